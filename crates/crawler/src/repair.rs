@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use frontier::Directory;
-use frontier::durable::{Exported, RepairOutcome, RepairReport};
+use frontier::directory::{Exported, RepairOutcome, RepairReport};
 
 use crate::error::StartError;
 use crate::saved_rules::{RULES_FILE, SavedRules, check_database, parse_robots};

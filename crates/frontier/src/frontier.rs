@@ -1,57 +1,26 @@
 //! The [`Frontier`]: offer, lease, settle.
 
-mod again;
-pub mod durable;
-mod inspect;
-mod lease;
-mod offer;
-mod release;
-mod settle;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use sieve::{SeenSet, Sieve};
+use sieve::SeenSet;
 
-use again::RecordsRead;
-
-use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
-use crate::entry::Purpose;
-use crate::hosts::{HostQueues, HostRules, LeasedEntry};
-use crate::keyed_hash::KeyedHash;
-use crate::lease::{LeaseId, Leasing, NotFetched};
+use crate::config::{ConfigError, FrontierConfig};
+use crate::durable::open::Opening;
+use crate::durable::{Again, Durable, QueuedAgain, SaveStatus};
+use crate::entry::Entry;
+use crate::error::FrontierError;
+use crate::lease::{LeaseId, Leasing};
 use crate::link::Link;
-use crate::report::{LinkCounts, PageCounts};
-use crate::scope::Scope;
+use crate::report::{AwayReport, HostReport, QueuePlace, Report, Why};
 use crate::settlement::{Settled, Settlement, Verdict};
-use crate::sitemaps::Sitemaps;
+use crate::state::{Answer, Call, State, bloom_filter};
 use crate::time::Time;
-use crate::traps::{Clusters, RedirectLoops, Traps};
 use crate::url::{CanonicalUrl, HostKey};
-use durable::Seen;
-
-/// Why a call to a frontier fails.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FrontierError {
-    /// An earlier call panicked, so that seen-set and queue may disagree.
-    #[error(
-        "an earlier call panicked or could not be saved, so the state of the frontier may be inconsistent: create or open it again"
-    )]
-    Poisoned,
-    /// The changes cannot be saved. The text says why, and what to do.
-    #[error("{0}")]
-    NotSaved(Box<str>),
-    /// What was read of the directory is not what was written. The text says where. `Directory::repair` (feature `durable`) goes back to the last whole state.
-    #[error("{0}")]
-    Damaged(Box<str>),
-    /// A part of a queue cannot be read from the directory.
-    #[error("a part of a queue cannot be read: restore the directory from a copy, or start again in another one")]
-    NotRead,
-    /// A durable frontier stores rules by their text, and these have none.
-    #[error("the rules of a robots.txt have no text to store: implement RobotsRules::text")]
-    RulesWithoutText,
-}
 
 /// A crawl frontier: it decides what to fetch next, and fetches nothing twice.
 ///
@@ -82,30 +51,45 @@ pub enum FrontierError {
 /// ```
 #[derive(Debug)]
 pub struct Frontier {
-    sieve: Sieve<Seen, HostQueues>,
-    scope: Scope,
-    retries: RetryPolicy,
-    max_pages: Option<u64>,
-    compare_one_of: u32,
-    leases: HashMap<LeaseId, LeasedEntry>,
-    leased_pages: u64,
-    next_lease: u64,
-    /// The last call returned dropped entries: this one returns leases first.
-    has_just_dropped: bool,
-    pages: PageCounts,
-    not_fetched: BTreeMap<NotFetched, u64>,
-    links: LinkCounts,
-    sitemaps: Sitemaps,
-    clusters: Clusters,
-    redirects: RedirectLoops,
-    hash: KeyedHash,
-    in_commit: bool,
-    durable: Option<Box<durable::Durable>>,
-    /// The latest time of a call.
-    latest: Time,
-    records_read: RecordsRead,
-    /// The configuration of an earlier run that has refused links by limits that were widened since, as JSON.
-    refused_under: Option<String>,
+    state: State,
+    /// What keeps it in a directory; `None` in memory.
+    durable: Option<Box<Durable>>,
+    is_poisoned: bool,
+}
+
+/// A frontier that was opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The frontier.
+    pub frontier: Frontier,
+    /// The caller's own text of the last [`persist`](Frontier::persist); `None` for a new directory.
+    pub attachment: Option<Vec<u8>>,
+    /// Entries that were in flight when the last run ended, and are queued again. 0 when only read.
+    pub released: u64,
+    /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again, and what was refused is not looked at again.
+    pub for_new_links: Vec<&'static str>,
+    /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
+    pub now: Time,
+    /// The configuration, with the secret of the hash.
+    pub config: FrontierConfig,
+}
+
+impl From<Opening> for Opened {
+    fn from(opening: Opening) -> Self {
+        Self {
+            frontier: Frontier {
+                state: opening.state,
+                durable: opening.durable,
+                is_poisoned: false,
+            },
+            attachment: opening.attachment,
+            released: opening.released,
+            for_new_links: opening.for_new_links,
+            now: opening.now,
+            config: opening.config,
+        }
+    }
 }
 
 impl Frontier {
@@ -120,56 +104,11 @@ impl Frontier {
         } else {
             bloom_filter(&config)?
         };
-        Self::with_seen_set(config, seen)
-    }
-
-    /// Creates a frontier in memory with a given seen-set.
-    ///
-    /// The capacity and rate of `config` are ignored.
-    ///
-    /// # Errors
-    ///
-    /// An invalid pattern of the scope.
-    pub(crate) fn with_seen_set(config: FrontierConfig, seen: SeenSet) -> Result<Self, ConfigError> {
-        let hash = KeyedHash::with_secret_of(&config.hashing);
-        let queues = HostQueues::new(Self::host_rules(&config), Traps::new(&config, hash));
         Ok(Self {
-            sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.on_saturation),
-            scope: Scope::new(config.scope)?,
-            retries: config.retries,
-            max_pages: config.max_pages,
-            compare_one_of: config.compare_one_of.get(),
-            leases: HashMap::new(),
-            leased_pages: 0,
-            next_lease: 0,
-            has_just_dropped: false,
-            pages: PageCounts::default(),
-            not_fetched: BTreeMap::new(),
-            links: LinkCounts::default(),
-            sitemaps: Sitemaps::new(config.max_sitemaps),
-            clusters: Clusters::new(config.max_fingerprints),
-            redirects: RedirectLoops::default(),
-            hash,
-            in_commit: false,
+            state: State::new(&config, seen)?,
             durable: None,
-            latest: Time::EPOCH,
-            records_read: RecordsRead::default(),
-            refused_under: None,
+            is_poisoned: false,
         })
-    }
-
-    fn host_rules(config: &FrontierConfig) -> HostRules {
-        HostRules {
-            per_host: config.per_host.get(),
-            per_address: config.per_address,
-            delay: config.delay,
-            max_crawl_delay: config.max_crawl_delay,
-            max_queued: config.max_queued,
-            max_hosts: config.max_hosts,
-            max_pages_per_host: config.max_pages_per_host,
-            ask_robots: config.ask_robots,
-            shelf: None,
-        }
     }
 
     /// Offers a seed. It joins the scope; depth and patterns do not apply to it.
@@ -178,13 +117,9 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn add_seed(&mut self, url: &CanonicalUrl, now: Time) -> Result<Verdict, FrontierError> {
-        self.commit(|frontier| {
-            frontier.scope.add_seed(url);
-            let verdicts = frontier.offer_links(&[Link::seed(url.clone())], false, now);
-            let verdict = verdicts.first().copied().unwrap_or(Verdict::Seen);
-            frontier.record_seed(url, verdict, now)?;
-            Ok(verdict)
-        })
+        let seed = [Link::seed(url.clone())];
+        let answer = self.apply(Call::AddSeed(seed[..].into()), now)?;
+        Ok(answer.verdicts.first().copied().unwrap_or(Verdict::Seen))
     }
 
     /// Offers links and returns a verdict on each. A link that is refused is not marked as seen.
@@ -193,11 +128,7 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
-        self.commit(|frontier| {
-            let verdicts = frontier.offer_links(links, false, now);
-            frontier.record_offer(links, &verdicts, now)?;
-            Ok(verdicts)
-        })
+        Ok(self.apply(Call::Offer(links.into()), now)?.verdicts)
     }
 
     /// Leases up to `up_to` entries whose hosts may be requested now, or says when to call again. If `up_to` is 0, an empty
@@ -207,11 +138,7 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn lease(&mut self, now: Time, up_to: usize) -> Result<Leasing, FrontierError> {
-        self.commit(|frontier| {
-            let leasing = frontier.lease_ready(now, up_to);
-            frontier.record_lease(&leasing, up_to, now)?;
-            Ok(leasing)
-        })
+        Ok(self.apply(Call::Lease(up_to as u64), now)?.leasing)
     }
 
     /// Settles leases, each with the links of its page, in one commit. Returns what happened to each, in the order of `settlements`.
@@ -223,12 +150,13 @@ impl Frontier {
         if self.durable.is_some() && settlements.iter().any(Settlement::has_rules_without_text) {
             return Err(FrontierError::RulesWithoutText);
         }
-        self.commit(|frontier| frontier.settle_and_record(settlements, now))
+        let settled = self.apply(Call::Settle(settlements.into()), now)?.settled;
+        Ok(settled.into_iter().map(|(settled, _)| settled).collect())
     }
 
     /// Returns whether a URL is in reach of a seed or of the target of a redirected seed.
     pub fn reaches(&self, url: &CanonicalUrl) -> bool {
-        self.scope.reaches(url)
+        self.state.reaches(url)
     }
 
     /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt. The host is
@@ -238,11 +166,7 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
-        self.commit(|frontier| {
-            frontier.hosts().set_delay(host, delay, now);
-            frontier.record_delay(host, delay, now)?;
-            Ok(())
-        })
+        self.apply(Call::SetDelay(Cow::Borrowed(host), delay), now).map(drop)
     }
 
     /// Blocks requests to a host until a time. A longer block stays.
@@ -251,11 +175,7 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
-        self.commit(|frontier| {
-            frontier.hosts().block(host, until, now);
-            frontier.record_block(host, until, now)?;
-            Ok(())
-        })
+        self.apply(Call::Block(Cow::Borrowed(host), until), now).map(drop)
     }
 
     /// Queues everything again that is in flight, and returns the number of entries. Their requests count as ended now, and not as
@@ -268,11 +188,7 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn release_leases(&mut self, now: Time) -> Result<u64, FrontierError> {
-        self.commit(|frontier| {
-            let released = frontier.release_all(now);
-            frontier.record_release(now)?;
-            Ok(released)
-        })
+        Ok(self.apply(Call::ReleaseLeases, now)?.released)
     }
 
     /// Queues entries again whose requests were not made and will not be, such as those that wait when a crawl is stopped. They spend
@@ -284,56 +200,173 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn give_back(&mut self, leases: &[LeaseId], now: Time) -> Result<u64, FrontierError> {
-        self.commit(|frontier| {
-            let ended = frontier.release_unsent(leases, now);
-            frontier.record_give_back(leases, ended, now)?;
-            Ok(ended)
-        })
+        Ok(self.apply(Call::GiveBack(Cow::Borrowed(leases)), now)?.released)
     }
 
     /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
     pub fn is_drained(&self) -> bool {
-        self.sieve.is_empty() && self.leases.is_empty() && !self.sieve.queue().has_dropped()
+        self.state.is_drained()
     }
 
-    fn hosts(&mut self) -> &mut HostQueues {
-        self.sieve.queue_mut()
+    /// Queues pages again that have ended, past the seen-set: up to `up_to`, those first that ended first. The entries have the
+    /// [version](crate::Settlement::with_version) of their last fetch, for conditional requests. A page that was fetched before spends no
+    /// budget of pages, and is not compared with others; a page that has only failed counts as if it were new.
+    ///
+    /// It looks only at fetches that are [persisted](Self::persist), and at each once, whatever happens between two calls. While the queue
+    /// is [full](crate::FrontierConfig::max_queued), it does nothing. In memory, it does nothing either. Cost: it reads the records behind
+    /// those of the last call.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotSaved`] if records cannot be read. [`FrontierError::Poisoned`] after a call that panicked.
+    pub fn queue_again(&mut self, which: Again, up_to: usize, now: Time) -> Result<QueuedAgain, FrontierError> {
+        self.with_durable(
+            |state, durable| durable.queue_again(state, which, up_to, now),
+            QueuedAgain::default,
+        )
     }
 
-    /// Runs one change. If it panics or cannot be recorded, the frontier stays poisoned.
-    fn commit<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T, FrontierError>) -> Result<T, FrontierError> {
-        if self.in_commit {
+    /// Makes all changes since the last call survive the end of this process, together with a text of the caller's own, in one step:
+    /// after a crash there are all of them, or none. [`Opened::attachment`] returns the text of the last step.
+    ///
+    /// Call it after results were written, and before requests of new leases are sent, but for those to hosts without a
+    /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the
+    /// interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or a checkpoint waits for it, the changes survive a
+    /// power cut, too: ask [`save_status`](Self::save_status) before. In memory it does nothing.
+    ///
+    /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
+    /// of the whole state in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotSaved`] if the store cannot be written. The frontier is then poisoned: what is in memory may be ahead of the
+    /// disk. Open it again when the cause is gone. [`FrontierError::Poisoned`] after such an error, or after a call that panicked.
+    pub fn persist(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.with_durable(|state, durable| durable.persist(state, attachment, now), || ())
+    }
+
+    /// Writes a checkpoint, at the end of a run. The next `open` then makes no call again, and a later version of this crate can read it if
+    /// the format of the state is the same. In memory it does nothing.
+    ///
+    /// It syncs the checkpoint only after `is_synced`, which is called once, when there is nothing else left to do: wait there for another
+    /// thread that syncs what belongs to the attachment. Returns its answer. If that is `false`, the directory has all changes, but not
+    /// synced, and the frontier is poisoned.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`persist`](Self::persist).
+    pub fn checkpoint(
+        &mut self,
+        attachment: &[u8],
+        now: Time,
+        is_synced: impl FnOnce() -> bool,
+    ) -> Result<bool, FrontierError> {
+        let Some(durable) = self.durable.as_deref_mut().filter(|_| !self.is_poisoned) else {
+            return if self.is_poisoned {
+                Err(FrontierError::Poisoned)
+            } else {
+                Ok(is_synced())
+            };
+        };
+        self.is_poisoned = true;
+        let has_synced = durable.checkpoint(&mut self.state, attachment, now, is_synced)?;
+        self.is_poisoned = !has_synced;
+        Ok(has_synced)
+    }
+
+    /// Sets how often [`persist`](Self::persist) syncs the store to the medium: what a power cut may cost. Zero for each time. The default
+    /// is [`DEFAULT_SYNC_INTERVAL`](crate::durable::DEFAULT_SYNC_INTERVAL).
+    pub fn set_sync_interval(&mut self, interval: Duration) {
+        if let Some(durable) = &mut self.durable {
+            durable.set_sync_interval(interval);
+        }
+    }
+
+    /// Returns what the next [`persist`](Self::persist) has to do; `None` in memory.
+    pub fn save_status(&self) -> Option<SaveStatus> {
+        self.durable.as_ref().map(|durable| durable.save_status())
+    }
+
+    /// Says what decides about a URL now: the rule that refuses it, what it waits for, or that it is in flight. The URL is one that a
+    /// [`Canonicalizer`](crate::Canonicalizer) made by the same rules; [`Entry::canonical_url`](crate::Entry::canonical_url) makes
+    /// one from an entry.
+    ///
+    /// It has no memory of what has ended: a URL that was fetched, failed, or dropped is [`Seen`](Why::Seen), whichever it was. Record
+    /// that yourself as it happens, from [`Settled`](crate::Settled) and [`Leasing::Dropped`](crate::Leasing::Dropped), if you want to
+    /// say later why a URL was not fetched. The URL of a robots.txt is no page: the answer is that of a page with this URL.
+    ///
+    /// Cost: the length of its host's queue.
+    pub fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
+        self.state.why(url, now)
+    }
+
+    /// Says behind how many a URL waits; `None` if it does not wait.
+    ///
+    /// Cost: a copy of each entry of its host that comes before it; of all that wait for its host if it does not.
+    pub fn place_in_queue(&self, url: &CanonicalUrl) -> Option<QueuePlace> {
+        self.state.place_in_queue(url)
+    }
+
+    /// Returns how many pages are left: queued, or in flight. A robots.txt, a sitemap or an address in flight counts, too. Cost: O(1).
+    pub fn pages_left(&self) -> u64 {
+        self.state.pages_left()
+    }
+
+    /// Returns the numbers. Cost: O(1).
+    pub fn report(&self) -> Report {
+        self.state.report()
+    }
+
+    /// Iterates over the hosts that are remembered, each with what it was asked and how politely.
+    pub fn host_reports(&self) -> impl Iterator<Item = HostReport> {
+        self.state.host_reports()
+    }
+
+    /// Iterates over the origins that are away, in no particular order. Cost: a look at each host.
+    pub fn away(&self) -> impl Iterator<Item = AwayReport> {
+        self.state.away()
+    }
+
+    /// Visits every entry that waits, until the visitor breaks: pages, the postponed ones included, retries, sitemaps, and robots.txt
+    /// files that redirects led to. The order is none in particular.
+    ///
+    /// Cost: a copy of each entry, one after the other. The memory is that of one segment of a queue, about 4 KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotRead`] if a part of a queue cannot be read. The visitor has met all others.
+    pub fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
+        self.state.visit_waiting(visit)
+    }
+
+    /// Makes one call. Nothing else changes the state, and a durable frontier has each call in its journal. If it panics or cannot be
+    /// recorded, the frontier stays poisoned.
+    fn apply(&mut self, call: Call<'_>, now: Time) -> Result<Answer, FrontierError> {
+        self.guarded(|frontier| match &mut frontier.durable {
+            Some(durable) => durable.apply(&mut frontier.state, call, now),
+            None => Ok(frontier.state.apply(&call, now)),
+        })
+    }
+
+    /// Does something with the directory, or nothing in memory.
+    fn with_durable<T>(
+        &mut self,
+        work: impl FnOnce(&mut State, &mut Durable) -> Result<T, FrontierError>,
+        in_memory: impl FnOnce() -> T,
+    ) -> Result<T, FrontierError> {
+        self.guarded(|frontier| match &mut frontier.durable {
+            Some(durable) => work(&mut frontier.state, durable),
+            None => Ok(in_memory()),
+        })
+    }
+
+    /// Does something after which the frontier is poisoned unless it returns, and without an error.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, FrontierError>) -> Result<T, FrontierError> {
+        if std::mem::replace(&mut self.is_poisoned, true) {
             return Err(FrontierError::Poisoned);
         }
-        self.in_commit = true;
-        let result = change(self)?;
-        self.check_shelf()?;
-        self.in_commit = false;
-        Ok(result)
+        let done = work(self)?;
+        self.is_poisoned = false;
+        Ok(done)
     }
-
-    fn count_not_fetched(&mut self, purpose: &Purpose, why: NotFetched) {
-        if *purpose != Purpose::Page {
-            return;
-        }
-        if why == NotFetched::HostDown {
-            self.pages.lost_with_host += 1;
-        } else {
-            *self.not_fetched.entry(why).or_default() += 1;
-        }
-    }
-}
-
-/// Builds the Bloom filter that a configuration describes.
-pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
-    let mut seen = Sieve::builder()
-        .capacity(config.capacity)
-        .false_positive_rate(config.false_positive_rate)
-        .hashing(config.hashing)
-        .on_saturation(config.on_saturation)
-        .build_filter()?;
-    if let SeenSet::Growing(growing) = &mut seen {
-        growing.set_max_bytes(config.max_seen_set_bytes);
-    }
-    Ok(seen)
 }

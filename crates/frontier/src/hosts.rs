@@ -49,7 +49,7 @@ pub(crate) use stored::HostsOnDisk;
 pub(crate) use table::{Facts, HostReader, HostRef, HostTable, HostsError, RowSizes};
 use timers::Timers;
 
-use crate::config::MAX_ORIGINS_PER_HOST;
+use crate::config::{FrontierConfig, MAX_ORIGINS_PER_HOST};
 use crate::entry::{Entry, Purpose};
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -73,6 +73,20 @@ pub(crate) struct HostRules {
 }
 
 impl HostRules {
+    pub(crate) fn of(config: &FrontierConfig) -> Self {
+        Self {
+            per_host: config.per_host.get(),
+            per_address: config.per_address,
+            delay: config.delay,
+            max_crawl_delay: config.max_crawl_delay,
+            max_queued: config.max_queued,
+            max_hosts: config.max_hosts,
+            max_pages_per_host: config.max_pages_per_host,
+            ask_robots: config.ask_robots,
+            shelf: None,
+        }
+    }
+
     pub(crate) fn shelf(&self) -> Option<&dyn Shelf> {
         self.shelf.as_deref()
     }

@@ -105,7 +105,7 @@ impl SitemapTask {
 }
 
 /// The answer of [`Frontier::lease`](crate::Frontier::lease).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Leasing {
     /// These leases can be fetched now.
     Ready(Vec<Lease>),
@@ -118,6 +118,7 @@ pub enum Leasing {
     /// The page budget is spent. Queued entries stay queued.
     BudgetSpent,
     /// Nothing is queued and nothing is leased: the crawl is complete.
+    #[default]
     Drained,
 }
 

@@ -129,7 +129,11 @@ pub mod canonical;
 #[path = "../tests/it/cases.rs"]
 mod cases;
 pub mod config;
+#[cfg(feature = "durable")]
+pub mod directory;
+pub mod durable;
 pub mod entry;
+mod error;
 pub mod failure;
 pub mod fingerprint;
 mod frontier;
@@ -144,6 +148,9 @@ pub mod rules;
 pub mod scope;
 pub mod settlement;
 mod sitemaps;
+#[cfg(feature = "durable")]
+mod sqlite;
+mod state;
 mod store;
 pub mod time;
 mod traps;
@@ -155,19 +162,24 @@ pub use answer::Answer;
 pub use canonical::{Canonicalizer, NotCrawlable};
 #[doc(inline)]
 pub use config::{ConfigError, FrontierConfig, RetryPolicy};
+#[cfg(feature = "durable")]
+#[doc(inline)]
+pub use directory::Directory;
+#[doc(inline)]
+pub use durable::{Again, OpenError, PageEnd, PageRecord, QueuedAgain, SaveStatus};
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
+#[doc(inline)]
+pub use error::FrontierError;
 #[doc(inline)]
 pub use failure::{Failure, FailureKind};
 #[doc(inline)]
 pub use fingerprint::{ContentHash, Fingerprint, SimHash};
-#[cfg(feature = "durable")]
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use frontier::fuzzing;
 #[doc(inline)]
-pub use frontier::durable::Directory;
-#[doc(inline)]
-pub use frontier::durable::{self, OpenError, Opened, PageEnd, PageRecord, SaveStatus};
-#[doc(inline)]
-pub use frontier::{Frontier, FrontierError};
+pub use frontier::{Frontier, Opened};
 #[doc(inline)]
 pub use lease::{AddressTask, Dropped, Lease, LeaseId, Leasing, NotFetched, PageTask, RobotsTask, SitemapTask, Task};
 #[doc(inline)]

@@ -89,18 +89,18 @@ impl RobotsRules for StoredRules {
 }
 
 /// Rules as they are stored: by their text.
-mod stored_rules {
+pub(crate) mod stored_rules {
     use std::sync::Arc;
 
     use serde::{Deserialize as _, Deserializer, Serializer};
 
     use super::{RobotsRules, StoredRules};
 
-    pub(super) fn serialize<S: Serializer>(rules: &Arc<dyn RobotsRules>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(rules: &Arc<dyn RobotsRules>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(rules.text().unwrap_or_default())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<dyn RobotsRules>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<dyn RobotsRules>, D::Error> {
         let text = serde_bytes::ByteBuf::deserialize(deserializer)?;
         Ok(Arc::new(StoredRules(text.into_vec())))
     }

@@ -33,10 +33,10 @@ use crate::fingerprint::{ContentHash, Fingerprint};
 use crate::lease::{AddressTask, LeaseId, NotFetched, PageTask, RobotsTask, SitemapTask};
 use crate::link::{Link, Validators};
 use crate::notice::Notice;
-use crate::rules::{ROBOTS_LIFETIME, RobotsRules};
+use crate::rules::{ROBOTS_LIFETIME, RobotsRules, stored_rules};
 use crate::scope::Refusal;
 use crate::time::Time;
-use crate::url::{CanonicalUrl, Origin};
+use crate::url::{CanonicalUrl, stored_url};
 
 /// How a page or a sitemap ended. [`answer`](crate::answer) has the table from HTTP statuses and failures to outcomes.
 ///
@@ -139,8 +139,8 @@ pub struct Settlement {
     pub(crate) links: Vec<Link>,
     pub(crate) links_known: u64,
     pub(crate) links_out_of_reach: u64,
-    /// Whether the page had links that a journal did not store.
-    pub(crate) had_other_links: bool,
+    /// Links that a journal has counted, and not stored.
+    pub(crate) other_links: Vec<OtherLinks>,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) status: Option<u16>,
     pub(crate) validators: Validators,
@@ -148,23 +148,68 @@ pub struct Settlement {
 }
 
 /// The end of a lease, by its purpose.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub(crate) enum End {
     Page(Outcome),
-    Robots(RobotsOutcome),
+    Robots(#[serde(with = "StoredRobots")] RobotsOutcome),
     Address(Option<IpAddr>, Duration),
     Sitemap(Outcome),
 }
 
+/// The end of a robots.txt as it is stored: its rules are to be parsed when they are read.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(remote = "RobotsOutcome")]
+enum StoredRobots {
+    Known {
+        #[serde(with = "stored_rules")]
+        rules: Arc<dyn RobotsRules>,
+        lifetime: Duration,
+    },
+    Redirected(#[serde(with = "stored_url")] CanonicalUrl),
+    Unavailable,
+    Failed {
+        failure: Failure,
+        retry_after: Option<Duration>,
+    },
+    NotFetched(NotFetched),
+}
+
+/// Links that changed nothing but a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct OtherLinks {
+    pub(crate) are_sitemaps: bool,
+    /// Why they were refused; `None` for links that were seen.
+    pub(crate) refused: Option<Refusal>,
+    pub(crate) count: u64,
+}
+
+impl OtherLinks {
+    /// Counts a link with others of its kind.
+    pub(crate) fn count_one(all: &mut Vec<Self>, link: &Link, refused: Option<Refusal>) {
+        let are_sitemaps = link.sitemap_of.is_some();
+        let same = all
+            .iter_mut()
+            .find(|one| one.are_sitemaps == are_sitemaps && one.refused == refused);
+        match same {
+            Some(same) => same.count += 1,
+            None => all.push(Self {
+                are_sitemaps,
+                refused,
+                count: 1,
+            }),
+        }
+    }
+}
+
 impl Settlement {
-    fn new(lease: LeaseId, end: End) -> Self {
+    pub(crate) fn new(lease: LeaseId, end: End) -> Self {
         Self {
             lease,
             end,
             links: Vec::new(),
             links_known: 0,
             links_out_of_reach: 0,
-            had_other_links: false,
+            other_links: Vec::new(),
             fingerprint: None,
             status: None,
             validators: Validators::default(),
@@ -205,11 +250,15 @@ impl Settlement {
     }
 
     /// Adds what distinguishes this version of the page from others, for the records of a durable frontier:
-    /// `Frontier::refresh` returns it. It changes no decision.
+    /// `Frontier::queue_again` returns it. It changes no decision.
     pub fn with_version(mut self, validators: Validators, content: Option<ContentHash>) -> Self {
         self.validators = validators;
         self.content = content;
         self
+    }
+
+    pub(crate) fn is_redirect(&self) -> bool {
+        matches!(self.end, End::Page(Outcome::Redirected))
     }
 
     /// Returns whether it has rules that a durable frontier cannot store.
@@ -249,11 +298,6 @@ impl PageTask {
 }
 
 impl RobotsTask {
-    /// Creates the task of a stored robots.txt lease. The settlement of a lease of another kind is [`Fate::Stale`].
-    pub const fn of(lease: LeaseId, origin: Origin) -> Self {
-        Self(lease, origin)
-    }
-
     /// Ends the lease. The rules decide which pages of the origin are leased.
     pub fn settle(&self, outcome: RobotsOutcome) -> Settlement {
         Settlement::new(self.0, End::Robots(outcome))
@@ -261,11 +305,6 @@ impl RobotsTask {
 }
 
 impl AddressTask {
-    /// Creates the task of a stored address lease. The settlement of a lease of another kind is [`Fate::Stale`].
-    pub const fn of(lease: LeaseId) -> Self {
-        Self(lease)
-    }
-
     /// Ends the lease. `None` if no address was found; the host then shares its politeness with no other. If a host has several
     /// addresses, choose the same one for all hosts that have them, such as the lowest. The address is looked up again after
     /// `lifetime`.
@@ -275,11 +314,6 @@ impl AddressTask {
 }
 
 impl SitemapTask {
-    /// Creates the task of a stored sitemap lease. The settlement of a lease of another kind is [`Fate::Stale`].
-    pub const fn of(lease: LeaseId, origin: Origin) -> Self {
-        Self(lease, origin)
-    }
-
     /// Ends the lease.
     pub fn settle(&self, outcome: Outcome) -> Settlement {
         Settlement::new(self.0, End::Sitemap(outcome))

@@ -11,20 +11,15 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 mod error;
-mod lock;
+pub(crate) mod lock;
 #[cfg(test)]
 mod memory;
-#[cfg(feature = "durable")]
-mod sqlite;
 mod system_start;
-mod tests;
 
 pub use error::StoreError;
 pub use lock::LockHolder;
 #[cfg(test)]
 pub(crate) use memory::{FailingStore, Failure, MemoryStore};
-#[cfg(feature = "durable")]
-pub(crate) use sqlite::{Readable, Repair, SqliteStore, has_none};
 pub(crate) use system_start::system_start;
 
 /// One family of blobs, ordered by a number.
@@ -70,12 +65,12 @@ pub(crate) const MAX_KEY: u64 = i64::MAX as u64;
 /// Puts and deletes happen in the order of the calls. A put replaces an earlier value of its key.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    changes: Vec<Change>,
-    status: Vec<(&'static str, String)>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) status: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug)]
-enum Change {
+pub(crate) enum Change {
     Put(Space, u64, Vec<u8>),
     Delete(Space, RangeInclusive<u64>),
 }

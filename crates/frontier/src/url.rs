@@ -281,3 +281,23 @@ impl fmt::Display for CanonicalUrl {
         f.pad(self.url.as_str())
     }
 }
+
+/// A URL with its key, as a journal stores it.
+pub(crate) mod stored_url {
+    use std::borrow::Cow;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use url::Url;
+
+    use super::CanonicalUrl;
+
+    pub(crate) fn serialize<S: Serializer>(url: &CanonicalUrl, serializer: S) -> Result<S::Ok, S::Error> {
+        (url.url.as_str(), url.key.as_deref()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CanonicalUrl, D::Error> {
+        let (url, key): (Cow<'de, str>, Option<Box<str>>) = <_>::deserialize(deserializer)?;
+        Ok(CanonicalUrl::new(Url::parse(&url).map_err(D::Error::custom)?, key))
+    }
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crawler::summary::{Rows, counted};
 use frontier::Purpose;
-use frontier::durable::{Exported, RepairOutcome, RepairReport};
+use frontier::directory::{Exported, RepairOutcome, RepairReport};
 use serde_json::json;
 
 use super::StateFailure;

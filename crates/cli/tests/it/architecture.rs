@@ -77,17 +77,17 @@ fn each_library_is_used_in_its_own_modules_only() {
         "frontier",
         "rusqlite::",
         &[
-            "store/sqlite.rs",
-            "store/sqlite/backfill.rs",
-            "store/sqlite/errors.rs",
-            "store/sqlite/format.rs",
-            "store/sqlite/repair.rs",
-            "store/sqlite/summary.rs",
-            "store/sqlite/writing.rs",
+            "sqlite.rs",
+            "sqlite/backfill.rs",
+            "sqlite/errors.rs",
+            "sqlite/format.rs",
+            "sqlite/repair.rs",
+            "sqlite/summary.rs",
+            "sqlite/writing.rs",
         ],
     );
-    only("frontier", "lz4_flex::", &["store/sqlite/sealed.rs"]);
-    only("frontier", "xxhash_rust::", &["store/sqlite/sealed.rs"]);
+    only("frontier", "lz4_flex::", &["sqlite/sealed.rs"]);
+    only("frontier", "xxhash_rust::", &["sqlite/sealed.rs"]);
     only("sieve", "log::log!", &["lines.rs"]);
     only(
         "crawler",
@@ -167,13 +167,13 @@ fn crates_below_the_crawler_use_no_clock_or_network_and_only_the_store_uses_file
         "std::fs",
         &[
             "store/lock.rs",
-            "store/sqlite.rs",
-            "store/sqlite/format.rs",
-            "store/sqlite/repair.rs",
+            "sqlite.rs",
+            "sqlite/format.rs",
+            "sqlite/repair.rs",
             "store/system_start.rs",
         ],
     );
-    only("frontier", "std::thread", &["store/sqlite/backfill.rs"]);
+    only("frontier", "std::thread", &["sqlite/backfill.rs"]);
 }
 
 #[test]

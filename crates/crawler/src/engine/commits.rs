@@ -201,7 +201,7 @@ impl<S: Fetcher> Run<S> {
                 failed = joined.err();
                 failed.is_none()
             };
-            frontier.checkpoint_after(&state, now, is_synced)?;
+            frontier.checkpoint(&state, now, is_synced)?;
             Ok::<_, CrawlError>(failed)
         })?;
         failed.map_or(Ok(()), |error| Err(CrawlError::Observer(error)))

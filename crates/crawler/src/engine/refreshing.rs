@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use frontier::Time;
 use frontier::durable::Requeued;
+use frontier::{Again, Time};
 
 use super::Run;
 use super::plan::Wake;
@@ -32,7 +32,8 @@ impl<S: Fetcher> Run<S> {
             return Ok(());
         };
         let has_ended = self.frontier.is_drained();
-        if self.frontier.begin_retry(self.clock.now())? {
+        let begun = self.frontier.queue_again(Again::Unanswered, 0, self.clock.now())?;
+        if begun.next.is_some() {
             commits.queued_again.next_retry = Some(Time::EPOCH);
         }
         if has_ended {
@@ -69,14 +70,10 @@ impl<S: Fetcher> Run<S> {
         let Some(again) = again.filter(|again| again.next_retry.is_some()) else {
             return Ok(Requeued::default());
         };
-        let retried = self.frontier.retry_unanswered(PAGES_AT_ONCE, now)?;
+        let retried = self.frontier.queue_again(Again::Unanswered, PAGES_AT_ONCE, now)?;
         let has_moved = retried.pages != Requeued::default();
-        again.next_retry = match (retried.has_more, has_moved) {
-            (false, _) => None,
-            (true, true) => Some(now),
-            // The queue has no room for them.
-            (true, false) => Some(now + PAUSE),
-        };
+        // If nothing has moved, the queue has no room.
+        again.next_retry = retried.next.map(|next| if has_moved { next } else { next + PAUSE });
         self.observers.counts.will_be_fetched(&retried.pages);
         Ok(retried.pages)
     }
@@ -129,7 +126,7 @@ impl<S: Fetcher> Run<S> {
             return Ok(false);
         };
         let now = self.clock.now();
-        let refreshed = self.frontier.refresh(age, PAGES_AT_ONCE, now)?;
+        let refreshed = self.frontier.queue_again(Again::OlderThan(age), PAGES_AT_ONCE, now)?;
         let pages = refreshed.pages;
         let is_full = pages.queued + pages.refused == 0;
         again.next_refresh = match refreshed.next {

@@ -10,13 +10,13 @@ const FILE: &str = "lock";
 
 /// The right to write to a directory, until it is dropped or its process ends in any way: the system releases it.
 #[derive(Debug)]
-pub(super) struct DirectoryLock {
+pub(crate) struct DirectoryLock {
     _file: File,
 }
 
 impl DirectoryLock {
     /// Takes the lock; a file that a dead process left behind is no obstacle.
-    pub(super) fn take(dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn take(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
         let io = |error| StoreError::io(&path, error);
         let mut file = File::options()

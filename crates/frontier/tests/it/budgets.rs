@@ -8,7 +8,7 @@ use frontier::{
     Canonicalizer, Fingerprint, Frontier, FrontierConfig, Leasing, Link, Outcome, Refusal, RobotsOutcome, Verdict, Why,
 };
 
-use crate::common::{self, START as NOW, answer, at, commit, end, link, links, one, url};
+use crate::common::{self, START as NOW, answer, commit, end, links, one, url};
 
 fn frontier(change: impl FnOnce(&mut FrontierConfig)) -> Frontier {
     let mut config = common::config();
@@ -228,29 +228,6 @@ fn a_host_that_a_page_redirects_to_under_the_same_key_counts() {
     assert_eq!(
         offer(&mut frontier, &["http://a.example/1", "http://w3.a.example/"]),
         [Verdict::Queued, SUBDOMAINS]
-    );
-}
-
-#[test]
-fn a_host_that_was_forgotten_needs_no_room_for_pages_that_are_queued_again() {
-    let mut frontier = frontier(|config| {
-        config.max_hosts_per_site = at_most(1);
-        // Half of them are kept.
-        config.max_hosts = 2;
-    });
-    let page = link("http://w1.a.example/");
-    frontier.offer(&[page.clone(), link("http://b.example/")], NOW).unwrap();
-    for _ in 0..2 {
-        let lease = one(&mut frontier, NOW);
-        commit(&mut frontier, end(&lease, Outcome::Done), NOW);
-    }
-    assert_eq!(frontier.lease(at(100_000), 1), Ok(Leasing::Drained));
-    let is_known = |frontier: &Frontier| frontier.host_reports().any(|host| host.host == page.url.host());
-    assert!(!is_known(&frontier));
-    frontier.queue_again(std::slice::from_ref(&page), at(100_000)).unwrap();
-    assert_eq!(
-        common::offer(&mut frontier, &["http://w1.a.example/new"], at(100_000)),
-        [Verdict::Queued]
     );
 }
 

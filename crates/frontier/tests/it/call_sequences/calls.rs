@@ -60,8 +60,6 @@ pub(crate) enum Call {
     Settle(usize, End),
     /// Gives leases back from this one on, whose requests were not made.
     GiveBack(usize),
-    /// Queues a page again that was fetched.
-    QueueAgain(usize),
     /// Settles what was settled before.
     Again(usize),
     /// Settles a lease as what it is not, or one that never was.
@@ -133,7 +131,6 @@ pub(crate) fn calls() -> impl Strategy<Value = Call> {
         8 => (0_usize..6).prop_map(Call::Lease),
         10 => (0_usize..20, ends()).prop_map(|(which, end)| Call::Settle(which, end)),
         1 => (0_usize..20).prop_map(Call::GiveBack),
-        2 => (0_usize..20).prop_map(Call::QueueAgain),
         1 => (0_usize..20).prop_map(Call::Again),
         1 => (0_usize..20).prop_map(Call::Wrong),
         1 => (0_u8..4, 0_u64..100).prop_map(|(host, seconds)| Call::Block(host, seconds)),

@@ -19,7 +19,7 @@ use proptest::test_runner::FileFailurePersistence;
 
 use crate::common::{self, START, origin, url};
 use calls::{Call, End, How, Setting, Target, calls, ends, settings};
-use settlements::{address, config, host_url, link, link_to_fetch_again, settlement};
+use settlements::{address, config, host_url, link, settlement};
 
 /// A frontier, and what must be true of it.
 struct Watched {
@@ -28,8 +28,6 @@ struct Watched {
     now: Time,
     out: Vec<Lease>,
     settled: Vec<Settlement>,
-    /// Pages that were fetched, and may be fetched again.
-    ended: Vec<Link>,
     /// What was queued and has not come to its end.
     open: HashSet<(String, bool)>,
     pages_ever: u64,
@@ -49,7 +47,6 @@ impl Watched {
             now: START,
             out: Vec::new(),
             settled: Vec::new(),
-            ended: Vec::new(),
             open: HashSet::new(),
             pages_ever: 0,
             away: HashSet::new(),
@@ -77,16 +74,6 @@ impl Watched {
             }
             Call::Settle(which, end) => self.settle(which, &end),
             Call::GiveBack(from) => self.give_back(from),
-            Call::QueueAgain(which) => {
-                if !self.ended.is_empty() {
-                    let pages = [self.ended.remove(which % self.ended.len())];
-                    let verdicts = self.frontier.queue_again(&pages, self.now).unwrap();
-                    self.note_links(&pages, &verdicts);
-                    if verdicts == [Verdict::Queued] {
-                        self.given_up.remove(pages[0].url.origin().as_str());
-                    }
-                }
-            }
             Call::Again(which) => self.settle_in_vain(self.settled.get(which).cloned()),
             Call::Wrong(which) => {
                 let robots = self.out.iter().filter(|lease| lease.entry.purpose != Purpose::Page);
@@ -187,7 +174,6 @@ impl Watched {
             return;
         }
         let lease = self.out.remove(which % self.out.len());
-        self.ended.extend(link_to_fetch_again(&lease, end));
         let settlement = settlement(&lease, end);
         let settled = common::commit(&mut self.frontier, settlement.clone(), self.now);
         assert_ne!(settled.fate, Fate::Stale);

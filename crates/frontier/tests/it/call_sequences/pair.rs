@@ -11,7 +11,7 @@ use super::frontier::{
     CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, LeaseId, Leasing, Link, Opened, Settlement,
     Time,
 };
-use super::settlements::{address, host_url, link, link_to_fetch_again, settlement};
+use super::settlements::{address, host_url, link, settlement};
 
 /// Where a durable frontier lies.
 pub(crate) trait Place {
@@ -27,15 +27,14 @@ pub(crate) enum Step {
     Lease(usize),
     Settle(Settlement),
     GiveBack(Vec<LeaseId>),
-    QueueAgain(Vec<Link>),
     Block(HostKey, Duration),
     Delay(HostKey, Duration),
     Release,
 }
 
 impl Step {
-    /// Returns the step of a call, if any: it takes leases of those that are out, notes pages that have ended, and may let time pass.
-    pub(crate) fn of(call: Call, out: &mut Vec<Lease>, ended: &mut Vec<Link>, now: &mut Time) -> Option<Self> {
+    /// Returns the step of a call, if any: it takes leases of those that are out, and may let time pass.
+    pub(crate) fn of(call: Call, out: &mut Vec<Lease>, now: &mut Time) -> Option<Self> {
         let host = |host| url(&host_url(host)).host();
         Some(match call {
             Call::Offer(targets) => Step::Offer(targets.into_iter().map(link).collect()),
@@ -46,18 +45,11 @@ impl Step {
                     return None;
                 }
                 let lease = out.remove(which % out.len());
-                ended.extend(link_to_fetch_again(&lease, &end));
                 Step::Settle(settlement(&lease, &end))
             }
             Call::GiveBack(which) => {
                 let unsent = out.split_off(which.min(out.len()));
                 Step::GiveBack(unsent.iter().map(|lease| lease.id).collect())
-            }
-            Call::QueueAgain(which) => {
-                if ended.is_empty() {
-                    return None;
-                }
-                Step::QueueAgain(vec![ended.remove(which % ended.len())])
             }
             Call::Again(_) | Call::Wrong(_) => return None,
             Call::Block(to, seconds) => Step::Block(host(to), Duration::from_secs(seconds)),
@@ -103,7 +95,6 @@ pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Resul
         }
         Step::Settle(settlement) => format!("{:?}", frontier.settle(std::slice::from_ref(settlement), now)?),
         Step::GiveBack(leases) => format!("{:?}", frontier.give_back(leases, now)?),
-        Step::QueueAgain(pages) => format!("{:?}", frontier.queue_again(pages, now)?),
         Step::Block(host, time) => format!("{:?}", frontier.block(host, now + *time, now)?),
         Step::Delay(host, delay) => format!("{:?}", frontier.set_delay(host, *delay, now)?),
         Step::Release => format!("{:?}", frontier.release_leases(now)?),
@@ -163,7 +154,6 @@ pub(crate) struct Pair<P> {
     /// How many of the steps are saved.
     saved: usize,
     pub(crate) out: Vec<Lease>,
-    ended: Vec<Link>,
     now: Time,
 }
 
@@ -177,13 +167,12 @@ impl<P: Place> Pair<P> {
             steps: Vec::new(),
             saved: 0,
             out: Vec::new(),
-            ended: Vec::new(),
             now: START,
         }
     }
 
     pub(crate) fn call(&mut self, call: Call) {
-        if let Some(step) = Step::of(call, &mut self.out, &mut self.ended, &mut self.now) {
+        if let Some(step) = Step::of(call, &mut self.out, &mut self.now) {
             self.make(step);
         }
     }
@@ -213,7 +202,7 @@ impl<P: Place> Pair<P> {
         let attachment = self.steps.len().to_string();
         durable.persist(attachment.as_bytes(), self.now).unwrap();
         if is_checkpoint {
-            durable.checkpoint(attachment.as_bytes(), self.now).unwrap();
+            durable.checkpoint(attachment.as_bytes(), self.now, || true).unwrap();
         }
         self.saved = self.steps.len();
     }
@@ -223,8 +212,6 @@ impl<P: Place> Pair<P> {
         let before = self.durable.take().map(|durable| seen_set(&durable));
         let before = before.filter(|_| self.saved == self.steps.len());
         if self.saved < self.steps.len() {
-            // Some of them have not ended.
-            self.ended.clear();
             self.steps.truncate(self.saved);
             self.memory = common::frontier(oracle(&self.config));
             for (step, now) in &self.steps {

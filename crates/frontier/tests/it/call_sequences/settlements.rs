@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use super::calls::{End, How, Setting, Target};
 use super::common::{self, Forbid, failure, url};
-use super::frontier::{
-    Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, Purpose, RobotsOutcome, Settlement, Task,
-};
+use super::frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, RobotsOutcome, Settlement, Task};
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
     let mut config = FrontierConfig {
@@ -101,12 +99,4 @@ pub(crate) fn settlement(lease: &Lease, end: &End) -> Settlement {
             robots.settle(outcome)
         }
     }
-}
-
-/// Returns the link to a page that is fetched with this end, to fetch it again.
-pub(crate) fn link_to_fetch_again(lease: &Lease, end: &End) -> Option<Link> {
-    let is_page = lease.entry.purpose == Purpose::Page;
-    let is_fetched = matches!(end.how, How::Good | How::Rules(..));
-    let url = lease.entry.canonical_url().filter(|_| is_page && is_fetched)?;
-    Some(Link::found(url, lease.entry.depth, "http://host0.example/".into()))
 }

@@ -69,7 +69,7 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     let opened = dir.open(config(), at(9));
     assert_eq!(opened.attachment.unwrap(), b"later 8");
     let mut frontier = opened.frontier;
-    frontier.checkpoint(b"the end", at(10)).unwrap();
+    frontier.checkpoint(b"the end", at(10), || true).unwrap();
     drop(frontier);
     assert_eq!(unsynced(), None);
     assert_eq!(Directory::new(&dir.0).discard_unsynced().unwrap(), 0);
@@ -87,12 +87,12 @@ fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
         asked += 1;
         is_synced
     };
-    assert!(frontier.checkpoint_after(b"first", at(2), || answer(true)).unwrap());
+    assert!(frontier.checkpoint(b"first", at(2), || answer(true)).unwrap());
     assert_eq!(Directory::new(&dir.0).unsynced().unwrap(), None);
     frontier
         .offer(&common::pages("http://other.example/", 50), at(3))
         .unwrap();
-    let given_up = frontier.checkpoint_after(b"second", at(4), || answer(false));
+    let given_up = frontier.checkpoint(b"second", at(4), || answer(false));
     assert!(!given_up.unwrap());
     assert_eq!(asked, 2);
     let picture = picture(&frontier);
@@ -104,5 +104,5 @@ fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
     assert_eq!(self::picture(&read.frontier), picture);
 
     let mut in_memory = Frontier::in_memory(config()).unwrap();
-    assert!(!in_memory.checkpoint_after(b"", at(1), || false).unwrap());
+    assert!(!in_memory.checkpoint(b"", at(1), || false).unwrap());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use frontier::durable::{Exported, RepairOutcome, RepairReport};
+use frontier::directory::{Exported, RepairOutcome, RepairReport};
 use frontier::{Directory, Frontier, OpenError, ParseRules};
 
 use super::TemporaryDir;

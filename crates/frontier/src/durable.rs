@@ -1,0 +1,142 @@
+//! What keeps the state of a frontier in a directory: killed at any moment, it continues where it was.
+//!
+//! A state depends on nothing but its configuration and the calls that have changed it. So a directory holds
+//!
+//! * a **checkpoint**: the whole state after some call, in parts;
+//! * the **journal**: the calls since, one row for each [`persist`](crate::Frontier::persist);
+//! * **records**: what became of each page, for people and tools.
+//!
+//! `Frontier::open` reads the checkpoint and makes the calls of the journal again. Requests that were in flight when the process ended
+//! are then queued again, and count as ended at that moment, so that no host is asked too soon.
+//!
+//! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
+//! wholly or not at all. When the journal has its share of the length of the checkpoint, the next one is written: the state is copied at
+//! once, and the copy goes to the store in slices, one with each row. The commit that finishes it removes what it replaces.
+
+mod again;
+mod checkpoint;
+mod error;
+pub(crate) mod journal;
+pub(crate) mod keys;
+pub(crate) mod open;
+mod options;
+mod parts;
+pub(crate) mod record;
+mod removal;
+pub(crate) mod restore;
+mod saving;
+mod seen_set;
+pub(crate) mod shelf;
+pub(crate) mod sizes;
+mod tests;
+pub(crate) mod unsynced;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use crate::store::{LockHolder, StoreError};
+pub use again::{Again, QueuedAgain, Requeued};
+use checkpoint::Checkpointer;
+pub use error::OpenError;
+use keys::SharedKeys;
+pub use record::{PageEnd, PageRecord};
+use shelf::{SharedStore, StoreShelf};
+use sizes::Sizes;
+pub use unsynced::Unsynced;
+
+use crate::config::FrontierConfig;
+use crate::error::FrontierError;
+use crate::rules::ParseRules;
+use crate::time::Time;
+
+/// Default of [`Frontier::set_sync_interval`](crate::Frontier::set_sync_interval).
+pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the next [`persist`](crate::Frontier::persist) has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SaveStatus {
+    /// Whether something has changed since the last one.
+    pub has_unsaved: bool,
+    /// From when on it syncs the store at the latest.
+    pub next_sync: Time,
+    is_checkpoint_waiting: bool,
+}
+
+impl SaveStatus {
+    /// Returns whether it will sync the store at this time: the interval has passed, or a checkpoint waits for it. Sync what belongs to the
+    /// attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
+    pub fn is_sync_due(self, now: Time) -> bool {
+        now >= self.next_sync || self.is_checkpoint_waiting
+    }
+}
+
+/// Where a state lies, and how it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'s> {
+    pub(crate) store: &'s SharedStore,
+    pub(crate) parse: &'s ParseRules,
+    pub(crate) sizes: Sizes,
+}
+
+/// What makes a frontier durable.
+#[derive(Debug)]
+pub(crate) struct Durable {
+    store: SharedStore,
+    shelf: Arc<StoreShelf>,
+    /// The digests of an exact seen-set.
+    keys: Option<SharedKeys>,
+    /// The configuration that the journal is written under.
+    config: FrontierConfig,
+    /// Calls since the last row.
+    calls: Vec<u8>,
+    /// Records since the last row.
+    records: Vec<u8>,
+    /// Whether a call since the last row has changed more than the time.
+    has_unsaved: bool,
+    /// The caller's own text of the last row.
+    attachment: Vec<u8>,
+    next_row: u64,
+    checkpointer: Checkpointer,
+    sync_interval: Duration,
+    last_sync: Time,
+}
+
+impl Durable {
+    pub(crate) fn set_sync_interval(&mut self, interval: Duration) {
+        self.sync_interval = interval;
+    }
+
+    pub(crate) fn save_status(&self) -> SaveStatus {
+        SaveStatus {
+            has_unsaved: self.has_unsaved,
+            next_sync: self.last_sync + self.sync_interval,
+            is_checkpoint_waiting: self.checkpointer.waits_for_sync(),
+        }
+    }
+
+    /// Fails if something that decides could not be read.
+    fn check_read(&self) -> Result<(), FrontierError> {
+        read_error(&self.shelf, self.keys.as_ref()).map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+/// Returns why a segment of a queue, a host, or a part of the keys could not be read, if so.
+fn read_error(shelf: &StoreShelf, keys: Option<&SharedKeys>) -> Option<StoreError> {
+    shelf.take_error().or_else(|| keys?.lock().take_error())
+}
+
+impl From<StoreError> for FrontierError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged { .. } => Self::Damaged(error.to_string().into()),
+            other => Self::not_saved(&other),
+        }
+    }
+}
+
+impl FrontierError {
+    fn not_saved(error: &impl std::fmt::Display) -> Self {
+        Self::NotSaved(error.to_string().into())
+    }
+}

@@ -1,0 +1,266 @@
+//! Pages that are fetched again: they are read from their records, and queued past the seen-set.
+//!
+//! Records lie in the order of time, and each fetch of a page adds one, its last. So one [`Place`] in them is enough to know which pages were
+//! queued again: what lies before it was, and what lies behind it will be. There are two: one for the pages that come of age, and one for
+//! those without an answer. What lies before one of them is left out by the other. Both belong to the state, and move in the same call
+//! that queues the pages.
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::time::Duration;
+
+use super::Durable;
+use super::record::{self, PageEnd, PageRecord};
+use crate::error::FrontierError;
+use crate::failure::FailureKind;
+use crate::lease::NotFetched;
+use crate::scope::Refusal;
+use crate::settlement::Verdict;
+use crate::state::{Call, Links, Place, RecordsRead, ShutOrigin, State};
+use crate::store::{MAX_KEY, Space, Store, StoreError};
+use crate::time::Time;
+
+/// Which pages are fetched again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// Those whose last fetch is older than this age: they were fetched, redirected, rejected or failed, or dropped because their origin
+    /// was given up or its robots.txt could not be fetched. It is asked again.
+    OlderThan(Duration),
+    /// Those that got no answer: they failed in all attempts without one, or were dropped because their origin was given up or its
+    /// robots.txt could not be fetched. Pages that a limit or a rule refused are not among them.
+    ///
+    /// Such a retry begins when the frontier is [drained](crate::Frontier::is_drained) and all is [persisted](crate::Frontier::persist),
+    /// as at the begin of a run over a directory whose crawl has ended: all origins that were given up are asked again as ones that were
+    /// never away. Otherwise the call continues the retry that has begun, if any, also of an earlier run. Each page is queued once in a
+    /// retry, and fewer than `up_to` at once if half of the [queue](crate::FrontierConfig::max_queued) is taken.
+    Unanswered,
+}
+
+/// What a call of [`Frontier::queue_again`](crate::Frontier::queue_again) did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct QueuedAgain {
+    /// The pages.
+    pub pages: Requeued,
+    /// When the next page comes of age, or the present time if there are more pages; `None` if no page is left that will.
+    pub next: Option<Time>,
+}
+
+/// Pages that were queued again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Requeued {
+    /// Pages that were queued again.
+    pub queued: u64,
+    /// Pages that were not: they are out of the scope now, or their host has no room, or their origin was given up once more.
+    pub refused: u64,
+    /// Those of the queued ones that had failed in all attempts and were never fetched, by the last failure. They do not count as failed
+    /// any longer.
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// The HTTP statuses of those among them that had an answer, such as a part of a body.
+    pub answers: BTreeMap<u16, u64>,
+    /// Those that were fetched before, and had failed when they were fetched again.
+    pub failed_refreshes: BTreeMap<FailureKind, u64>,
+    /// Those that were dropped because their origin was given up, by the failure of the origin.
+    pub dropped: BTreeMap<FailureKind, u64>,
+}
+
+impl Requeued {
+    fn count(&mut self, record: &PageRecord<'_>) {
+        self.queued += 1;
+        let failures = match record.end {
+            PageEnd::GaveUp(kind) if record.is_refresh => self.failed_refreshes.entry(kind),
+            PageEnd::GaveUp(kind) => {
+                if let Some(status) = record.status {
+                    *self.answers.entry(status).or_default() += 1;
+                }
+                self.failed.entry(kind)
+            }
+            PageEnd::NotFetched(NotFetched::HostDown) => {
+                self.dropped.entry(record.cause.unwrap_or(FailureKind::HostDown))
+            }
+            _ => return,
+        };
+        *failures.or_default() += 1;
+    }
+}
+
+/// What was read of the records.
+struct Due {
+    pages: Vec<PageRecord<'static>>,
+    read_to: Place,
+    /// The time of the next record that was not read, if it is too young; the time of the call if there are more pages.
+    next: Option<Time>,
+}
+
+impl Durable {
+    /// Queues pages again. Cost: it reads the records behind those of the last call.
+    pub(crate) fn queue_again(
+        &mut self,
+        state: &mut State,
+        which: Again,
+        up_to: usize,
+        now: Time,
+    ) -> Result<QueuedAgain, FrontierError> {
+        if which == Again::Unanswered {
+            self.begin_retry(state, now)?;
+        }
+        let before = state.records_read();
+        let mut read = before;
+        let room = |room| up_to.min(usize::try_from(room).unwrap_or(usize::MAX));
+        let (due, shut) = match which {
+            Again::OlderThan(age) => {
+                let age_millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+                let until = Time::from_millis(now.as_millis().saturating_sub(age_millis));
+                let is_due =
+                    |at: Place, record: &PageRecord<'_>| at >= before.unanswered || !record.end.is_unanswered();
+                let room = room(state.queues().room());
+                let mut due = self.read_due(read.by_age, MAX_KEY, until, room, &is_due)?;
+                due.next = due.next.map(|time| if time > until { time + age } else { now });
+                read.by_age = due.read_to;
+                (due, ShutOrigin::Reopen)
+            }
+            Again::Unanswered if !before.is_retrying() => return Ok(QueuedAgain::default()),
+            Again::Unanswered => {
+                let is_due = |at: Place, record: &PageRecord<'_>| at >= before.by_age && record.end.is_unanswered();
+                let room = room(state.queues().room_for_retries());
+                let last = before.retry_end - 1;
+                let mut due = self.read_due(read.unanswered, last, Time::from_millis(u64::MAX), room, &is_due)?;
+                if due.next.is_none() {
+                    due.read_to = Place::after_row(last);
+                }
+                due.next = due.next.map(|_| now);
+                read.unanswered = due.read_to;
+                (due, ShutOrigin::Keep)
+            }
+        };
+        let mut queued = QueuedAgain {
+            next: due.next,
+            ..QueuedAgain::default()
+        };
+        if read != before {
+            queued.pages = self.queue_due(state, &due.pages, shut, read, now)?;
+        }
+        Ok(queued)
+    }
+
+    /// Begins a retry if there is none, nothing else is left, and something may be retried.
+    fn begin_retry(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
+        let read = state.records_read();
+        if read.is_retrying() || !state.is_drained() || !self.records.is_empty() {
+            return Ok(());
+        }
+        let last = self.store.lock().last_key(Space::Record);
+        let end = last.map_or(0, |last| last.saturating_add(1)).max(read.unanswered.row);
+        // An origin may be given up without a page: for a sitemap, or a robots.txt.
+        let has_pages = end > read.unanswered.row && state.has_failed_pages();
+        if has_pages || state.queues().given_up() > 0 {
+            self.apply(state, Call::BeginRetry { end }, now)?;
+        }
+        Ok(())
+    }
+
+    /// Reads records from a place on, up to a row, until there are so many pages that are due, or a row that is younger than `until`.
+    fn read_due(
+        &self,
+        from: Place,
+        last: u64,
+        until: Time,
+        up_to: usize,
+        is_due: &dyn Fn(Place, &PageRecord<'_>) -> bool,
+    ) -> Result<Due, FrontierError> {
+        let mut due = Due {
+            pages: Vec::new(),
+            read_to: from,
+            next: None,
+        };
+        read_rows(&**self.store.lock(), from.row..=last, &mut |row, records| {
+            let (mut at, mut latest, mut stopped_at) = (Place { row, records: 0 }, Time::EPOCH, None);
+            let before = due.pages.len();
+            record::visit_row(records, &mut |record| {
+                latest = latest.max(record.time);
+                if at >= from && stopped_at.is_none() && is_due(at, &record) && record.again().is_some() {
+                    match due.pages.len() < up_to {
+                        true => due.pages.push(record.into_owned()),
+                        false => stopped_at = Some(at),
+                    }
+                }
+                at.records += 1;
+            })?;
+            if latest > until {
+                due.pages.truncate(before);
+                due.next = Some(latest);
+                return Ok(ControlFlow::Break(()));
+            }
+            due.read_to = stopped_at.unwrap_or_else(|| Place::after_row(row));
+            due.next = stopped_at.map(|_| until);
+            Ok(match stopped_at {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            })
+        })?;
+        Ok(due)
+    }
+
+    /// Queues pages again, and notes how far the records have been read for it. A page that cannot be queued now, but may be later, has
+    /// another record then.
+    fn queue_due(
+        &mut self,
+        state: &mut State,
+        due: &[PageRecord<'_>],
+        shut: ShutOrigin,
+        read: RecordsRead,
+        now: Time,
+    ) -> Result<Requeued, FrontierError> {
+        let (pages, ends): (Vec<_>, Vec<_>) = due.iter().filter_map(PageRecord::again).unzip();
+        let call = Call::QueueAgain {
+            pages: Links::from(&*pages),
+            ends: ends.into(),
+            shut,
+            read,
+        };
+        let verdicts = self.apply(state, call, now)?.verdicts;
+        let mut requeued = Requeued::default();
+        for (verdict, record) in verdicts.into_iter().zip(due) {
+            let Verdict::Refused(why) = verdict else {
+                requeued.count(record);
+                continue;
+            };
+            requeued.refused += 1;
+            if matches!(why, Refusal::QueueFull | Refusal::TooManyHosts | Refusal::HostDown) {
+                let again = PageRecord {
+                    time: now,
+                    ..record.clone()
+                };
+                record::add(&mut self.records, &again)?;
+            }
+        }
+        Ok(requeued)
+    }
+}
+
+/// Whether more rows are to be read, unless a record is damaged.
+type RowVisited = Result<ControlFlow<()>, postcard::Error>;
+
+/// Visits rows of records, in order, until `visit` breaks.
+fn read_rows(
+    store: &dyn Store,
+    rows: RangeInclusive<u64>,
+    visit: &mut dyn FnMut(u64, &[u8]) -> RowVisited,
+) -> Result<(), FrontierError> {
+    let (mut has_ended, mut damaged) = (false, None);
+    let read = store.range(Space::Record, rows, &mut |row, bytes| {
+        match visit(row, &bytes) {
+            Ok(ControlFlow::Continue(())) => return Ok(()),
+            Ok(ControlFlow::Break(())) => has_ended = true,
+            Err(error) => damaged = Some(format!("record row {row} cannot be read: {error}")),
+        }
+        // No more rows.
+        Err(StoreError::Failed)
+    });
+    match (damaged, read) {
+        (Some(what), _) => Err(FrontierError::not_saved(&what)),
+        (None, Err(_)) if has_ended => Ok(()),
+        (None, read) => Ok(read?),
+    }
+}

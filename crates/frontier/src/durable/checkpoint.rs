@@ -1,0 +1,259 @@
+//! Checkpoints: when one is due, and its slices.
+//!
+//! A checkpoint has the whole state: the small tables, the seen-set, and all hosts. The commit with its manifest removes what it replaces.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::sizes::Sizes;
+use crate::config::FrontierConfig;
+use crate::hosts::HostTable;
+use crate::store::{Batch, MAX_KEY, Space};
+
+/// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
+pub(super) const LOGIC: u32 = 9;
+
+/// The key of the manifest in [`Space::Meta`].
+pub(super) const MANIFEST: u64 = 0;
+
+/// No checkpoint of a store that is read has a greater number.
+pub(super) const LAST_GENERATION: u64 = (MAX_KEY >> 32) - 1;
+
+/// What a checkpoint consists of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub(super) logic: u32,
+    /// As JSON, so that later versions can add fields.
+    pub(super) config: String,
+    pub(super) generation: u64,
+    /// The last row of the journal that the state contains.
+    pub(crate) covered: u64,
+    /// The parts with the state, then those with the seen-set, then those with the hosts.
+    pub(super) state_parts: u64,
+    pub(super) seen_set_parts: u64,
+    pub(super) host_parts: u64,
+    /// The number of the next segment.
+    pub(crate) next_segment: u64,
+    /// The caller's own text of the last row that the state contains.
+    #[serde(with = "serde_bytes")]
+    pub(super) attachment: Vec<u8>,
+}
+
+impl Manifest {
+    /// Returns the key of a part, in [`Space::Checkpoint`].
+    pub(super) fn key(generation: u64, part: u64) -> u64 {
+        (generation << 32) | part
+    }
+
+    /// Returns the keys of parts, in [`Space::Checkpoint`].
+    fn keys(&self, first: u64, count: u64) -> Range<u64> {
+        Self::key(self.generation, first)..Self::key(self.generation, first + count)
+    }
+
+    /// Returns the keys of the parts with the state.
+    pub(super) fn keys_of_state(&self) -> Range<u64> {
+        self.keys(0, self.state_parts)
+    }
+
+    /// Returns the keys of the parts with the seen-set.
+    pub(super) fn keys_of_seen_set(&self) -> Range<u64> {
+        self.keys(self.state_parts, self.seen_set_parts)
+    }
+
+    /// Returns the keys of the parts with the hosts.
+    pub(super) fn keys_of_hosts(&self) -> Range<u64> {
+        self.keys(self.state_parts + self.seen_set_parts, self.host_parts)
+    }
+}
+
+/// A state as bytes, without the hosts, which are copied one after the other.
+#[derive(Debug)]
+pub(super) struct EncodedState {
+    pub(super) state: Vec<u8>,
+    pub(super) seen_set: Vec<u8>,
+    pub(super) next_segment: u64,
+}
+
+/// Writes checkpoints, one after the other.
+#[derive(Debug)]
+pub(super) struct Checkpointer {
+    sizes: Sizes,
+    generation: u64,
+    /// The bytes of the last checkpoint.
+    last_bytes: u64,
+    /// The bytes of the journal that no checkpoint contains.
+    journal_bytes: u64,
+    /// Whether the store has a checkpoint, or will have one with the next commit.
+    has_finished: bool,
+    writing: Option<Writing>,
+}
+
+/// A checkpoint that is not written wholly.
+#[derive(Debug)]
+struct Writing {
+    manifest: Manifest,
+    encoded: EncodedState,
+    /// The next part of the state and the seen-set.
+    next_part: u64,
+    bytes: u64,
+    part_bytes: usize,
+    /// Whether all but the manifest is written.
+    is_written: bool,
+}
+
+impl Writing {
+    /// Returns the next part of the state and the seen-set with its key, if any is left.
+    fn next(&mut self) -> Option<(u64, &[u8])> {
+        let part = self.next_part;
+        let (bytes, at) = match part.checked_sub(self.manifest.state_parts) {
+            None => (&self.encoded.state, part),
+            Some(at) => (&self.encoded.seen_set, at),
+        };
+        let start = usize::try_from(at).ok()?.checked_mul(self.part_bytes)?;
+        let rest = bytes.get(start..).filter(|rest| !rest.is_empty())?;
+        self.next_part += 1;
+        let key = Manifest::key(self.manifest.generation, part);
+        Some((key, &rest[..rest.len().min(self.part_bytes)]))
+    }
+
+    /// Adds hosts to a batch, as the parts behind all others.
+    fn put_hosts(&mut self, hosts: &[u8], batch: &mut Batch) {
+        for part in hosts.chunks(self.part_bytes) {
+            let key = self.manifest.keys_of_hosts().end;
+            batch.put(Space::Checkpoint, key, part);
+            self.manifest.host_parts += 1;
+        }
+        self.bytes += hosts.len() as u64;
+    }
+}
+
+impl Checkpointer {
+    pub(super) fn new(sizes: Sizes) -> Self {
+        Self {
+            sizes,
+            generation: 0,
+            last_bytes: 0,
+            journal_bytes: 0,
+            has_finished: false,
+            writing: None,
+        }
+    }
+
+    pub(super) fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// Continues after the checkpoint of a store, and the journal since.
+    ///
+    /// `last_part` is the key of the last part in the store. If it is of a checkpoint that was not finished, the next one has a greater number.
+    pub(super) fn resume(&mut self, manifest: &Manifest, journal_bytes: u64, last_part: Option<u64>) {
+        let last_begun = last_part.map(|key| key >> 32);
+        // A damaged key may have any number. After one of the last, no number would be left for the next checkpoints.
+        let last_begun = last_begun.filter(|number| *number < LAST_GENERATION / 2);
+        self.generation = manifest.generation.max(last_begun.unwrap_or_default());
+        self.journal_bytes = journal_bytes;
+        // About: its last parts may be shorter.
+        let parts = manifest.state_parts + manifest.seen_set_parts + manifest.host_parts;
+        self.last_bytes = parts.saturating_mul(self.sizes.part_bytes as u64);
+        self.has_finished = true;
+    }
+
+    /// Counts a row of the journal.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.journal_bytes += bytes as u64;
+    }
+
+    /// Returns whether a checkpoint is due: the journal has its share of the length of the last one.
+    pub(super) fn is_due(&self) -> bool {
+        self.writing.is_none()
+            && self.journal_bytes >= (self.last_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
+    }
+
+    /// Begins a checkpoint of this state and these hosts, which contain the rows up to `covered`. One that was not finished is dropped.
+    pub(super) fn begin(
+        &mut self,
+        encoded: EncodedState,
+        hosts: &mut HostTable,
+        covered: u64,
+        config: &FrontierConfig,
+        attachment: &[u8],
+    ) -> Result<(), serde_json::Error> {
+        hosts.begin_copy();
+        self.generation += 1;
+        let count = |bytes: &[u8]| bytes.len().div_ceil(self.sizes.part_bytes) as u64;
+        let manifest = Manifest {
+            logic: LOGIC,
+            config: serde_json::to_string(config)?,
+            generation: self.generation,
+            covered,
+            state_parts: count(&encoded.state),
+            seen_set_parts: count(&encoded.seen_set),
+            host_parts: 0,
+            next_segment: encoded.next_segment,
+            attachment: attachment.to_vec(),
+        };
+        self.writing = Some(Writing {
+            manifest,
+            bytes: (encoded.state.len() + encoded.seen_set.len()) as u64,
+            encoded,
+            next_part: 0,
+            is_written: false,
+            part_bytes: self.sizes.part_bytes,
+        });
+        self.journal_bytes = 0;
+        Ok(())
+    }
+
+    /// Returns whether the store has a checkpoint, or will have one with the next commit.
+    pub(super) fn has_finished(&self) -> bool {
+        self.has_finished
+    }
+
+    /// Returns whether a checkpoint is written but for its manifest, which the next synced commit has.
+    pub(super) fn waits_for_sync(&self) -> bool {
+        self.writing.as_ref().is_some_and(|writing| writing.is_written)
+    }
+
+    /// Returns whether a checkpoint is being written.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Adds the next slice to a batch. The manifest comes after the last one, once the runs have all keys, in a batch that is synced, with the
+    /// removal of what the checkpoint replaces: that is not needed to go back to the last sync. Returns whether it did.
+    pub(super) fn write_slice(
+        &mut self,
+        batch: &mut Batch,
+        hosts: &mut HostTable,
+        has_keys: bool,
+        sync: bool,
+    ) -> Result<bool, postcard::Error> {
+        let Some(writing) = &mut self.writing else {
+            return Ok(false);
+        };
+        let most = self.sizes.parts_at_once;
+        let mut parts = 0;
+        while parts < most {
+            let Some((key, part)) = writing.next() else { break };
+            batch.put(Space::Checkpoint, key, part);
+            parts += 1;
+        }
+        let copied = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
+        writing.put_hosts(&copied.hosts, batch);
+        writing.is_written = parts < most && copied.is_all && has_keys;
+        if !writing.is_written || !sync {
+            return Ok(false);
+        }
+        batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(&writing.manifest)?);
+        // Also parts of checkpoints that were not finished.
+        let first = Manifest::key(writing.manifest.generation, 0);
+        batch.delete(Space::Checkpoint, 0..=first - 1);
+        batch.delete(Space::Checkpoint, writing.manifest.keys_of_hosts().end..=MAX_KEY);
+        batch.delete(Space::Journal, 0..=writing.manifest.covered);
+        self.last_bytes = writing.bytes;
+        self.has_finished = true;
+        self.writing = None;
+        Ok(true)
+    }
+}

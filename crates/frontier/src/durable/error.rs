@@ -1,0 +1,99 @@
+//! Why a directory cannot be opened.
+
+use std::borrow::Cow;
+use std::io;
+
+use crate::config::ConfigError;
+use crate::error::FrontierError;
+use crate::hosts::HostsError;
+use crate::state::DecodeError;
+use crate::store::StoreError;
+
+/// Why a directory cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The store cannot be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An option differs from that of the first run, and the state depends on it.
+    #[error(
+        "the crawl was begun {}: give the same again, or another directory",
+        change(option, was, wanted)
+    )]
+    Changed {
+        /// The option.
+        option: Cow<'static, str>,
+        /// Its value in the first run.
+        was: String,
+        /// Its value now.
+        wanted: String,
+    },
+    /// The journal was written by a version of this crate that decides differently.
+    #[error(
+        "the crawl was interrupted under another version of this program (logic {found}, this one has {supported}): let that version \
+         open and close it once"
+    )]
+    OtherLogic {
+        /// The version that wrote the journal.
+        found: u32,
+        /// The version of this crate.
+        supported: u32,
+    },
+    /// The crawl was ended before anything was saved, or has only just begun.
+    #[error("the crawl has saved nothing yet: ask again in a moment, or start it again in this directory")]
+    NotBegun,
+    /// What was read is not what was written.
+    #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
+    Damaged(String),
+    /// The frontier that was read cannot be changed or saved.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+}
+
+/// Says what an option was, and that it cannot be what it is now.
+fn change(option: &str, was: &str, wanted: &str) -> String {
+    match was {
+        "true" => format!("with {option}, which cannot be taken away"),
+        "false" => format!("without {option}, which cannot be added"),
+        was => format!("with {option} {was}, which cannot become {wanted}"),
+    }
+}
+
+impl From<DecodeError> for StateError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Bytes(error) => Self::State(error),
+            DecodeError::Config(error) => Self::Config(error),
+        }
+    }
+}
+
+impl From<StateError> for OpenError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Config(error) => Self::Config(error),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+/// Why bytes are not the state of a frontier.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StateError {
+    #[error("its state cannot be read: {0}")]
+    State(#[from] postcard::Error),
+    #[error("a configuration in it cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("its seen-set cannot be read: {0}")]
+    SeenSet(#[from] sieve::snapshot::SnapshotError),
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("its seen-set cannot be written: {0}")]
+    Write(#[from] io::Error),
+}

@@ -1,0 +1,116 @@
+//! The journal: each call becomes part of its next row, and a row that is read makes its calls again.
+
+use super::checkpoint::LOGIC;
+use super::error::OpenError;
+use super::record::{self, PageRecord};
+use super::restore::Restored;
+use super::{Durable, read_error};
+use crate::appended::append;
+use crate::entry::Purpose;
+use crate::error::FrontierError;
+use crate::lease::Leasing;
+use crate::link::Link;
+use crate::rules::ParseRules;
+use crate::state::{Answer, Call, State};
+use crate::time::Time;
+
+/// Calls that have changed nothing are saved once they take this many bytes.
+const MAX_IDLE_BYTES: usize = 64 << 10;
+
+/// A call as it is stored: its time, and the number by which its answer is compared when it is made again.
+type Stored<'a> = (Time, u32, Call<'a>);
+
+/// Returns a row of the journal.
+pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
+    let mut row = Vec::with_capacity(attachment.len() + calls.len() + 8);
+    append(serde_bytes::Bytes::new(attachment), &mut row)?;
+    row.extend_from_slice(calls);
+    Ok(row)
+}
+
+/// Returns the attachment of a row, and its calls.
+pub(super) fn split(row: &[u8]) -> Result<(&[u8], &[u8]), postcard::Error> {
+    let (attachment, calls): (&serde_bytes::Bytes, _) = postcard::take_from_bytes(row)?;
+    Ok((attachment, calls))
+}
+
+/// Returns the new URLs that the calls of a row offered, as far as they can be read.
+pub(crate) fn links_of(row: &[u8]) -> Vec<Link> {
+    let (_, mut rest) = split(row).unwrap_or_default();
+    let calls = std::iter::from_fn(|| {
+        let ((_, _, call), after) = postcard::take_from_bytes::<Stored<'_>>(rest).ok()?;
+        rest = after;
+        Some(call)
+    });
+    calls.flat_map(Call::into_links).collect()
+}
+
+impl Durable {
+    /// Makes a call, and adds it to the next row.
+    pub(crate) fn apply(&mut self, state: &mut State, call: Call<'_>, now: Time) -> Result<Answer, FrontierError> {
+        let answer = state.apply(&call, now);
+        self.add(call, &answer, now)?;
+        self.check_read()?;
+        Ok(answer)
+    }
+
+    fn add<'a>(&mut self, mut call: Call<'a>, answer: &'a Answer, now: Time) -> Result<(), FrontierError> {
+        if let Leasing::Dropped(dropped) = &answer.leasing {
+            // Sitemaps have no record: they are no pages, and are not in the seen-set.
+            for one in dropped.iter().filter(|one| one.entry.purpose == Purpose::Page) {
+                record::add(&mut self.records, &PageRecord::dropped(one, now))?;
+            }
+        }
+        if let Call::Settle(settlements) = &call {
+            for (settlement, (settled, entry)) in settlements.all.iter().zip(&answer.settled) {
+                let entry = entry.as_ref();
+                if let Some(record) = entry.and_then(|entry| PageRecord::settled(entry, settlement, settled, now)) {
+                    record::add(&mut self.records, &record)?;
+                }
+            }
+        }
+        // Calls that change nothing but the time take memory, too.
+        self.has_unsaved |= answer.is_change(&call) || self.calls.len() > MAX_IDLE_BYTES;
+        call.trim(answer);
+        let stored: Stored<'_> = (now, answer.check(), call);
+        append(&stored, &mut self.calls).map_err(|error| FrontierError::not_saved(&error))
+    }
+}
+
+impl Restored {
+    /// Makes the calls of a row again, which must have the same answers.
+    pub(crate) fn make_calls(&mut self, key: u64, row: &[u8], parse: &ParseRules) -> Result<(), OpenError> {
+        let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(format!("row {key} of the journal: {what}"));
+        if self.manifest.logic != LOGIC {
+            return Err(OpenError::OtherLogic {
+                found: self.manifest.logic,
+                supported: LOGIC,
+            });
+        }
+        if key != self.next_row {
+            return Err(damaged(&"the row before it is missing"));
+        }
+        let (attachment, mut rest) = split(row).map_err(|error| damaged(&error))?;
+        self.attachment.clear();
+        self.attachment.extend_from_slice(attachment);
+        while !rest.is_empty() {
+            let ((now, check, mut call), after): (Stored<'_>, _) =
+                postcard::take_from_bytes(rest).map_err(|error| damaged(&error))?;
+            rest = after;
+            call.parse_rules(parse);
+            let answer = self.state.apply(&call, now);
+            if let Some(error) = read_error(&self.shelf, self.keys.as_ref()) {
+                return Err(error.into());
+            }
+            if answer.check() != check {
+                return Err(damaged(&"a call has another result than before"));
+            }
+        }
+        self.next_row += 1;
+        if let Some(keys) = &self.keys {
+            keys.lock().row_was_replayed(key);
+        }
+        self.journal_bytes += row.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,302 @@
+//! The digests of all keys of an exact seen-set: in memory those of the last rows, the others in the store as sorted runs.
+//!
+//! | where | digests of | written |
+//! |---|---|---|
+//! | fresh | the rows since the last freeze | – |
+//! | frozen | some rows before, sorted | in slices, one with each row |
+//! | run | some rows before, or several runs merged | removed when merged into a larger one |
+//!
+//! A run states the last row whose keys it has. So it depends on no checkpoint: when the journal is replayed from a checkpoint, a run is
+//! invisible until its row was made again, and then takes the place of the digests that this made. Fresh digests freeze when there are
+//! many, and when a checkpoint begins. So the keys of a checkpoint are those of the runs up to its row.
+//!
+//! Nothing here decides but by the set of digests. Which of them are in memory, and in which runs, changes no answer.
+
+mod compaction;
+pub(crate) mod list;
+mod run;
+mod writing;
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use compaction::Compaction;
+use list::{END_OF_RUNS, RunList};
+use run::{Run, RunWriter};
+
+use super::removal::Removal;
+use super::shelf::SharedStore;
+use crate::state::StoredKeys;
+use crate::store::{MAX_KEY, Space, StoreError};
+
+/// What tests make smaller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeySizes {
+    /// The digests of a part of a run.
+    pub(super) digests_of_part: usize,
+    /// The fresh digests that freeze.
+    pub(super) fresh_digests: usize,
+    /// The parts that are written with one row for each run, or read, at least.
+    pub(super) parts_at_once: usize,
+    /// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again.
+    pub(super) verified: usize,
+}
+
+impl KeySizes {
+    /// The parts of a run that are removed with one slice.
+    fn removed_at_once(self) -> u64 {
+        4 * self.parts_at_once as u64
+    }
+}
+
+pub(super) const KEY_SIZES: KeySizes = KeySizes {
+    digests_of_part: 1024,
+    fresh_digests: 1 << 19,
+    parts_at_once: 8,
+    // 16 MiB.
+    verified: 1 << 20,
+};
+
+/// The digests, shared by the filter that asks and the frontier that writes.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedKeys(Arc<Mutex<Keys>>);
+
+impl SharedKeys {
+    /// Returns the digests. A panic while they were locked has poisoned the frontier already.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Keys> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an empty set.
+    pub(super) fn new(store: SharedStore, sizes: KeySizes) -> Self {
+        let mut keys = Keys::new(store, sizes);
+        // The first commit writes the empty list: a store without one is damaged.
+        keys.is_changed = true;
+        Self(Arc::new(Mutex::new(keys)))
+    }
+
+    /// Reads what a store has, as of a row. Later runs are visible once their row was made again.
+    pub(super) fn load(store: SharedStore, sizes: KeySizes, covered: u64) -> Result<Self, StoreError> {
+        let list = RunList::read(&store)?.ok_or_else(|| damaged("the list of runs is missing".to_owned()))?;
+        let mut keys = Keys::new(store, sizes);
+        // Above what a run left that was not finished: that is removed in slices.
+        let left = keys.store.lock().last(Space::Digest, MAX_KEY)?;
+        keys.next_run = left.map_or(0, |(key, _)| run::number(key) + 1).max(list.next_run);
+        if keys.next_run >= END_OF_RUNS {
+            return Err(damaged("a part of the keys has a number that cannot be".to_owned()));
+        }
+        keys.settled = covered;
+        for stored in list.runs {
+            let run = Run::read(&stored, &keys.store)?;
+            if run.last_row <= covered {
+                keys.runs.push(run);
+            } else {
+                keys.ahead.push(run);
+            }
+        }
+        keys.runs.sort_by_key(|run| std::cmp::Reverse(run.count));
+        keys.ahead.sort_by_key(|run| std::cmp::Reverse(run.last_row));
+        keys.has_leftovers = true;
+        Ok(Self(Arc::new(Mutex::new(keys))))
+    }
+}
+
+impl StoredKeys for SharedKeys {
+    fn contains(&self, digest: u128) -> bool {
+        self.lock().contains(digest)
+    }
+
+    fn insert(&self, digest: u128, is_surely_new: bool) -> bool {
+        let mut keys = self.lock();
+        let is_new = is_surely_new || !keys.contains(digest);
+        if is_new {
+            keys.add(digest);
+        }
+        is_new
+    }
+}
+
+fn damaged(what: String) -> StoreError {
+    StoreError::damaged(Path::new("the store"), what)
+}
+
+/// Sorted digests that are being written.
+#[derive(Debug)]
+struct Frozen {
+    digests: Vec<u128>,
+    /// The last row whose keys these are.
+    last_row: u64,
+    writer: RunWriter,
+    written: usize,
+}
+
+/// The digests of all accepted keys.
+#[derive(Debug)]
+pub(super) struct Keys {
+    store: SharedStore,
+    sizes: KeySizes,
+    fresh: Fresh,
+    /// The oldest first.
+    frozen: VecDeque<Frozen>,
+    /// The largest first.
+    runs: Vec<Run>,
+    /// While the journal is replayed: those of rows that were not made again yet, the next one last.
+    ahead: Vec<Run>,
+    next_run: u64,
+    /// The last row that the last finished checkpoint contains: the journal before it is never replayed again.
+    settled: u64,
+    /// The last row that the last checkpoint contains that was begun.
+    checkpoint_row: u64,
+    /// At most one of each tier.
+    compactions: Vec<Compaction>,
+    /// Runs that were merged.
+    removal: Removal,
+    verified: Box<[u128]>,
+    /// Digests that came since the last row.
+    of_row: usize,
+    /// Whether the list of runs is to be written.
+    is_changed: bool,
+    /// Whether the store may have parts of runs that were not finished.
+    has_leftovers: bool,
+    error: Option<StoreError>,
+}
+
+impl Keys {
+    fn new(store: SharedStore, sizes: KeySizes) -> Self {
+        Self {
+            store,
+            sizes,
+            fresh: Fresh::default(),
+            frozen: VecDeque::new(),
+            runs: Vec::new(),
+            ahead: Vec::new(),
+            next_run: 0,
+            settled: 0,
+            checkpoint_row: 0,
+            compactions: Vec::new(),
+            removal: Removal::default(),
+            verified: vec![0; sizes.verified].into(),
+            of_row: 0,
+            is_changed: false,
+            has_leftovers: false,
+            error: None,
+        }
+    }
+
+    /// Returns the number of digests.
+    pub(super) fn len(&self) -> u64 {
+        let frozen: usize = self.frozen.iter().map(|frozen| frozen.digests.len()).sum();
+        let runs: u64 = self.runs.iter().map(|run| run.count).sum();
+        (self.fresh.len() + frozen) as u64 + runs
+    }
+
+    /// Adds a digest that is not there.
+    pub(super) fn add(&mut self, digest: u128) {
+        self.fresh.insert(digest);
+        self.remember(digest);
+        self.of_row += 1;
+    }
+
+    /// Returns whether a digest is there; "yes" if it cannot be looked up, and [`take_error`](Self::take_error) says why.
+    ///
+    /// Cost: for one that is not in memory a part of 16 KiB of each run, the largest first, until it is found.
+    pub(super) fn contains(&mut self, digest: u128) -> bool {
+        if self.is_surely_there(digest) {
+            return true;
+        }
+        match self.look_up(digest) {
+            Ok(is_there) => {
+                if is_there {
+                    self.remember(digest);
+                }
+                is_there
+            }
+            Err(error) => {
+                self.set_error(error);
+                true
+            }
+        }
+    }
+
+    /// Returns whether a digest is known to be there, without a look into the store.
+    fn is_surely_there(&self, digest: u128) -> bool {
+        let known = self.verified.get(self.slot(digest));
+        // Zero is an empty slot.
+        known.is_some_and(|known| *known == digest && digest != 0) || self.fresh.contains(&digest)
+    }
+
+    /// Remembers that a digest is there.
+    fn remember(&mut self, digest: u128) {
+        let slot = self.slot(digest);
+        if let Some(known) = self.verified.get_mut(slot) {
+            *known = digest;
+        }
+    }
+
+    /// Returns the place of a digest among those that are known to be there.
+    fn slot(&self, digest: u128) -> usize {
+        (digest as usize) % self.verified.len().max(1)
+    }
+
+    fn look_up(&self, digest: u128) -> Result<bool, StoreError> {
+        let is_frozen = |frozen: &Frozen| frozen.digests.binary_search(&digest).is_ok();
+        if self.frozen.iter().any(is_frozen) {
+            return Ok(true);
+        }
+        for run in &self.runs {
+            if run.contains(digest, &self.store)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns why digests could not be looked up, if so.
+    pub(super) fn take_error(&mut self) -> Option<StoreError> {
+        self.error.take()
+    }
+
+    fn set_error(&mut self, error: StoreError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Records that all calls of a row were made again.
+    pub(super) fn row_was_replayed(&mut self, row: u64) {
+        self.of_row = 0;
+        while let Some(run) = self.ahead.pop_if(|run| run.last_row <= row) {
+            self.fresh.clear();
+            self.insert_run(run);
+        }
+    }
+
+    /// Records that the journal has ended. Runs of later rows are none: they are removed with the next row.
+    pub(super) fn journal_has_ended(&mut self) {
+        self.is_changed |= !self.ahead.is_empty();
+        self.ahead.clear();
+    }
+}
+
+/// The digests of the last rows.
+type Fresh = HashSet<u128, BuildHasherDefault<LowWord>>;
+
+/// A digest is a hash already, under a secret: its lower word is as good as any.
+#[derive(Debug, Default)]
+struct LowWord(u64);
+
+impl Hasher for LowWord {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, digest: u128) {
+        self.0 = digest as u64;
+    }
+}

@@ -1,0 +1,228 @@
+//! A run: sorted digests in the store, in parts, with the first digest of each part in memory.
+//!
+//! | key | value |
+//! |---|---|
+//! | number · 2³² + part | up to 1024 digests of 16 bytes, little-endian, in order |
+//! | number · 2³² + 2³¹ + n | the first digests of the parts from 1024 · n on |
+
+use serde::{Deserialize, Serialize};
+
+use super::damaged;
+use crate::durable::removal::Removal;
+use crate::durable::shelf::SharedStore;
+use crate::store::{Batch, Space, StoreError};
+
+/// The bytes of a digest in the store.
+const BYTES: usize = 16;
+/// The first digests of parts that are one value.
+const FENCES_AT_ONCE: usize = 1024;
+/// The number of the first value with first digests.
+const FIRST_FENCES: u64 = 1 << 31;
+
+/// Returns the key of a part.
+pub(super) fn key(run: u64, part: u64) -> u64 {
+    (run << 32) | part
+}
+
+/// Returns the run that a key is of.
+pub(super) fn number(key: u64) -> u64 {
+    key >> 32
+}
+
+/// A run, as the list of them has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct StoredRun {
+    pub(super) number: u64,
+    pub(super) parts: u64,
+    pub(super) count: u64,
+    pub(super) last_row: u64,
+}
+
+/// A run that is complete.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) number: u64,
+    pub(super) count: u64,
+    /// The last row whose keys it has.
+    pub(super) last_row: u64,
+    /// The first digest of each part.
+    fences: Vec<u128>,
+}
+
+impl Run {
+    /// Reads the first digests of a run.
+    pub(super) fn read(stored: &StoredRun, store: &SharedStore) -> Result<Self, StoreError> {
+        let mut fences = Vec::new();
+        let keys = key(stored.number, FIRST_FENCES)..=key(stored.number + 1, 0) - 1;
+        store.lock().range(Space::Digest, keys, &mut |_, value| {
+            fences.extend(digests(&value));
+            Ok(())
+        })?;
+        if fences.len() as u64 != stored.parts || !fences.is_sorted() {
+            let what = format!("run {} of the keys has other parts than were written", stored.number);
+            return Err(damaged(what));
+        }
+        Ok(Self {
+            number: stored.number,
+            count: stored.count,
+            last_row: stored.last_row,
+            fences,
+        })
+    }
+
+    /// Checks that all its parts are there.
+    pub(super) fn check(&self, store: &SharedStore) -> Result<(), StoreError> {
+        let (mut parts, mut count) = (0, 0);
+        let Some(last) = self.parts().checked_sub(1) else {
+            return Ok(());
+        };
+        let keys = key(self.number, 0)..=key(self.number, last);
+        store.lock().range(Space::Digest, keys, &mut |_, value| {
+            parts += 1;
+            count += (value.len() / BYTES) as u64;
+            Ok(())
+        })?;
+        if (parts, count) == (self.parts(), self.count) {
+            Ok(())
+        } else {
+            Err(damaged(format!("a part of run {} of the keys is missing", self.number)))
+        }
+    }
+
+    pub(super) fn stored(&self) -> StoredRun {
+        StoredRun {
+            number: self.number,
+            parts: self.parts(),
+            count: self.count,
+            last_row: self.last_row,
+        }
+    }
+
+    pub(super) fn parts(&self) -> u64 {
+        self.fences.len() as u64
+    }
+
+    /// Returns whether a digest is in it. Cost: a part is read, unless the digest is below all.
+    pub(super) fn contains(&self, digest: u128, store: &SharedStore) -> Result<bool, StoreError> {
+        let Some(part) = self.fences.partition_point(|first| *first <= digest).checked_sub(1) else {
+            return Ok(false);
+        };
+        let part = read_part(self.number, part as u64, store)?;
+        let (all, _) = part.as_chunks::<BYTES>();
+        Ok(all
+            .binary_search_by_key(&digest, |one| u128::from_le_bytes(*one))
+            .is_ok())
+    }
+
+    /// Adds all its values to what is removed, `parts_at_once` with each commit.
+    pub(super) fn remove(&self, parts_at_once: u64, removal: &mut Removal) {
+        remove(self.number, self.parts(), parts_at_once, removal);
+    }
+}
+
+fn remove(run: u64, parts: u64, parts_at_once: u64, removal: &mut Removal) {
+    let parts = key(run, 0)..=key(run, parts.saturating_sub(1));
+    removal.add(Space::Digest, parts, 1, parts_at_once);
+    removal.add_whole(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1);
+}
+
+/// Returns the number of the last run that has a value up to a key, complete or not.
+pub(super) fn last_number(key: u64, store: &SharedStore) -> Result<Option<u64>, StoreError> {
+    Ok(store.lock().last(Space::Digest, key)?.map(|(found, _)| number(found)))
+}
+
+/// Adds all values of a run that was not finished to what is removed.
+pub(super) fn remove_unfinished(
+    run: u64,
+    parts_at_once: u64,
+    store: &SharedStore,
+    removal: &mut Removal,
+) -> Result<(), StoreError> {
+    let last = store.lock().last(Space::Digest, key(run, FIRST_FENCES) - 1)?;
+    let parts = last.map_or(0, |(last, _)| (last + 1).saturating_sub(key(run, 0)));
+    remove(run, parts, parts_at_once, removal);
+    Ok(())
+}
+
+/// Reads a part.
+pub(super) fn read_part(run: u64, part: u64, store: &SharedStore) -> Result<Vec<u8>, StoreError> {
+    let wanted = key(run, part);
+    match store.lock().last(Space::Digest, wanted)? {
+        Some((at, part)) if at == wanted => Ok(part),
+        _ => Err(damaged(format!("part {part} of run {run} of the keys is missing"))),
+    }
+}
+
+/// Returns the digests of a part.
+pub(super) fn digests(part: &[u8]) -> impl Iterator<Item = u128> {
+    let (all, _) = part.as_chunks::<BYTES>();
+    all.iter().map(|one| u128::from_le_bytes(*one))
+}
+
+/// Writes a run, in order.
+#[derive(Debug)]
+pub(super) struct RunWriter {
+    number: u64,
+    digests_of_part: usize,
+    count: u64,
+    part: Vec<u8>,
+    fences: Vec<u128>,
+    fences_written: usize,
+}
+
+impl RunWriter {
+    pub(super) fn new(number: u64, digests_of_part: usize) -> Self {
+        Self {
+            number,
+            digests_of_part,
+            count: 0,
+            part: Vec::new(),
+            fences: Vec::new(),
+            fences_written: 0,
+        }
+    }
+
+    /// Adds a digest above all others. A part that is full goes to the batch.
+    pub(super) fn push(&mut self, digest: u128, batch: &mut Batch) {
+        if self.part.is_empty() {
+            self.fences.push(digest);
+        }
+        self.part.extend_from_slice(&digest.to_le_bytes());
+        self.count += 1;
+        if self.part.len() == self.digests_of_part * BYTES {
+            self.write_part(batch);
+        }
+    }
+
+    fn write_part(&mut self, batch: &mut Batch) {
+        let part = self.fences.len() as u64 - 1;
+        batch.put(Space::Digest, key(self.number, part), std::mem::take(&mut self.part));
+        if self.fences.len() - self.fences_written == FENCES_AT_ONCE {
+            self.write_fences(batch);
+        }
+    }
+
+    fn write_fences(&mut self, batch: &mut Batch) {
+        let new = &self.fences[self.fences_written..];
+        let bytes: Vec<u8> = new.iter().flat_map(|fence| fence.to_le_bytes()).collect();
+        let number = FIRST_FENCES + (self.fences_written / FENCES_AT_ONCE) as u64;
+        batch.put(Space::Digest, key(self.number, number), bytes);
+        self.fences_written = self.fences.len();
+    }
+
+    /// Writes the rest.
+    pub(super) fn finish(mut self, last_row: u64, batch: &mut Batch) -> Run {
+        if !self.part.is_empty() {
+            self.write_part(batch);
+        }
+        if self.fences_written < self.fences.len() {
+            self.write_fences(batch);
+        }
+        Run {
+            number: self.number,
+            count: self.count,
+            last_row,
+            fences: self.fences,
+        }
+    }
+}

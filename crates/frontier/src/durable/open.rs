@@ -1,0 +1,159 @@
+//! Opening a directory: what it has is restored, or a new crawl begins.
+
+use super::checkpoint::LOGIC;
+use super::error::{OpenError, StateError};
+use super::keys::SharedKeys;
+use super::restore::{Restored, restore};
+use super::seen_set::with_keys;
+use super::shelf::SharedStore;
+use super::sizes::{SIZES, Sizes};
+use super::{Durable, Source, options};
+use crate::config::FrontierConfig;
+use crate::hosts::HostTable;
+use crate::rules::ParseRules;
+use crate::state::{Call, State, bloom_filter};
+use crate::store::{Space, Store};
+use crate::time::Time;
+
+/// A state that was opened. `Opened` says what its fields are.
+pub(crate) struct Opening {
+    pub(crate) state: State,
+    /// `None` if it was only read.
+    pub(crate) durable: Option<Box<Durable>>,
+    pub(crate) attachment: Option<Vec<u8>>,
+    pub(crate) released: u64,
+    pub(crate) for_new_links: Vec<&'static str>,
+    pub(crate) now: Time,
+    pub(crate) config: FrontierConfig,
+}
+
+/// Opens a store to continue, or begins one.
+pub(crate) fn open(
+    store: Box<dyn Store>,
+    config: FrontierConfig,
+    now: Time,
+    parse: &ParseRules,
+    sizes: Sizes,
+) -> Result<Opening, OpenError> {
+    let config = config.with_shares()?;
+    let store = &SharedStore::new(store);
+    let source = Source { store, parse, sizes };
+    match restore(source, true)? {
+        Some(restored) => go_on(source, restored, config, now),
+        None => begin(source, config, now),
+    }
+}
+
+/// Begins a crawl in an empty store.
+fn begin(source: Source<'_>, config: FrontierConfig, now: Time) -> Result<Opening, OpenError> {
+    let keys = || SharedKeys::new(source.store.clone(), source.sizes.keys);
+    let keys = config.exact.then(keys);
+    let shelf = source.shelf(0);
+    let mut state = State::new(&config, with_keys(bloom_filter(&config)?, &config, keys.as_ref()))?;
+    state.lie_on_disk(&config, HostTable::default(), source.on_disk(&shelf));
+    state.share_memory(source.sizes.resident_bytes);
+    let mut durable = Durable::new(source, shelf, keys, config.clone(), now);
+    durable.write_checkpoint(&mut state, now)?;
+    Ok(Opening {
+        state,
+        durable: Some(Box::new(durable)),
+        attachment: None,
+        released: 0,
+        for_new_links: Vec::new(),
+        now,
+        config,
+    })
+}
+
+/// Continues a crawl.
+fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now: Time) -> Result<Opening, OpenError> {
+    let config = options::next_run(&restored.config, wanted)?;
+    let for_new_links = options::for_new_links(&restored.config, &config);
+    // Where hosts lie decides nothing.
+    let is_changed = config.without_memory() != restored.config.without_memory();
+    // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
+    let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
+    // If the clock was set back, no host may be asked too early.
+    let now = now.max(restored.state.latest());
+    if is_changed {
+        restored = under(restored, &config, source)?;
+    }
+    let Restored {
+        mut state, attachment, ..
+    } = restored;
+    let mut durable = Durable::new(source, restored.shelf, restored.keys, config.clone(), now);
+    durable.continue_from(
+        &restored.manifest,
+        restored.next_row,
+        restored.journal_bytes,
+        &attachment,
+    );
+    let released = if needs_checkpoint {
+        let released = state.apply(&Call::ReleaseLeases, now).released;
+        if is_changed {
+            state.place_anew(&restored.config, &config, now);
+        }
+        // No row may come before it.
+        durable.write_checkpoint(&mut state, now)?;
+        released
+    } else {
+        let released = durable.apply(&mut state, Call::ReleaseLeases, now)?.released;
+        durable.persist(&mut state, &attachment, now)?;
+        released
+    };
+    Ok(Opening {
+        state,
+        durable: Some(Box::new(durable)),
+        attachment: Some(attachment),
+        released,
+        for_new_links,
+        now,
+        config,
+    })
+}
+
+/// Reads the state under another configuration.
+fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) -> Result<Restored, OpenError> {
+    let mut state = restored.state;
+    let encoded = state.encode().map_err(StateError::from)?;
+    let hosts = std::mem::take(state.host_table());
+    let seen_set = with_keys(state.into_seen_set(), config, restored.keys.as_ref());
+    let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.shelf));
+    restored.state = decoded.map_err(StateError::from)?;
+    restored.state.share_memory(source.sizes.resident_bytes);
+    options::note_widened_limits(&mut restored.state, &restored.config, config)?;
+    Ok(restored)
+}
+
+/// Reads a store, and leaves it as it is.
+pub(crate) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opening, OpenError> {
+    let store = &SharedStore::new(store);
+    let source = Source {
+        store,
+        parse,
+        sizes: SIZES,
+    };
+    let restored = restore(source, false)?.ok_or_else(|| no_checkpoint(store))?;
+    Ok(Opening {
+        now: restored.state.latest(),
+        state: restored.state,
+        durable: None,
+        attachment: Some(restored.attachment),
+        released: 0,
+        for_new_links: Vec::new(),
+        config: restored.config,
+    })
+}
+
+/// Says why a store has no checkpoint. The first commit has the first one.
+pub(crate) fn no_checkpoint(store: &SharedStore) -> OpenError {
+    if is_empty(&**store.lock()) {
+        OpenError::NotBegun
+    } else {
+        OpenError::Damaged("it has no checkpoint".to_owned())
+    }
+}
+
+fn is_empty(store: &dyn Store) -> bool {
+    Space::ALL.iter().all(|space| store.last_key(*space).is_none())
+}

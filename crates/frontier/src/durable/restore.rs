@@ -1,0 +1,227 @@
+//! Restoring a frontier: the checkpoint, then the calls of the journal.
+
+use std::sync::Arc;
+
+use sieve::SeenSet;
+
+use super::Source;
+use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
+use super::error::{OpenError, StateError};
+use super::keys::SharedKeys;
+use super::parts::{PartsReader, joined, visit_parts};
+use super::seen_set::{read_seen_set, with_keys};
+use super::shelf::{SharedStore, StoreShelf};
+use super::sizes::Sizes;
+use crate::config::FrontierConfig;
+use crate::hosts::{HostReader, HostTable, HostsOnDisk, Shelf};
+use crate::rules::ParseRules;
+use crate::state::State;
+use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+
+/// The rows of the journal that are read at once.
+const ROWS_AT_ONCE: u64 = 64;
+
+/// What was read of a store.
+pub(crate) struct Restored {
+    pub(crate) state: State,
+    pub(crate) shelf: Arc<StoreShelf>,
+    pub(super) keys: Option<SharedKeys>,
+    pub(crate) config: FrontierConfig,
+    pub(crate) manifest: Manifest,
+    pub(super) attachment: Vec<u8>,
+    pub(crate) next_row: u64,
+    pub(super) journal_bytes: u64,
+}
+
+impl<'s> Source<'s> {
+    /// Returns where hosts and segments lie.
+    pub(crate) fn on_disk(&self, shelf: &Arc<StoreShelf>) -> HostsOnDisk<'s> {
+        HostsOnDisk {
+            shelf: Arc::clone(shelf) as Arc<dyn Shelf>,
+            parse: self.parse,
+            sizes: self.sizes.rows,
+        }
+    }
+
+    pub(crate) fn shelf(&self, next_segment: u64) -> Arc<StoreShelf> {
+        Arc::new(StoreShelf::new(
+            self.store.clone(),
+            next_segment,
+            self.sizes.young_at_once,
+        ))
+    }
+}
+
+/// Restores the state of a store; `None` if there is none yet. If it may write, it writes what no checkpoint needs.
+pub(crate) fn restore(source: Source<'_>, may_write: bool) -> Result<Option<Restored>, OpenError> {
+    let Some(mut restored) = restore_checkpoint(source)? else {
+        return Ok(None);
+    };
+    if may_write {
+        restored.state.share_memory(source.sizes.resident_bytes);
+    }
+    restored.state.set_silent(true);
+    loop {
+        let rows = rows_from(source.store, restored.next_row)?;
+        if rows.is_empty() {
+            break;
+        }
+        for (key, row) in rows {
+            restored.make_calls(key, &row, source.parse)?;
+        }
+        if may_write {
+            restored.write_segments(source)?;
+        }
+    }
+    restored.state.set_silent(false);
+    if let Some(keys) = &restored.keys {
+        keys.lock().journal_has_ended();
+    }
+    Ok(Some(restored))
+}
+
+/// Restores the state as it was at the checkpoint.
+pub(crate) fn restore_checkpoint(source: Source<'_>) -> Result<Option<Restored>, OpenError> {
+    let store = source.store.lock();
+    let Some((manifest, config)) = manifest(&**store)? else {
+        return Ok(None);
+    };
+    let state = state(&**store, &manifest)?;
+    let seen_set = seen_set(&**store, &manifest, &config, source.sizes)?;
+    let hosts = hosts(&**store, &manifest, source.parse)?;
+    // The calls of the journal read segments and keys.
+    drop(store);
+    let load = || SharedKeys::load(source.store.clone(), source.sizes.keys, manifest.covered);
+    let keys = config.exact.then(load).transpose()?;
+    let seen_set = with_keys(seen_set, &config, keys.as_ref());
+    let shelf = source.shelf(manifest.next_segment);
+    let decoded = State::decode(&state, seen_set, hosts, &config, source.on_disk(&shelf));
+    Ok(Some(Restored {
+        state: decoded.map_err(StateError::from)?,
+        shelf,
+        keys,
+        config,
+        attachment: manifest.attachment.clone(),
+        next_row: manifest.covered + 1,
+        journal_bytes: 0,
+        manifest,
+    }))
+}
+
+/// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
+pub(crate) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierConfig)>, OpenError> {
+    let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
+        return Ok(None);
+    };
+    let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
+    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
+    if !manifest.has_possible_numbers() {
+        return Err(damaged(&"its numbers cannot be"));
+    }
+    let config = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
+    Ok(Some((manifest, config)))
+}
+
+/// Returns some rows of the journal from `first` on; none at its end.
+pub(crate) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+    let store = store.lock();
+    let mut rows = Vec::new();
+    let mut take = |key, row| {
+        rows.push((key, row));
+        Ok(())
+    };
+    store.range(
+        Space::Journal,
+        first..=first.saturating_add(ROWS_AT_ONCE - 1),
+        &mut take,
+    )?;
+    if rows.is_empty() {
+        // Rows behind a gap are for the caller to complain about.
+        let behind = store.last(Space::Journal, MAX_KEY)?;
+        rows.extend(behind.filter(|(key, _)| *key >= first));
+    }
+    Ok(rows)
+}
+
+impl Manifest {
+    /// Returns whether all keys are possible that are made of its numbers, and of those that follow.
+    fn has_possible_numbers(&self) -> bool {
+        let parts = self.state_parts.checked_add(self.seen_set_parts);
+        let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));
+        let longest = u64::from(u32::MAX >> 1);
+        self.covered < MAX_KEY && self.generation <= LAST_GENERATION && parts.is_some_and(|parts| parts <= longest)
+    }
+}
+
+impl Restored {
+    /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, a later one removes
+    /// them.
+    fn write_segments(&self, source: Source<'_>) -> Result<(), StoreError> {
+        if self.shelf.fresh_bytes() < source.sizes.fresh_bytes {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        self.shelf.write(&mut batch);
+        source.store.lock().commit(&batch, false)
+    }
+}
+
+/// Reads the seen-set of a checkpoint.
+fn seen_set(
+    store: &dyn Store,
+    manifest: &Manifest,
+    config: &FrontierConfig,
+    sizes: Sizes,
+) -> Result<SeenSet, OpenError> {
+    let most = manifest.seen_set_parts.saturating_mul(sizes.part_bytes as u64);
+    let mut reader = PartsReader::new(store, manifest.keys_of_seen_set());
+    let read = read_seen_set(&mut reader, most, config);
+    reader.end(read)
+}
+
+/// Reads the state of a checkpoint, but for the seen-set and the hosts.
+pub(crate) fn state(store: &dyn Store, manifest: &Manifest) -> Result<Vec<u8>, OpenError> {
+    joined(store, manifest.keys_of_state())
+}
+
+/// Reads the hosts of a checkpoint.
+fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
+    let mut reader = HostReader::new(parse);
+    visit_parts(store, manifest.keys_of_hosts(), &mut |part| reader.read(part))?;
+    Ok(reader.finish().map_err(StateError::from)?)
+}
+
+/// Reads the hosts of a checkpoint up to the first part that is missing.
+pub(crate) fn readable_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> HostTable {
+    let mut reader = HostReader::new(parse);
+    let _ = visit_parts(store, manifest.keys_of_hosts(), &mut |part| reader.read(part));
+    reader.finish_anyway()
+}
+
+#[cfg(fuzzing)]
+impl Restored {
+    /// A state without a journal.
+    pub(crate) fn of(state: State, config: FrontierConfig, shelf: Arc<StoreShelf>) -> Self {
+        let manifest = Manifest {
+            logic: super::checkpoint::LOGIC,
+            config: String::new(),
+            generation: 0,
+            covered: 0,
+            state_parts: 0,
+            seen_set_parts: 0,
+            host_parts: 0,
+            next_segment: 0,
+            attachment: Vec::new(),
+        };
+        Self {
+            state,
+            shelf,
+            keys: None,
+            config,
+            manifest,
+            attachment: Vec::new(),
+            next_row: 1,
+            journal_bytes: 0,
+        }
+    }
+}

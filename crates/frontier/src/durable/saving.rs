@@ -1,0 +1,199 @@
+//! What each commit writes: a row of the journal, and a slice of a checkpoint.
+
+use std::sync::Arc;
+
+use super::checkpoint::{Checkpointer, EncodedState, Manifest};
+use super::keys::SharedKeys;
+use super::seen_set::encode_seen_set;
+use super::shelf::StoreShelf;
+use super::{DEFAULT_SYNC_INTERVAL, Durable, Source, journal, unsynced};
+use crate::config::FrontierConfig;
+use crate::error::FrontierError;
+use crate::state::State;
+use crate::store::{Batch, Space};
+use crate::time::Time;
+
+/// The bytes that are reserved for the records of the next row, at most.
+const MOST_RESERVED: usize = 64 << 10;
+
+impl Durable {
+    pub(super) fn new(
+        source: Source<'_>,
+        shelf: Arc<StoreShelf>,
+        keys: Option<SharedKeys>,
+        config: FrontierConfig,
+        now: Time,
+    ) -> Self {
+        Self {
+            store: source.store.clone(),
+            shelf,
+            keys,
+            config,
+            calls: Vec::new(),
+            records: Vec::new(),
+            has_unsaved: false,
+            attachment: Vec::new(),
+            next_row: 1,
+            checkpointer: Checkpointer::new(source.sizes),
+            sync_interval: DEFAULT_SYNC_INTERVAL,
+            last_sync: now,
+        }
+    }
+
+    /// Continues after the last row of a store.
+    pub(super) fn continue_from(&mut self, manifest: &Manifest, next_row: u64, journal_bytes: u64, attachment: &[u8]) {
+        self.next_row = next_row;
+        self.attachment = attachment.to_vec();
+        let last_part = self.store.lock().last_key(Space::Checkpoint);
+        self.checkpointer.resume(manifest, journal_bytes, last_part);
+    }
+
+    /// Commits a batch that has the last row, if any, and syncs it with all earlier ones.
+    fn commit_synced(&mut self, mut batch: Batch, now: Time) -> Result<(), FrontierError> {
+        let stated = unsynced::state_last_row(&mut batch, self.next_row - 1);
+        stated.map_err(|error| FrontierError::not_saved(&error))?;
+        self.store.lock().commit(&batch, true)?;
+        self.last_sync = now;
+        Ok(())
+    }
+
+    /// Writes all calls since the last row in one commit, and syncs it when that is due.
+    pub(crate) fn persist(&mut self, state: &mut State, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        let sync = self.save_status().is_sync_due(now);
+        self.write_row(state, attachment, now, sync)
+    }
+
+    fn write_row(&mut self, state: &mut State, attachment: &[u8], now: Time, sync: bool) -> Result<(), FrontierError> {
+        // What could not be read must not be saved.
+        self.check_read()?;
+        let is_new = !self.calls.is_empty() || self.attachment != attachment;
+        if !is_new && !sync {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        self.shelf.write(&mut batch);
+        if is_new {
+            let row = journal::row(attachment, &self.calls).map_err(|error| FrontierError::not_saved(&error))?;
+            self.checkpointer.count(row.len());
+            batch.put(Space::Journal, self.next_row, row);
+            if !self.records.is_empty() {
+                // The next row will have about as many.
+                let next = Vec::with_capacity(self.records.len().min(MOST_RESERVED));
+                let records = std::mem::replace(&mut self.records, next);
+                batch.put(Space::Record, self.next_row, records);
+            }
+            self.calls.clear();
+            self.has_unsaved = false;
+            self.attachment.clear();
+            self.attachment.extend_from_slice(attachment);
+            self.next_row += 1;
+        }
+        state.share_memory(self.checkpointer.sizes().resident_bytes);
+        if self.checkpointer.is_due() {
+            self.begin_checkpoint(state)?;
+        }
+        self.write_slice(state, &mut batch, sync)?;
+        if sync {
+            set_status(state, &mut batch, now);
+            batch.set_status("store_bytes", self.store.lock().bytes());
+            return self.commit_synced(batch, now);
+        }
+        self.store.lock().commit(&batch, false)?;
+        Ok(())
+    }
+
+    /// Writes a row, and then a checkpoint, which it syncs only after `is_synced`. Returns its answer.
+    pub(crate) fn checkpoint(
+        &mut self,
+        state: &mut State,
+        attachment: &[u8],
+        now: Time,
+        is_synced: impl FnOnce() -> bool,
+    ) -> Result<bool, FrontierError> {
+        self.write_row(state, attachment, now, false)?;
+        self.check_read()?;
+        let batch = self.encode_checkpoint(state, now)?;
+        let has_synced = is_synced();
+        if has_synced {
+            self.commit_synced(batch, now)?;
+        }
+        Ok(has_synced)
+    }
+
+    /// Writes a checkpoint. All calls must have been saved, or belong to no row.
+    pub(super) fn write_checkpoint(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
+        self.check_read()?;
+        let batch = self.encode_checkpoint(state, now)?;
+        self.commit_synced(batch, now)
+    }
+
+    /// Begins a checkpoint, and writes all of it but the last commit, which it returns and which must be synced.
+    fn encode_checkpoint(&mut self, state: &mut State, now: Time) -> Result<Batch, FrontierError> {
+        self.begin_checkpoint(state)?;
+        let mut batch = Batch::default();
+        // What was not written since the frontier was opened.
+        self.shelf.write(&mut batch);
+        while self.checkpointer.is_writing() {
+            self.write_slice(state, &mut batch, true)?;
+            // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
+            // is there wholly or not at all. The last slice is committed with the removal of what it replaces.
+            if self.checkpointer.has_finished() && self.checkpointer.is_writing() {
+                self.store.lock().commit(&std::mem::take(&mut batch), false)?;
+            }
+        }
+        set_status(state, &mut batch, now);
+        Ok(batch)
+    }
+
+    /// Begins a checkpoint of the present state, which all rows so far contain.
+    fn begin_checkpoint(&mut self, state: &mut State) -> Result<(), FrontierError> {
+        let encoded = EncodedState {
+            state: state.encode().map_err(|error| FrontierError::not_saved(&error))?,
+            seen_set: encode_seen_set(state.seen().filter()).map_err(|error| FrontierError::not_saved(&error))?,
+            next_segment: self.shelf.next(),
+        };
+        let covered = self.next_row - 1;
+        let (hosts, checkpointer) = (state.host_table(), &mut self.checkpointer);
+        let begun = checkpointer.begin(encoded, hosts, covered, &self.config, &self.attachment);
+        begun.map_err(|error| FrontierError::not_saved(&error))?;
+        self.shelf.checkpoint_begun();
+        if let Some(keys) = &self.keys {
+            keys.lock().checkpoint_begun(covered);
+        }
+        Ok(())
+    }
+
+    /// Adds the next slice of the checkpoint that is being written, if any, to a batch, and what is to be written of the keys. A checkpoint
+    /// is finished by a batch that is synced.
+    fn write_slice(&mut self, state: &mut State, batch: &mut Batch, sync: bool) -> Result<(), FrontierError> {
+        let mut has_keys = true;
+        if let Some(keys) = &self.keys {
+            let mut keys = keys.lock();
+            keys.write(batch, self.next_row - 1)?;
+            has_keys = keys.are_written();
+        }
+        let is_last = self.checkpointer.write_slice(batch, state.host_table(), has_keys, sync);
+        if is_last.map_err(|error| FrontierError::not_saved(&error))? {
+            self.shelf.checkpoint_finished(batch);
+            if let Some(keys) = &self.keys {
+                keys.lock().checkpoint_finished();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers for ordinary tools.
+fn set_status(state: &State, batch: &mut Batch, now: Time) {
+    let report = state.report();
+    batch.set_status("updated_milliseconds", now.as_millis());
+    batch.set_status("queued_pages", report.queued_pages);
+    batch.set_status("leased", report.leased);
+    batch.set_status("pages_done", report.pages.done);
+    batch.set_status("pages_redirected", report.pages.redirected);
+    batch.set_status("pages_rejected", report.pages.rejected);
+    batch.set_status("pages_gave_up", report.pages.gave_up);
+    batch.set_status("links_offered", report.links.offered());
+    batch.set_status("hosts", report.hosts);
+    batch.set_status("seen_set_keys", report.saturation.accepted);
+}

@@ -1,0 +1,43 @@
+//! The sizes of a store: of a journal, of the parts of a checkpoint, and of what is in memory.
+
+use super::keys::{KEY_SIZES, KeySizes};
+use crate::config::DEFAULT_HOST_MEMORY;
+use crate::hosts::RowSizes;
+
+/// What tests make smaller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// The journal is never shorter than this when a checkpoint is due, in bytes. It bounds the work of opening a small frontier.
+    pub(crate) min_journal_bytes: u64,
+    /// The length of a checkpoint, divided by that of the journal at which the next one is due. The calls of a journal take longer to make
+    /// again than a checkpoint of the same length takes to read.
+    pub(crate) journal_share: u64,
+    /// The size of a part, in bytes.
+    pub(crate) part_bytes: usize,
+    /// The parts that are written with one row.
+    pub(crate) parts_at_once: usize,
+    pub(crate) keys: KeySizes,
+    /// How evicted hosts lie on disk.
+    pub(crate) rows: RowSizes,
+    /// The segments that no checkpoint has and that are no longer needed, before they are removed together: neighbours share pages.
+    pub(crate) young_at_once: usize,
+    /// The bytes of hosts in memory, if the configuration has no bound.
+    pub(crate) resident_bytes: u64,
+    /// The bytes of new segments that wait in memory while the calls of the journal are made again.
+    pub(crate) fresh_bytes: usize,
+}
+
+pub(crate) const SIZES: Sizes = Sizes {
+    min_journal_bytes: 20 << 20,
+    journal_share: 1,
+    part_bytes: 256 << 10,
+    parts_at_once: 8,
+    keys: KEY_SIZES,
+    rows: RowSizes {
+        row_bytes: 16 << 10,
+        holes: 4096,
+    },
+    young_at_once: 32,
+    resident_bytes: DEFAULT_HOST_MEMORY,
+    fresh_bytes: 8 << 20,
+};

@@ -1,0 +1,67 @@
+//! The durable frontier over stores in memory: random calls with kills, all crash images, failing stores, damage.
+
+#![cfg(test)]
+
+mod between;
+mod changed_options;
+mod crash_images;
+mod damage;
+mod each_option;
+mod eviction;
+mod hosts_of_a_site;
+mod keys;
+mod numbers;
+mod refresh;
+mod refresh_budgets;
+mod retry;
+mod retry_kills;
+mod retry_limits;
+mod run;
+mod segments;
+mod stored_seen_set;
+mod stores;
+mod unsynced;
+
+#[path = "../../tests/it/call_sequences/calls.rs"]
+#[expect(dead_code, reason = "some calls are of another test only")]
+mod calls;
+#[path = "../../tests/it/common/mod.rs"]
+#[expect(
+    dead_code,
+    unreachable_patterns,
+    reason = "some helpers are of another test, and of another crate"
+)]
+mod common;
+#[path = "../../tests/it/call_sequences/pair.rs"]
+mod pair;
+#[path = "../../tests/it/call_sequences/seen_sets.rs"]
+mod seen_sets;
+#[path = "../../tests/it/call_sequences/settlements.rs"]
+mod settlements;
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+use super::sizes::Sizes;
+use crate as frontier;
+use calls::settings;
+use pair::{Pair, events};
+use seen_sets::seen_sets;
+use settlements::config;
+use stores::{Recorder, SMALL, SizedStore};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(150), failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_frontier_that_is_killed_and_opened_again_answers_as_one_that_was_not(
+        setting in settings(),
+        seen_set in seen_sets(),
+        resident_bytes in prop_oneof![2 => Just(1_u64), 1 => 1_u64..2_000, 1 => Just(u64::MAX)],
+        events in prop::collection::vec(events(), 1..160),
+    ) {
+        let config = seen_set.config(config(&setting));
+        let sizes = Sizes { resident_bytes, ..SMALL };
+        Pair::new(config, SizedStore(Recorder::default(), sizes)).run(events);
+    }
+}

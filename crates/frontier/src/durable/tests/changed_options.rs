@@ -1,0 +1,319 @@
+//! Opened again with another option: it takes effect, or it is refused with its reason; no host is stuck, and none is asked too soon.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::calls::{Call, End as CallEnd, How, calls, settings};
+use super::common::START;
+use super::pair::{Step, make, picture, time_of};
+use super::settlements::{self, settlement};
+use super::stores::{Recorder, open_store, read_store};
+use crate::config::FrontierConfig;
+use crate::entry::Purpose;
+use crate::settlement::{End, Fate, Outcome, Settled, Settlement};
+use crate::url::HostKey;
+use crate::{Frontier, Lease, Leasing, RobotsOutcome, Time};
+use proptest::prelude::*;
+
+/// One changed option, or two that belong together.
+fn changes() -> impl Strategy<Value = Change> {
+    let nonzero = |most: u32| prop::option::of((1..=most).prop_map(|n| NonZeroU32::new(n).unwrap()));
+    prop_oneof![
+        prop_oneof![Just(0_u64), 1_u64..5_000].prop_map(Change::Delay),
+        (1_u32..5).prop_map(Change::PerHost),
+        any::<bool>().prop_map(Change::AskRobots),
+        prop::option::of(0_u64..20).prop_map(Change::MaxPages),
+        prop::option::of(0_u64..6).prop_map(Change::MaxPagesPerHost),
+        (nonzero(6), nonzero(9)).prop_map(|(most, in_all)| Change::NearDuplicates(most, in_all)),
+        (0_u64..40).prop_map(Change::MaxQueued),
+        (0_usize..4).prop_map(Change::MaxHosts),
+        nonzero(3).prop_map(Change::QueriesPerPath),
+        nonzero(3).prop_map(Change::HostsPerSite),
+        (1_u32..4).prop_map(Change::CompareOneOf),
+        (0_usize..3).prop_map(Change::MaxFingerprints),
+        (0_u64..90_000).prop_map(Change::MaxCrawlDelay),
+        (0_usize..3).prop_map(Change::MaxSitemaps),
+        (1_u32..4, 1_u32..6, 0_u64..9_000, 0_u8..50).prop_map(|(attempts, throttles, wait, jitter)| Change::Retries {
+            attempts,
+            throttles,
+            wait,
+            jitter
+        }),
+        (0_u32..3).prop_map(Change::MaxDepth),
+    ]
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Delay(u64),
+    PerHost(u32),
+    AskRobots(bool),
+    MaxPages(Option<u64>),
+    MaxPagesPerHost(Option<u64>),
+    NearDuplicates(Option<NonZeroU32>, Option<NonZeroU32>),
+    MaxQueued(u64),
+    MaxHosts(usize),
+    QueriesPerPath(Option<NonZeroU32>),
+    HostsPerSite(Option<NonZeroU32>),
+    CompareOneOf(u32),
+    MaxFingerprints(usize),
+    MaxCrawlDelay(u64),
+    MaxSitemaps(usize),
+    Retries {
+        attempts: u32,
+        throttles: u32,
+        wait: u64,
+        jitter: u8,
+    },
+    MaxDepth(u32),
+}
+
+impl Change {
+    fn apply(self, config: &mut FrontierConfig) {
+        let nonzero = |n| NonZeroU32::new(n).unwrap();
+        match self {
+            Self::Delay(millis) => config.delay = Duration::from_millis(millis),
+            Self::PerHost(most) => config.per_host = nonzero(most),
+            Self::AskRobots(asks) => config.ask_robots = asks,
+            Self::MaxPages(most) => config.max_pages = most,
+            Self::MaxPagesPerHost(most) => config.max_pages_per_host = most,
+            Self::NearDuplicates(most, in_all) => {
+                (config.max_near_duplicates, config.max_near_duplicates_in_all) = (most, in_all);
+            }
+            Self::MaxQueued(most) => config.max_queued = most,
+            Self::MaxHosts(most) => config.max_hosts = most,
+            Self::QueriesPerPath(most) => config.max_queries_per_path = most,
+            Self::HostsPerSite(most) => config.max_hosts_per_site = most,
+            Self::CompareOneOf(of) => config.compare_one_of = nonzero(of),
+            Self::MaxFingerprints(most) => config.max_fingerprints = most,
+            Self::MaxCrawlDelay(millis) => config.max_crawl_delay = Duration::from_millis(millis),
+            Self::MaxSitemaps(most) => config.max_sitemaps = most,
+            Self::Retries {
+                attempts,
+                throttles,
+                wait,
+                jitter,
+            } => {
+                config.retries.max_attempts = nonzero(attempts);
+                config.retries.max_throttles = nonzero(throttles);
+                config.retries.first_wait = Duration::from_millis(wait);
+                config.retries.jitter_percent = jitter;
+            }
+            Self::MaxDepth(most) => config.scope.max_depth = Some(most),
+        }
+    }
+}
+
+/// A durable frontier, and what its politeness demands.
+struct Watched {
+    config: FrontierConfig,
+    recorder: Recorder,
+    frontier: Frontier,
+    now: Time,
+    out: Vec<Lease>,
+    address_of: HashMap<HostKey, IpAddr>,
+    /// The address of each lease that is out.
+    addresses: HashMap<u64, IpAddr>,
+    last_end: HashMap<HostKey, Time>,
+    spent: HashMap<HostKey, u64>,
+    spent_before: HashMap<HostKey, u64>,
+}
+
+impl Watched {
+    fn new(config: FrontierConfig) -> Self {
+        let recorder = Recorder::default();
+        Self {
+            frontier: open_store(recorder.clone(), config.clone(), START).unwrap().frontier,
+            config,
+            recorder,
+            now: START,
+            out: Vec::new(),
+            address_of: HashMap::new(),
+            addresses: HashMap::new(),
+            last_end: HashMap::new(),
+            spent: HashMap::new(),
+            spent_before: HashMap::new(),
+        }
+    }
+
+    fn call(&mut self, call: Call) -> Option<(Step, String)> {
+        let leases = self.out.clone();
+        // Pages that are fetched again spend no budget, which this test counts by itself.
+        let step = Step::of(call, &mut self.out, &mut self.now)?;
+        let answer = match &step {
+            Step::Settle(one) => {
+                let lease = leases.iter().find(|lease| lease.id == one.lease).unwrap();
+                let settled = self.settle(lease, one);
+                format!("{:?}", vec![settled])
+            }
+            step => {
+                let (answer, leased) = make(&mut self.frontier, step, self.now);
+                leased.into_iter().for_each(|lease| self.started(lease));
+                answer
+            }
+        };
+        Some((step, answer))
+    }
+
+    fn started(&mut self, lease: Lease) {
+        let host = &lease.entry.queue;
+        let most = self.config.per_host.get() as usize;
+        let in_flight = self.out.iter().filter(|other| other.entry.queue == *host).count();
+        assert!(in_flight < most, "{host} is asked too often at once");
+        if lease.entry.purpose != Purpose::Address {
+            if let Some(end) = self.last_end.get(host) {
+                let gap = self.now.since(*end);
+                assert!(gap >= self.config.delay, "{host} is asked after {gap:?}");
+            }
+            if let Some(address) = self.address_of.get(host).filter(|_| self.config.per_address) {
+                let in_flight = self
+                    .out
+                    .iter()
+                    .filter(|out| self.addresses.get(&out.id.as_u64()) == Some(address));
+                assert!(in_flight.count() < most, "{address} is asked too often at once");
+                self.addresses.insert(lease.id.as_u64(), *address);
+            }
+        }
+        self.out.push(lease);
+    }
+
+    fn settle(&mut self, lease: &Lease, one: &Settlement) -> Settled {
+        let host = &lease.entry.queue;
+        let settled = self
+            .frontier
+            .settle(std::slice::from_ref(one), self.now)
+            .unwrap()
+            .remove(0);
+        match &one.end {
+            End::Page(outcome) => {
+                let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
+                *self.spent.entry(host.clone()).or_default() += u64::from(is_spent);
+            }
+            End::Address(Some(address), _) => {
+                self.address_of.insert(host.clone(), *address);
+            }
+            End::Address(None, _) => {
+                self.address_of.remove(host);
+            }
+            _ => {}
+        }
+        let was_made = match &one.end {
+            End::Page(outcome) | End::Sitemap(outcome) => {
+                matches!(outcome, Outcome::Done | Outcome::Rejected | Outcome::Redirected)
+            }
+            End::Robots(outcome) => matches!(outcome, RobotsOutcome::Known { .. } | RobotsOutcome::Unavailable),
+            End::Address(..) => false,
+        };
+        if was_made {
+            self.last_end.insert(host.clone(), self.now);
+        }
+        settled
+    }
+
+    /// Persists, kills, and opens again with another configuration.
+    fn reopen(&mut self, config: FrontierConfig) {
+        self.frontier.persist(b"", self.now).unwrap();
+        self.config = config.clone();
+        self.frontier = open_store(self.recorder.clone(), config, self.now).unwrap().frontier;
+        for lease in self.out.drain(..) {
+            if lease.entry.purpose != Purpose::Address {
+                self.last_end.insert(lease.entry.queue, self.now);
+            }
+        }
+        self.spent_before = self.spent.clone();
+    }
+
+    /// Ends everything well, until nothing is left to do.
+    fn drive(&mut self, end: &CallEnd) {
+        for _ in 0..20_000 {
+            let leasing = self.frontier.lease(self.now, 3).unwrap();
+            match leasing {
+                Leasing::Ready(leases) => leases.into_iter().for_each(|lease| self.started(lease)),
+                Leasing::Dropped(_) => {}
+                Leasing::BudgetSpent => {
+                    assert!(self.config.max_pages.is_some() && self.out.is_empty());
+                    return;
+                }
+                Leasing::Drained => {
+                    self.check_budgets();
+                    return;
+                }
+                Leasing::NotUntil(time) if self.out.is_empty() => {
+                    assert!(time > self.now, "back at {time} when it is {}", self.now);
+                    self.now = time;
+                }
+                Leasing::NotUntil(_) | Leasing::AllLeased => {
+                    assert!(!self.out.is_empty(), "it stalls: {:?}", self.frontier.report());
+                    let lease = self.out.remove(0);
+                    let one = settlement(&lease, end);
+                    self.settle(&lease, &one);
+                }
+            }
+        }
+        panic!("it comes to no end: {:?}", self.frontier.report());
+    }
+
+    fn check_budgets(&self) {
+        let Some(most) = self.config.max_pages_per_host else {
+            return;
+        };
+        for (host, spent) in &self.spent {
+            let before = self.spent_before.get(host).copied().unwrap_or_default();
+            assert!(
+                *spent <= most.max(before),
+                "{host}: {spent} pages, {before} before, {most} allowed"
+            );
+        }
+    }
+}
+
+pub(super) fn good() -> CallEnd {
+    CallEnd {
+        how: How::Good,
+        retry_after: None,
+        links: Vec::new(),
+        links_known: 0,
+        content: None,
+        text: Some(1),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(200), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn with_a_changed_option_the_frontier_goes_on_to_its_end(
+        setting in settings(),
+        is_exact in any::<bool>(),
+        before in prop::collection::vec(calls(), 1..100),
+        changes in prop::collection::vec(changes(), 1..3),
+        after in prop::collection::vec(calls(), 0..30),
+    ) {
+        let mut config = FrontierConfig { exact: is_exact, capacity: 100, ..settlements::config(&setting) };
+        let mut watched = Watched::new(config.clone());
+        for call in before {
+            watched.call(call);
+        }
+        changes.iter().for_each(|change| change.apply(&mut config));
+        watched.reopen(config.clone());
+        // What a reader sees continues as the crawl does, also after another kill.
+        let mut twin = read_store(watched.recorder.image()).unwrap().frontier;
+        for call in after {
+            if let Some((step, answer)) = watched.call(call) {
+                prop_assert_eq!(&answer, &make(&mut twin, &step, watched.now).0);
+                if matches!(step, Step::Lease(0)) {
+                    watched.now = time_of(&answer).unwrap_or(watched.now);
+                }
+            }
+        }
+        prop_assert_eq!(picture(&watched.frontier), picture(&twin));
+        let spent_before = watched.spent_before.clone();
+        watched.reopen(config);
+        watched.spent_before = spent_before;
+        twin.release_leases(watched.now).unwrap();
+        prop_assert_eq!(picture(&watched.frontier), picture(&twin));
+        watched.drive(&good());
+    }
+}

@@ -1,0 +1,330 @@
+//! A store in a SQLite database. This folder alone names rusqlite.
+//!
+//! One table per space, a table `spaces` of what each holds, and a table `status` for ordinary tools. The log (WAL) takes the commits;
+//! a thread moves them into the database. Memory: 8 MiB of pages, one commit's pages, and what is read.
+
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use url::Url;
+
+use self::backfill::Backfill;
+use self::errors::store_error;
+use self::summary::Summary;
+use crate::store::lock::DirectoryLock;
+use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+
+mod backfill;
+mod errors;
+mod format;
+mod repair;
+mod sealed;
+mod summary;
+mod tests;
+mod writing;
+
+pub(crate) use repair::{Readable, Repair, has_none};
+
+const KIB: i64 = 1024;
+/// Pages of the database in memory.
+const CACHE_KIB: i64 = 8 * KIB;
+/// When the log has more bytes, the commit after the next one writes at its start again.
+const LOG_BYTES: u64 = 16 * 1024 * 1024;
+/// How long a commit waits for another program that writes: nobody should.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than all statements that are ever prepared.
+const STATEMENTS: usize = 64;
+
+/// What tests make smaller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) page_bytes: u32,
+    pub(super) log_bytes: u64,
+}
+
+/// Pages of 2 KiB would make the log of short commits shorter, but a segment of a queue would take half as much room again.
+const PAGE_BYTES: u32 = 4096;
+
+pub(super) const SIZES: Sizes = Sizes {
+    page_bytes: PAGE_BYTES,
+    log_bytes: LOG_BYTES,
+};
+
+/// A store in a directory, open for writing or for reading.
+#[derive(Debug)]
+pub(crate) struct SqliteStore {
+    path: PathBuf,
+    // Dropped in this order: the last connection to close empties the log, still under the lock.
+    backfill: Option<Backfill>,
+    connection: Connection,
+    _lock: Option<DirectoryLock>,
+    summaries: [Summary; Space::ALL.len()],
+    failed: bool,
+    /// Whether SQLite syncs each commit.
+    syncs: bool,
+    log_limit: u64,
+    /// A log with more bytes is moved by the commit that makes it so long.
+    long_log: u64,
+    may_shrink: bool,
+    sealed: Vec<u8>,
+}
+
+impl SqliteStore {
+    /// Opens the store of a directory; makes both if they are not there. O(rows).
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if it is open already, in this process or another. The errors of damage leave all files as they are.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_sized(dir, SIZES)
+    }
+
+    pub(super) fn open_sized(dir: &Path, sizes: Sizes) -> Result<Self, StoreError> {
+        fs::create_dir_all(dir).map_err(|error| StoreError::io(dir, error))?;
+        let lock = DirectoryLock::take(dir)?;
+        let path = dir.join(format::FILE);
+        if !is_there(&path)? {
+            check_no_log(&path)?;
+            format::create(dir, sizes.page_bytes)?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = connect(&path, flags)?;
+        let summaries = format::check(&connection, &path)?;
+        let sqlite = |error| store_error(&path, error);
+        // SQLite reads a file of an unknown version, and fails with the first commit.
+        if connection.is_readonly("main").map_err(sqlite)? {
+            return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+        }
+        let limit = connection.pragma_update(None, "journal_size_limit", sizes.log_bytes.cast_signed());
+        limit.map_err(sqlite)?;
+        move_log_at_close(&connection, true).map_err(sqlite)?;
+        Ok(Self {
+            backfill: Some(Backfill::start(connect(&path, flags)?, &path)?),
+            _lock: Some(lock),
+            log_limit: sizes.log_bytes,
+            long_log: sizes.log_bytes,
+            may_shrink: true,
+            ..Self::of(path, connection, summaries)
+        })
+    }
+
+    /// Opens the store of a directory for reading, also beside a running crawl: it shows the state at this moment, for as long as it is
+    /// open. Meanwhile the log of that crawl grows, so be short. O(rows).
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if there is no store. A commit answers [`StoreError::Io`].
+    pub(crate) fn open_read_only(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_reader(dir, format::check)
+    }
+
+    /// Opens a store for reading without looking at its rows. What its tables hold is only what their lines say.
+    pub(crate) fn open_unchecked(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_reader(dir, format::check_head)
+    }
+
+    fn open_reader(
+        dir: &Path,
+        check: impl FnOnce(&Connection, &Path) -> Result<[Summary; Space::ALL.len()], StoreError>,
+    ) -> Result<Self, StoreError> {
+        let path = dir.join(format::FILE);
+        if !is_there(&path)? {
+            check_no_log(&path)?;
+            return Err(StoreError::Missing { dir: dir.to_owned() });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = connect(&path, flags)?;
+        let begun = connection.execute_batch("BEGIN");
+        begun.map_err(|error| store_error(&path, error))?;
+        let summaries = check(&connection, &path)?;
+        Ok(Self::of(path, connection, summaries))
+    }
+
+    fn of(path: PathBuf, connection: Connection, summaries: [Summary; Space::ALL.len()]) -> Self {
+        Self {
+            path,
+            backfill: None,
+            connection,
+            _lock: None,
+            summaries,
+            failed: false,
+            syncs: false,
+            log_limit: LOG_BYTES,
+            long_log: LOG_BYTES,
+            may_shrink: false,
+            sealed: Vec::new(),
+        }
+    }
+
+    /// The number of the last commit.
+    fn last_commit(&self) -> i64 {
+        self.summaries.iter().map(|summary| summary.commit).max().unwrap_or(0)
+    }
+
+    fn value(&self, space: Space, row: &rusqlite::Row<'_>) -> Result<(u64, Vec<u8>), StoreError> {
+        let key: i64 = row.get(0).map_err(|error| self.error(error))?;
+        let damaged = |what: &str| {
+            let place = format!("{what} in the table {}, key {key}", space.name());
+            StoreError::damaged(&self.path, place)
+        };
+        let seal: i64 = row.get(1).map_err(|_| damaged("no seal"))?;
+        let value = row.get_ref(2).map_err(|error| self.error(error))?;
+        let sealed = value.as_blob().map_err(|_| damaged("no value"))?;
+        let unsigned = key.cast_unsigned();
+        let value = sealed::unseal(space, unsigned, sealed, seal.cast_unsigned()).map_err(damaged)?;
+        Ok((unsigned, value))
+    }
+
+    fn error(&self, error: rusqlite::Error) -> StoreError {
+        store_error(&self.path, error)
+    }
+
+    fn usable(&self) -> Result<(), StoreError> {
+        if self.failed { Err(StoreError::Failed) } else { Ok(()) }
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError> {
+        self.usable()?;
+        if batch.is_empty() && !sync {
+            return Ok(());
+        }
+        let written = self.write(batch, sync);
+        if written.is_err() {
+            self.fail();
+        }
+        written
+    }
+
+    fn range(
+        &self,
+        space: Space,
+        keys: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.usable()?;
+        let Some((first, last)) = bounds(&keys) else {
+            return Ok(());
+        };
+        let sql = format!(
+            "SELECT key, seal, value FROM {} WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
+            space.name()
+        );
+        let mut statement = self
+            .connection
+            .prepare_cached(&sql)
+            .map_err(|error| self.error(error))?;
+        let mut rows = statement.query([first, last]).map_err(|error| self.error(error))?;
+        while let Some(row) = rows.next().map_err(|error| self.error(error))? {
+            let (key, value) = self.value(space, row)?;
+            visit(key, value)?;
+        }
+        Ok(())
+    }
+
+    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        self.usable()?;
+        let sql = format!(
+            "SELECT key, seal, value FROM {} WHERE key <= ?1 ORDER BY key DESC LIMIT 1",
+            space.name()
+        );
+        let mut statement = self
+            .connection
+            .prepare_cached(&sql)
+            .map_err(|error| self.error(error))?;
+        let mut rows = statement
+            .query([signed(at_or_below)])
+            .map_err(|error| self.error(error))?;
+        let row = rows.next().map_err(|error| self.error(error))?;
+        row.map(|row| self.value(space, row)).transpose()
+    }
+
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.summaries[space as usize].last.map(i64::cast_unsigned)
+    }
+
+    fn bytes(&self) -> u64 {
+        let beside = format::BESIDE.map(|end| format::beside(&self.path, end));
+        let files = beside.iter().chain([&self.path]);
+        files
+            .filter_map(|file| fs::metadata(file).ok())
+            .map(|file| file.len())
+            .sum()
+    }
+}
+
+/// The keys as SQLite has them; `None` if there are none.
+fn bounds(keys: &RangeInclusive<u64>) -> Option<(i64, i64)> {
+    (!keys.is_empty() && *keys.start() <= MAX_KEY).then(|| (signed(*keys.start()), signed(*keys.end())))
+}
+
+/// The key, or the greatest one.
+fn signed(key: u64) -> i64 {
+    i64::try_from(key).unwrap_or(i64::MAX)
+}
+
+/// Where the database is missing, a log is what is left of one.
+fn check_no_log(path: &Path) -> Result<(), StoreError> {
+    match log_bytes(path) {
+        0 => Ok(()),
+        _ => Err(StoreError::damaged(path, "the file is missing, but its log is there")),
+    }
+}
+
+/// An empty file is not for SQLite: it would take it for a new database, and delete the log.
+fn is_there(path: &Path) -> Result<bool, StoreError> {
+    match fs::metadata(path) {
+        Ok(file) if file.len() == 0 => Err(StoreError::NotAStore { path: path.to_owned() }),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(StoreError::io(path, error)),
+    }
+}
+
+fn log_bytes(path: &Path) -> u64 {
+    let log = fs::metadata(format::beside(path, "-wal"));
+    log.map_or(0, |file| file.len())
+}
+
+/// Opens the database for reading, as it is without its log; `None` if that is not possible.
+fn connect_without_log(path: &Path) -> Option<Connection> {
+    // What nobody changes has no log: <https://sqlite.org/uri.html>.
+    let url = Url::from_file_path(std::path::absolute(path).ok()?).ok()?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    connect(Path::new(&format!("{url}?immutable=1")), flags).ok()
+}
+
+/// Returns whether the database has pages of a later commit than its log, which has lost its end then. Nobody may move later pages meanwhile:
+/// a read has begun on the connection, or the directory is locked.
+fn is_log_cut_off(connection: &Connection, path: &Path) -> bool {
+    let moved = || Summary::last_commit(&connect_without_log(path)?);
+    Summary::last_commit(connection).is_some_and(|last| moved().is_some_and(|moved| moved > last))
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let connect = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        // Until all was found to be whole, its end changes nothing.
+        move_log_at_close(&connection, false)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.pragma_update(None, "mmap_size", 0)?;
+        connection.pragma_update(None, "temp_store", "memory")?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.pragma_update(None, "journal_size_limit", LOG_BYTES.cast_signed())?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        Ok(connection)
+    };
+    connect().map_err(|error| store_error(path, error))
+}
+
+/// Sets whether the end of a connection, if it is the last one, moves the log into the database and removes it.
+fn move_log_at_close(connection: &Connection, does: bool) -> rusqlite::Result<()> {
+    let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
+    set.map(drop)
+}

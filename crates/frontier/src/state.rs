@@ -1,0 +1,238 @@
+//! The state of a frontier: all that decides, and all that a replay restores.
+//!
+//! It is deterministic: what it answers depends on its configuration and on the [calls](Call) so far. It knows no journal and no store. Parts
+//! of queues and hosts that lie elsewhere come through [`Shelf`](crate::hosts::Shelf), stored keys through [`StoredKeys`].
+//!
+//! [`State::apply`] is the only way to change what it answers.
+
+mod again;
+mod call;
+mod inspect;
+mod lease;
+mod memory;
+mod offer;
+mod release;
+mod seen;
+mod settle;
+mod stored;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sieve::{SeenSet, Sieve};
+
+pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
+pub(crate) use call::{Answer, Call, Links};
+pub(crate) use seen::{Seen, StoredKeys};
+pub(crate) use stored::DecodeError;
+
+use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
+use crate::entry::{Entry, Purpose};
+use crate::hosts::{HostQueues, HostRules, HostTable, LeasedEntry};
+use crate::keyed_hash::KeyedHash;
+use crate::lease::{LeaseId, NotFetched};
+use crate::report::{LinkCounts, PageCounts};
+use crate::scope::{Refusal, Scope};
+use crate::sitemaps::Sitemaps;
+use crate::time::Time;
+use crate::traps::{Clusters, RedirectLoops, Traps};
+
+/// The state of a frontier.
+#[derive(Debug)]
+pub(crate) struct State {
+    sieve: Sieve<Seen, HostQueues>,
+    scope: Scope,
+    retries: RetryPolicy,
+    max_pages: Option<u64>,
+    max_memory: Option<u64>,
+    compare_one_of: u32,
+    tables: Tables,
+}
+
+/// What is neither in the seen-set nor in the queues, and needs no configuration.
+#[derive(Debug, Serialize, Deserialize)]
+struct Tables {
+    leases: BTreeMap<LeaseId, LeasedEntry>,
+    leased_pages: u64,
+    next_lease: u64,
+    /// The last call returned dropped entries: this one returns leases first.
+    has_just_dropped: bool,
+    pages: PageCounts,
+    not_fetched: BTreeMap<NotFetched, u64>,
+    links: LinkCounts,
+    sitemaps: Sitemaps,
+    clusters: Clusters,
+    redirects: RedirectLoops,
+    hash: KeyedHash,
+    /// The latest time of a call.
+    latest: Time,
+    records_read: RecordsRead,
+    /// The configuration of an earlier run that has refused links by limits that were widened since, as JSON.
+    refused_under: Option<String>,
+}
+
+impl State {
+    /// Makes a state with nothing in it. The capacity and rate of `config` are ignored.
+    ///
+    /// # Errors
+    ///
+    /// An invalid pattern of the scope.
+    pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, ConfigError> {
+        let hash = KeyedHash::with_secret_of(&config.hashing);
+        let queues = HostQueues::new(HostRules::of(config), Traps::new(config, hash));
+        Ok(Self {
+            sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.on_saturation),
+            scope: Scope::new(config.scope.clone())?,
+            retries: config.retries,
+            max_pages: config.max_pages,
+            max_memory: config.max_memory,
+            compare_one_of: config.compare_one_of.get(),
+            tables: Tables {
+                leases: BTreeMap::new(),
+                leased_pages: 0,
+                next_lease: 0,
+                has_just_dropped: false,
+                pages: PageCounts::default(),
+                not_fetched: BTreeMap::new(),
+                links: LinkCounts::default(),
+                sitemaps: Sitemaps::new(config.max_sitemaps),
+                clusters: Clusters::new(config.max_fingerprints),
+                redirects: RedirectLoops::default(),
+                hash,
+                latest: Time::EPOCH,
+                records_read: RecordsRead::default(),
+                refused_under: None,
+            },
+        })
+    }
+
+    /// Makes one call.
+    pub(crate) fn apply(&mut self, call: &Call<'_>, now: Time) -> Answer {
+        self.tables.latest = self.tables.latest.max(now);
+        let mut answer = Answer::default();
+        match call {
+            Call::AddSeed(seeds) => {
+                seeds.links.iter().for_each(|seed| self.scope.add_seed(&seed.url));
+                answer.verdicts = self.offer_links(&seeds.links, false, now);
+            }
+            Call::Offer(offered) => {
+                answer.verdicts = self.offer_links(&offered.links, false, now);
+                self.count_others(&offered.others);
+            }
+            Call::Lease(up_to) => answer.leasing = self.lease_ready(now, usize::try_from(*up_to).unwrap_or(usize::MAX)),
+            Call::Settle(settlements) => {
+                let all = settlements.all.iter();
+                answer.settled = all.map(|settlement| self.settle_one(settlement, now)).collect();
+            }
+            Call::SetDelay(host, delay) => self.hosts().set_delay(host, *delay, now),
+            Call::Block(host, until) => self.hosts().block(host, *until, now),
+            Call::ReleaseLeases => answer.released = self.release_all(now),
+            Call::GiveBack(leases) => answer.released = self.release_unsent(leases, now),
+            Call::BeginRetry { end } => {
+                self.tables.records_read.retry_end = *end;
+                self.hosts().reopen_all(now);
+            }
+            Call::QueueAgain {
+                pages,
+                ends,
+                shut,
+                read,
+            } => {
+                let pages = pages.links.iter().zip(&**ends);
+                answer.verdicts = pages
+                    .map(|(page, end)| self.queue_one_again(page, *end, *shut, now))
+                    .collect();
+                self.tables.records_read = *read;
+            }
+        }
+        answer
+    }
+
+    /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.sieve.is_empty() && self.tables.leases.is_empty() && !self.sieve.queue().has_dropped()
+    }
+
+    fn hosts(&mut self) -> &mut HostQueues {
+        self.sieve.queue_mut()
+    }
+
+    /// Returns the hosts, to copy or evict them. Where they lie decides nothing.
+    pub(crate) fn host_table(&mut self) -> &mut HostTable {
+        self.hosts().table_mut()
+    }
+
+    pub(crate) fn queues(&self) -> &HostQueues {
+        self.sieve.queue()
+    }
+
+    pub(crate) fn seen(&self) -> &Seen {
+        self.sieve.filter()
+    }
+
+    pub(crate) fn latest(&self) -> Time {
+        self.tables.latest
+    }
+
+    pub(crate) fn records_read(&self) -> RecordsRead {
+        self.tables.records_read
+    }
+
+    /// Sets whether the seen-set says nothing of its saturation: it has said it before.
+    pub(crate) fn set_silent(&mut self, is_silent: bool) {
+        self.sieve.set_silent(is_silent);
+    }
+
+    /// Places all hosts anew, after the configuration has changed. A checkpoint has to follow.
+    pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
+        self.hosts().place_anew(before, after, now);
+    }
+
+    /// What an earlier configuration refused that this one may accept. A checkpoint has to follow a change.
+    pub(crate) fn refused_under(&mut self) -> &mut Option<String> {
+        &mut self.tables.refused_under
+    }
+
+    /// Returns whether a link or a page was ever refused for a reason.
+    pub(crate) fn has_refused(&self, why: Refusal) -> bool {
+        let of_pages = match why {
+            Refusal::HostBudget => Some(NotFetched::HostBudget),
+            Refusal::NearDuplicates => Some(NotFetched::NearDuplicates),
+            _ => None,
+        };
+        [&self.tables.links, &self.tables.sitemaps.counts]
+            .iter()
+            .any(|counts| counts.refused.contains_key(&why))
+            || of_pages.is_some_and(|why| self.tables.not_fetched.contains_key(&why))
+    }
+
+    /// Returns the entries that are in flight.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {
+        self.tables.leases.values().map(|leased| &leased.entry)
+    }
+
+    fn count_not_fetched(&mut self, purpose: &Purpose, why: NotFetched) {
+        if *purpose != Purpose::Page {
+            return;
+        }
+        if why == NotFetched::HostDown {
+            self.tables.pages.lost_with_host += 1;
+        } else {
+            *self.tables.not_fetched.entry(why).or_default() += 1;
+        }
+    }
+}
+
+/// Builds the Bloom filter that a configuration describes.
+pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
+    let mut seen = Sieve::builder()
+        .capacity(config.capacity)
+        .false_positive_rate(config.false_positive_rate)
+        .hashing(config.hashing)
+        .on_saturation(config.on_saturation)
+        .build_filter()?;
+    if let SeenSet::Growing(growing) = &mut seen {
+        growing.set_max_bytes(config.max_seen_set_bytes);
+    }
+    Ok(seen)
+}

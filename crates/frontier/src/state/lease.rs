@@ -1,0 +1,105 @@
+//! Leasing: the next entries, and the entries that were dropped.
+
+use super::State;
+use crate::entry::Entry;
+use crate::hosts::counts_as_page;
+use crate::lease::{Lease, LeaseId, Leasing};
+use crate::time::Time;
+
+/// Bits of a lease id below the milliseconds of the first lease.
+const IDS_PER_MILLISECOND_BITS: u32 = 20;
+
+impl State {
+    pub(super) fn lease_ready(&mut self, now: Time, up_to: usize) -> Leasing {
+        if self.sieve.queue().has_dropped() && !self.tables.has_just_dropped {
+            return self.return_dropped();
+        }
+        self.tables.has_just_dropped = false;
+        loop {
+            let ready = self.take_ready(now, up_to);
+            if !ready.is_empty() {
+                return Leasing::Ready(ready);
+            }
+            if self.sieve.queue().has_dropped() {
+                return self.return_dropped();
+            }
+            if self.is_drained() {
+                return Leasing::Drained;
+            }
+            if self.budget_left() == 0 {
+                return if self.tables.leases.is_empty() {
+                    Leasing::BudgetSpent
+                } else {
+                    Leasing::AllLeased
+                };
+            }
+            if up_to == 0 && self.hosts().is_due(now) {
+                return Leasing::Ready(ready);
+            }
+            let is_all_done = self.tables.leases.is_empty() && !self.sieve.queue().has_queued();
+            if !(is_all_done && self.hosts().release_postponed(now)) {
+                return self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil);
+            }
+        }
+    }
+
+    fn take_ready(&mut self, now: Time, up_to: usize) -> Vec<Lease> {
+        let mut ready = Vec::new();
+        while ready.len() < up_to && self.budget_left() > 0 {
+            let Some((mut leased, delay)) = self.hosts().take(now) else {
+                break;
+            };
+            leased.entry.attempts += 1;
+            let id = self.next_id(now);
+            self.tables.leased_pages += u64::from(counts_as_page(&leased.entry));
+            ready.push(Lease {
+                id,
+                attempt: leased.entry.attempts,
+                wants_fingerprint: self.is_compared(&leased.entry),
+                delay,
+                entry: leased.entry.clone(),
+            });
+            self.tables.leases.insert(id, leased);
+        }
+        ready
+    }
+
+    fn return_dropped(&mut self) -> Leasing {
+        let dropped = self.hosts().take_dropped();
+        for one in &dropped {
+            self.count_not_fetched(&one.entry.purpose, one.why);
+        }
+        self.tables.has_just_dropped = true;
+        Leasing::Dropped(dropped)
+    }
+
+    fn next_id(&mut self, now: Time) -> LeaseId {
+        if self.tables.next_lease == 0 {
+            self.tables.next_lease = now.as_millis() << IDS_PER_MILLISECOND_BITS;
+        }
+        self.tables.next_lease += 1;
+        LeaseId(self.tables.next_lease)
+    }
+
+    /// Returns whether a page is compared with others. The choice is under a secret hash, so that a site cannot predict it.
+    fn is_compared(&self, entry: &Entry) -> bool {
+        if !counts_as_page(entry) {
+            return false;
+        }
+        let traps = self.sieve.queue().traps();
+        self.compare_one_of == 1
+            || traps.bounds_near_duplicates()
+                && (self
+                    .tables
+                    .hash
+                    .of(&*entry.url)
+                    .is_multiple_of(u64::from(self.compare_one_of))
+                    || traps.suspects(&entry.queue))
+    }
+
+    pub(super) fn budget_left(&self) -> u64 {
+        self.max_pages.map_or(u64::MAX, |max| {
+            max.saturating_sub(self.tables.pages.spent() + self.tables.leased_pages)
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! How the memory of a durable frontier is shared out, and what its parts take.
+
+use sieve::Filter as _;
+
+use super::State;
+use crate::config::{ConfigError, FrontierConfig};
+use crate::report::MemoryReport;
+
+/// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
+const STORE_BYTES: u64 = 24 << 20;
+/// The digests of the last keys of an exact seen-set, those that were looked up last, and where the others lie.
+const KEY_BYTES: u64 = 64 << 20;
+/// The fewest bytes for hosts in memory.
+const LEAST_HOST_BYTES: u64 = 8 << 20;
+
+impl FrontierConfig {
+    /// Returns the least [`max_memory`](Self::max_memory) in bytes: for the store, some hosts, and the seen-set at its capacity with the
+    /// copy that a checkpoint makes of it.
+    ///
+    /// # Errors
+    ///
+    /// A seen-set that cannot be built.
+    pub fn least_memory(&self) -> Result<u64, ConfigError> {
+        Ok(STORE_BYTES + self.key_bytes() + LEAST_HOST_BYTES + 2 * self.seen_set_bytes()?)
+    }
+
+    /// Checks the bound of the memory, and gives the seen-set its share: a quarter, and what it takes at its capacity at least.
+    pub(crate) fn with_shares(self) -> Result<Self, ConfigError> {
+        let Some(most) = self.max_memory else { return Ok(self) };
+        let least = self.least_memory()?;
+        if most < least {
+            return Err(ConfigError::TooLittleMemory { most, least });
+        }
+        let share = (most / 4).max(self.seen_set_bytes()?);
+        Ok(Self {
+            max_seen_set_bytes: Some(self.max_seen_set_bytes.map_or(share, |bytes| bytes.min(share))),
+            ..self
+        })
+    }
+
+    /// Returns the bytes of the digests of keys.
+    fn key_bytes(&self) -> u64 {
+        if self.exact { KEY_BYTES } else { 0 }
+    }
+
+    /// Returns the bytes of the seen-set at its capacity.
+    fn seen_set_bytes(&self) -> Result<u64, ConfigError> {
+        let sizing = sieve::Sizing::for_rate(self.capacity, self.false_positive_rate).map_err(ConfigError::SeenSet)?;
+        Ok(sizing.memory_bytes())
+    }
+
+    /// Returns what decides.
+    pub(crate) fn without_memory(&self) -> Self {
+        Self {
+            max_memory: None,
+            ..self.clone()
+        }
+    }
+}
+
+impl State {
+    /// Shares the memory out: hosts get what the other parts leave, or these bytes if there is no bound.
+    pub(crate) fn share_memory(&mut self, without_bound: u64) {
+        let most_resident = match self.max_memory {
+            None => without_bound,
+            Some(most) => {
+                let report = self.memory_report_of_parts();
+                // A checkpoint copies the seen-set.
+                let others = report.total() - report.hosts + report.seen_set;
+                // What an allocator loses between blocks of many sizes: measured, up to a quarter.
+                (most.saturating_sub(others) / 5 * 4).max(LEAST_HOST_BYTES)
+            }
+        };
+        self.host_table().set_most_resident(most_resident);
+    }
+
+    /// Returns what the parts of a durable frontier take.
+    pub(super) fn memory_report(&self) -> Option<MemoryReport> {
+        let is_on_disk = self.queues().hosts().may_be_on_disk();
+        is_on_disk.then(|| self.memory_report_of_parts())
+    }
+
+    fn memory_report_of_parts(&self) -> MemoryReport {
+        let hosts = self.queues().hosts().memory();
+        MemoryReport {
+            bound: self.max_memory,
+            seen_set: self.seen().load().memory_bytes,
+            hosts: hosts.residents,
+            host_names: hosts.names,
+            fingerprints: self.tables.clusters.bytes(),
+            store: STORE_BYTES + if self.seen().has_keys() { KEY_BYTES } else { 0 },
+            hosts_on_disk: hosts.evicted,
+        }
+    }
+}

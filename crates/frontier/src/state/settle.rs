@@ -1,0 +1,303 @@
+//! Settling a lease: what happens to its entry and its links.
+
+mod robots;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::State;
+use crate::entry::{Entry, Purpose};
+use crate::failure::{Blame, Failure};
+use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
+use crate::lease::NotFetched;
+use crate::notice::Notice;
+use crate::scope::Refusal;
+use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
+use crate::time::Time;
+use crate::traps::{ClusterMember, LinkTreatment};
+
+impl State {
+    /// Settles a lease. Returns the entry, too, if it was of a page or a sitemap.
+    pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> (Settled, Option<Entry>) {
+        let is_meant = self.tables.leases.get(&settlement.lease).is_some_and(|leased| {
+            matches!(
+                (&leased.entry.purpose, &settlement.end),
+                (Purpose::Page, End::Page(_))
+                    | (Purpose::Robots(_), End::Robots(_))
+                    | (Purpose::Address, End::Address(..))
+                    | (Purpose::Sitemap(_), End::Sitemap(_))
+            )
+        });
+        let leased = is_meant.then(|| self.tables.leases.remove(&settlement.lease)).flatten();
+        let Some(leased) = leased else {
+            return (Settled::new(Fate::Stale), None);
+        };
+        let settled = match (&leased.entry.purpose, &settlement.end) {
+            (Purpose::Robots(origin), End::Robots(outcome)) => {
+                let origin = origin.clone();
+                self.settle_robots(leased, &origin, outcome, &settlement.links, now)
+            }
+            (_, End::Address(address, lifetime)) => {
+                self.hosts().request_not_made(&leased, now);
+                let until = now + *lifetime;
+                self.hosts().address_known(&leased.entry.queue, *address, until, now);
+                Settled::new(Fate::Final)
+            }
+            (_, End::Page(outcome) | End::Sitemap(outcome)) => {
+                let (settled, entry) = self.settle_page(leased, outcome, settlement, now);
+                return (settled, Some(entry));
+            }
+            _ => Settled::new(Fate::Stale),
+        };
+        (settled, None)
+    }
+
+    /// Ends the request of a lease, or undoes it if none was made.
+    pub(super) fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
+        if was_made {
+            self.hosts().request_ended(leased, now);
+        } else {
+            self.hosts().request_not_made(leased, now);
+            self.hosts().probe_not_sent(leased, now);
+        }
+    }
+
+    /// Records an answer of the origin that was not throttling.
+    fn note_answer(&mut self, leased: &LeasedEntry, notices: &mut Vec<Notice>, now: Time) {
+        notices.extend(self.hosts().answered(leased, now));
+        self.hosts().reset_throttles(leased, now);
+    }
+
+    fn settle_page(
+        &mut self,
+        leased: LeasedEntry,
+        outcome: &Outcome,
+        settlement: &Settlement,
+        now: Time,
+    ) -> (Settled, Entry) {
+        let is_page = leased.entry.purpose == Purpose::Page;
+        let counts = counts_as_page(&leased.entry);
+        self.tables.leased_pages -= u64::from(counts);
+        self.end_request(&leased, was_made(outcome), now);
+        let mut settled = Settled::default();
+        let links = &settlement.links;
+        let is_redirect = *outcome == Outcome::Redirected;
+        if is_redirect && leased.entry.metadata.seed {
+            links.iter().for_each(|target| self.scope.add_seed(&target.url));
+        }
+        let same_key_target = if is_redirect {
+            leased.entry.same_key_target(links)
+        } else {
+            None
+        };
+        let from = self.compare(&leased.entry, settlement, &mut settled);
+        let entry = match outcome {
+            Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
+                self.note_answer(&leased, &mut settled.notices, now);
+                self.count_final(&leased.entry, outcome);
+                leased.entry
+            }
+            Outcome::NotFetched(why) => {
+                self.count_not_fetched(&leased.entry.purpose, *why);
+                leased.entry
+            }
+            Outcome::Failed { failure, retry_after } => {
+                let entry = leased.entry.clone();
+                settled.fate = self.settle_failed(leased, failure, *retry_after, &mut settled.notices, now);
+                entry
+            }
+        };
+        let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
+        if counts && is_spent && self.hosts().count_page(&entry.queue, now) {
+            self.hosts()
+                .drop_new_pages_of(&entry.queue, NotFetched::HostBudget, now);
+        }
+        settled.verdicts = match same_key_target {
+            Some(link) => vec![self.offer_same_key_target(link, now)],
+            None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
+            None => self.offer_links(links, from.is_postponed, now),
+        };
+        self.count_omitted(settlement);
+        settled.notices.extend(from.notices);
+        if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
+            let target = target.url.url().as_str();
+            let lost = self.tables.redirects.closed_by(&entry.url, target);
+            // When a page is fetched again, redirects of others may be out of date.
+            let is_certain = !entry.is_refresh() || target == &*entry.url;
+            if settled.verdicts == [Verdict::Seen] && is_certain {
+                settled.redirect_loop = lost;
+            }
+        }
+        (settled, entry)
+    }
+
+    fn count_final(&mut self, entry: &Entry, outcome: &Outcome) {
+        match (&entry.purpose, outcome) {
+            (Purpose::Page, _) if entry.is_refresh() => self.tables.pages.refreshed += 1,
+            (Purpose::Page, Outcome::Done) => self.tables.pages.done += 1,
+            (Purpose::Page, Outcome::Redirected) => self.tables.pages.redirected += 1,
+            (Purpose::Page, _) => self.tables.pages.rejected += 1,
+            (Purpose::Sitemap(_), Outcome::Done) => self.tables.sitemaps.was_read(entry.key()),
+            _ => {}
+        }
+    }
+
+    /// Compares a page with earlier pages, and decides how its links are treated.
+    fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinkTreatment {
+        let is_done = matches!(&settlement.end, End::Page(Outcome::Done));
+        let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done && !entry.is_refresh()) else {
+            return LinkTreatment::default();
+        };
+        let resemblance = self.tables.clusters.classify(&entry.url, fingerprint);
+        settled.duplicate_of = resemblance.duplicate_of;
+        settled.near_duplicate_of = resemblance.near_duplicate_of;
+        let has_omitted = settlement.links_known > 0 || settlement.links_out_of_reach > 0;
+        let leads_on = !settlement.links.is_empty() || has_omitted || !settlement.other_links.is_empty();
+        let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
+        if is_alone && (fingerprint.text.is_some() || !leads_on) {
+            return LinkTreatment::default();
+        }
+        let stands_for = if self.sieve.queue().traps().suspects(&entry.queue) {
+            1
+        } else {
+            self.compare_one_of
+        };
+        let first = settled.near_duplicate_of.clone();
+        let member = ClusterMember {
+            cluster: resemblance.cluster.filter(|_| !is_alone),
+            first: first.as_deref().unwrap_or(&entry.url),
+            stands_for,
+        };
+        self.hosts().traps_mut().count_member(entry, &member)
+    }
+
+    /// Applies the failure policy, the table of [`failure`](crate::failure), to an entry whose request failed.
+    fn settle_failed(
+        &mut self,
+        leased: LeasedEntry,
+        failure: &Failure,
+        retry_after: Option<Duration>,
+        notices: &mut Vec<Notice>,
+        now: Time,
+    ) -> Fate {
+        match failure.kind.blame() {
+            Blame::Page => {
+                if failure.kind.says_nothing_of_the_host() {
+                    self.hosts().probe_not_sent(&leased, now);
+                } else {
+                    self.note_answer(&leased, notices, now);
+                }
+                self.retry(leased.entry, retry_after, now)
+            }
+            Blame::Answer => {
+                self.note_answer(&leased, notices, now);
+                self.abandon(&leased.entry)
+            }
+            Blame::NotRequested => self.abandon(&leased.entry),
+            Blame::Origin | Blame::SilentPage => {
+                let is_last = leased.entry.attempts >= self.retries.max_attempts.get();
+                let (cause, retries) = (Arc::new(failure.clone()), self.retries);
+                match self.hosts().failed(&leased, &cause, is_last, &retries, now) {
+                    Consequence::Counts => self.retry(leased.entry, retry_after, now),
+                    Consequence::Deferred(notice) => {
+                        notices.extend(notice);
+                        // A failed probe is no deferral of its entry.
+                        self.defer(leased.entry, u32::from(!leased.is_probe), now, now)
+                    }
+                    Consequence::GivenUp(notice) => {
+                        notices.extend(notice);
+                        self.abandon(&leased.entry)
+                    }
+                }
+            }
+            Blame::Traffic => {
+                let until = self.rest(&leased, failure, retry_after, notices, now);
+                self.defer(leased.entry, 1, until, now)
+            }
+            Blame::Us => {
+                let wait = self.retries.wait_after(leased.entry.deferrals.saturating_add(1));
+                let due = now + self.with_jitter(wait, &leased.entry);
+                self.defer(leased.entry, 1, due, now)
+            }
+        }
+    }
+
+    /// Lets a host rest after it throttled. Returns until when.
+    fn rest(
+        &mut self,
+        leased: &LeasedEntry,
+        failure: &Failure,
+        retry_after: Option<Duration>,
+        notices: &mut Vec<Notice>,
+        now: Time,
+    ) -> Time {
+        notices.extend(self.hosts().answered(leased, now));
+        let (cause, retries) = (Arc::new(failure.clone()), self.retries);
+        let (throttles, given_up) = self.hosts().throttled(leased, &cause, &retries, now);
+        notices.extend(given_up);
+        let wait = retries.rest_after(throttles, retry_after);
+        let wait = if retry_after.is_none() {
+            self.with_jitter(wait, &leased.entry)
+        } else {
+            wait
+        };
+        self.hosts().block(&leased.entry.queue, now + wait, now);
+        now + wait
+    }
+
+    fn with_jitter(&self, wait: Duration, entry: &Entry) -> Duration {
+        let times = entry.attempts.wrapping_add(entry.deferrals);
+        with_jitter(wait, self.retries.jitter_percent, jitter_thousandths(&entry.url, times))
+    }
+
+    /// Queues an entry again, past the seen-set, unless its attempts are spent.
+    fn retry(&mut self, mut entry: Entry, retry_after: Option<Duration>, now: Time) -> Fate {
+        if entry.attempts >= self.retries.max_attempts.get() {
+            return self.abandon(&entry);
+        }
+        let wait = retry_after.unwrap_or_else(|| {
+            let wait = self.retries.wait_after(entry.attempts);
+            self.with_jitter(wait, &entry)
+        });
+        let longest = self.retries.longest_wait;
+        entry.due = now + if retry_after.is_some() { wait.min(longest) } else { wait };
+        self.requeue(entry, now)
+    }
+
+    /// Queues an entry again without counting the attempt, unless its deferrals are spent.
+    fn defer(&mut self, mut entry: Entry, deferrals: u32, due: Time, now: Time) -> Fate {
+        entry.deferrals = entry.deferrals.saturating_add(deferrals);
+        if entry.deferrals >= self.retries.max_throttles.get() {
+            return self.abandon(&entry);
+        }
+        entry.attempts = entry.attempts.saturating_sub(1);
+        entry.due = due;
+        self.requeue(entry, now)
+    }
+
+    pub(super) fn requeue(&mut self, entry: Entry, now: Time) -> Fate {
+        if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
+            return self.abandon(&entry);
+        }
+        self.tables.pages.retries += u64::from(entry.purpose == Purpose::Page);
+        let due = entry.due;
+        self.hosts().enqueue(entry, now);
+        Fate::Requeued { due }
+    }
+
+    fn abandon(&mut self, entry: &Entry) -> Fate {
+        let is_page = entry.purpose == Purpose::Page;
+        self.tables.pages.gave_up += u64::from(is_page);
+        self.tables.pages.gave_up_again += u64::from(is_page && entry.is_refresh());
+        Fate::GaveUp
+    }
+}
+
+/// Returns whether a request was made, which spends the delay of its host.
+fn was_made(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::NotFetched(_) => false,
+        Outcome::Failed { failure, .. } => failure.kind.blame().was_requested(),
+        Outcome::Done | Outcome::Redirected | Outcome::Rejected => true,
+    }
+}

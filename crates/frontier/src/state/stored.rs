@@ -1,0 +1,62 @@
+//! The state as bytes: what a checkpoint holds, but for the seen-set and the hosts, which are large and stored apart.
+//!
+//! It is written by postcard, field after field, so it can be read by the same version of the format only. It contains nothing of the
+//! configuration.
+
+use sieve::{SeenSet, Sieve};
+
+use super::{Seen, State, Tables};
+use crate::config::{ConfigError, FrontierConfig};
+use crate::hosts::{HostQueues, HostRules, HostTable, HostsOnDisk};
+use crate::scope::Reached;
+
+/// What is stored of a state.
+type Stored = (sieve::Counters, HostQueues, Reached, Tables);
+
+/// Why bytes are not a state.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecodeError {
+    #[error(transparent)]
+    Bytes(#[from] postcard::Error),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl State {
+    /// Returns the state as bytes, without the hosts and the seen-set. Cost: a copy of it.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
+        let (sieve, reached) = (&self.sieve, self.scope.reached());
+        postcard::to_allocvec(&(sieve.counters(), sieve.queue(), reached, &self.tables))
+    }
+
+    /// Returns the seen-set, without the digests of its keys.
+    pub(crate) fn into_seen_set(self) -> SeenSet {
+        self.sieve.into_parts().0.into_filter()
+    }
+
+    /// Makes a state of its bytes, its seen-set and its hosts, under a configuration that fits them.
+    pub(crate) fn decode(
+        state: &[u8],
+        seen_set: Seen,
+        hosts: HostTable,
+        config: &FrontierConfig,
+        on_disk: HostsOnDisk<'_>,
+    ) -> Result<Self, DecodeError> {
+        let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state)?;
+        let mut state = Self::new(config, SeenSet::exact())?;
+        tables.sitemaps.configure(config.max_sitemaps);
+        tables.clusters.configure(config.max_fingerprints);
+        state.sieve = Sieve::from_parts(seen_set, queues)
+            .on_saturation(config.on_saturation)
+            .with_counters(counters);
+        state.scope.set_reached(reached);
+        state.tables = tables;
+        state.lie_on_disk(config, hosts, on_disk);
+        Ok(state)
+    }
+
+    /// Sets the hosts, and where those lie that are not in memory.
+    pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk<'_>) {
+        self.hosts().configure(HostRules::of(config), config, hosts, on_disk);
+    }
+}
