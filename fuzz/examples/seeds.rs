@@ -37,7 +37,7 @@ fn main() {
 fn stored(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let kinds = ["row", "state", "seen-set", "records"];
-    for ((what, kind), seeds) in (0_u8..).zip(kinds).zip(frontier::durable::fuzzing::seeds().unwrap()) {
+    for ((what, kind), seeds) in (0_u8..).zip(kinds).zip(frontier::fuzzing::seeds().unwrap()) {
         for (number, seed) in seeds.into_iter().enumerate() {
             fs::write(folder.join(format!("{kind}-{number}")), [vec![what], seed].concat()).unwrap();
         }

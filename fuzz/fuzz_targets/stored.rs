@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use frontier::durable::fuzzing;
+use frontier::fuzzing;
 use libfuzzer_sys::fuzz_target;
 use sieve_fuzz::allocated;
 

@@ -25,7 +25,7 @@ pub(crate) mod record;
 mod removal;
 pub(crate) mod restore;
 mod saving;
-mod seen_set;
+pub(crate) mod seen_set;
 pub(crate) mod shelf;
 pub(crate) mod sizes;
 mod tests;

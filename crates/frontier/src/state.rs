@@ -211,6 +211,11 @@ impl State {
         self.tables.leases.values().map(|leased| &leased.entry)
     }
 
+    #[cfg(fuzzing)]
+    pub(crate) fn classify(&mut self, url: &str, fingerprint: crate::fingerprint::Fingerprint) {
+        self.tables.clusters.classify(url, fingerprint);
+    }
+
     fn count_not_fetched(&mut self, purpose: &Purpose, why: NotFetched) {
         if *purpose != Purpose::Page {
             return;

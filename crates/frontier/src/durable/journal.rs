@@ -21,7 +21,7 @@ const MAX_IDLE_BYTES: usize = 64 << 10;
 type Stored<'a> = (Time, u32, Call<'a>);
 
 /// Returns a row of the journal.
-pub(super) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
     let mut row = Vec::with_capacity(attachment.len() + calls.len() + 8);
     append(serde_bytes::Bytes::new(attachment), &mut row)?;
     row.extend_from_slice(calls);

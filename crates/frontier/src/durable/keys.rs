@@ -35,13 +35,13 @@ use crate::store::{MAX_KEY, Space, StoreError};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeySizes {
     /// The digests of a part of a run.
-    pub(super) digests_of_part: usize,
+    pub(crate) digests_of_part: usize,
     /// The fresh digests that freeze.
-    pub(super) fresh_digests: usize,
+    pub(crate) fresh_digests: usize,
     /// The parts that are written with one row for each run, or read, at least.
-    pub(super) parts_at_once: usize,
+    pub(crate) parts_at_once: usize,
     /// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again.
-    pub(super) verified: usize,
+    pub(crate) verified: usize,
 }
 
 impl KeySizes {
@@ -51,7 +51,7 @@ impl KeySizes {
     }
 }
 
-pub(super) const KEY_SIZES: KeySizes = KeySizes {
+pub(crate) const KEY_SIZES: KeySizes = KeySizes {
     digests_of_part: 1024,
     fresh_digests: 1 << 19,
     parts_at_once: 8,
@@ -70,7 +70,7 @@ impl SharedKeys {
     }
 
     /// Makes an empty set.
-    pub(super) fn new(store: SharedStore, sizes: KeySizes) -> Self {
+    pub(crate) fn new(store: SharedStore, sizes: KeySizes) -> Self {
         let mut keys = Keys::new(store, sizes);
         // The first commit writes the empty list: a store without one is damaged.
         keys.is_changed = true;

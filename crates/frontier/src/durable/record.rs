@@ -131,7 +131,7 @@ impl<'a> PageRecord<'a> {
     }
 
     /// Returns the record of a settled page; `None` if it is queued again, or no page.
-    pub(super) fn settled(entry: &'a Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
+    pub(crate) fn settled(entry: &'a Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
         let End::Page(outcome) = &settlement.end else {
             return None;
         };
@@ -212,7 +212,7 @@ impl<'a> PageRecord<'a> {
 }
 
 /// Adds a record to those of a row.
-pub(super) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), FrontierError> {
+pub(crate) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), FrontierError> {
     append(record, records).map_err(|error| FrontierError::not_saved(&error))
 }
 

@@ -14,7 +14,7 @@ use crate::state::{Seen, bloom_filter};
 /// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
 ///
 /// Cost: a copy of it.
-pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
+pub(crate) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
     let load = seen.load();
     if load.bits > 0 && load.ones == 0 {
         return Ok(Vec::new());
@@ -28,7 +28,7 @@ pub(super) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
 }
 
 /// Reads what [`encode_seen_set`] returned, of at most `most` bytes. The seen-set has the size that was written, whatever the capacity is now.
-pub(super) fn read_seen_set(reader: &mut impl Read, most: u64, config: &FrontierConfig) -> Result<SeenSet, StateError> {
+pub(crate) fn read_seen_set(reader: &mut impl Read, most: u64, config: &FrontierConfig) -> Result<SeenSet, StateError> {
     let mut reader = BufReader::new(reader);
     if reader.fill_buf().map_err(SnapshotError::from)?.is_empty() {
         return Ok(bloom_filter(config)?);
@@ -48,7 +48,7 @@ fn read_to_end(reader: &mut impl Read, most: u64, secret: Option<[u8; 16]>) -> R
 }
 
 /// Makes the seen-set of a filter and the digests of its keys, if they are stored.
-pub(super) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {
+pub(crate) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {
     if let SeenSet::Growing(growing) = &mut seen {
         growing.set_max_bytes(config.max_seen_set_bytes);
     }

@@ -1,33 +1,33 @@
 //! What the fuzz targets call: reading of what is stored, without a store. Its checksums would keep wrong bytes out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sieve::{Filter as _, SeenSet};
 
-use super::super::bloom_filter;
-use super::calls::{StoredSettlement, StoredUrl};
-use super::keys::{KEY_SIZES, KeySizes, SharedKeys};
-use super::restore::Restored;
-use super::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
-use super::shelf::SharedStore;
-use super::sizes::SIZES;
-use super::state::EncodedState;
-use super::{Call, PageRecord, record};
+use crate::Canonicalizer;
 use crate::appended::append;
 use crate::config::{FrontierConfig, RetryPolicy};
+use crate::durable::keys::{KEY_SIZES, KeySizes, SharedKeys};
+use crate::durable::restore::Restored;
+use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
+use crate::durable::shelf::SharedStore;
+use crate::durable::sizes::SIZES;
+use crate::durable::{PageRecord, Source, journal, record};
 use crate::failure::{Failure, FailureKind};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
+use crate::frontier::Frontier;
 use crate::hosts::HostReader;
 use crate::lease::{Lease, Leasing, Task};
 use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::{Reach, ScopeConfig};
 use crate::settlement::{Outcome, RobotsOutcome};
+use crate::state::{Call, State, bloom_filter};
 use crate::store::{Batch, Space, Store, StoreError};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
-use crate::{Canonicalizer, Frontier};
 
 #[derive(Debug)]
 struct Rules(Vec<u8>);
@@ -105,8 +105,8 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..at], &bytes[at + SEPARATOR.len()..]))
 }
 
-fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
-    let parse = parse();
+fn decode(state: &[u8], seen_set: &[u8], hosts: &[u8]) -> Option<State> {
+    let (parse, store) = (parse(), store());
     let mut reader = HostReader::new(&parse);
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
@@ -114,20 +114,24 @@ fn decode(encoded: &EncodedState, hosts: &[u8]) -> Option<Frontier> {
         verified: 1 << 10,
         ..KEY_SIZES
     };
-    let keys = SharedKeys::new(store(), sizes);
-    let most = encoded.seen_set.len() as u64;
-    let seen_set = decode_seen_set(&mut encoded.seen_set.as_slice(), most, &config()).ok()?;
-    let seen_set = with_keys(seen_set, &config(), Some(keys));
-    let decoded = Frontier::decode_state(&encoded.state, seen_set, hosts, &config(), &parse, &store(), SIZES);
-    decoded.ok().map(|(frontier, _)| frontier)
+    let keys = SharedKeys::new(store.clone(), sizes);
+    let most = seen_set.len() as u64;
+    let seen_set = decode_seen_set(&mut &*seen_set, most, &config()).ok()?;
+    let seen_set = with_keys(seen_set, &config(), Some(&keys));
+    let source = Source {
+        store: &store,
+        parse: &parse,
+        sizes: SIZES,
+    };
+    State::decode(state, seen_set, hosts, &config(), source.on_disk(&source.shelf(0))).ok()
 }
 
-/// Encodes a frontier and its hosts.
-fn encode(frontier: &mut Frontier) -> Option<(EncodedState, Vec<u8>)> {
-    let state = frontier.encode_state(0).ok()?;
-    let hosts = frontier.hosts().table_mut();
+/// Encodes a state, its seen-set and its hosts.
+fn encode(state: &mut State) -> Option<[Vec<u8>; 3]> {
+    let (encoded, seen_set) = (state.encode().ok()?, encode_seen_set(state.seen().filter()).ok()?);
+    let hosts = state.host_table();
     hosts.begin_copy();
-    Some((state, hosts.copy_more(usize::MAX).ok()?.hosts))
+    Some([encoded, seen_set, hosts.copy_more(usize::MAX).ok()?.hosts])
 }
 
 const START: Time = Time::from_millis(1_700_000_000_000);
@@ -145,7 +149,11 @@ fn leases(frontier: &mut Frontier, now: Time) -> Vec<Lease> {
 
 /// A frontier with pages of four hosts: one waits, one failed, one has rules, and of one the robots.txt is in flight.
 fn prepared() -> Option<(Frontier, Vec<Lease>)> {
-    let mut frontier = Frontier::with_seen_set(config(), bloom_filter(&config()).ok()?).ok()?;
+    let mut frontier = Frontier {
+        state: State::new(&config(), bloom_filter(&config()).ok()?).ok()?,
+        durable: None,
+        is_poisoned: false,
+    };
     frontier.add_seed(&url("https://a.example/")?, START).ok()?;
     let texts = ["https://a.example/1", "http://b.example:81/2?q", "https://c.example/3"];
     let referrer: Arc<str> = "https://a.example/".into();
@@ -161,50 +169,51 @@ fn prepared() -> Option<(Frontier, Vec<Lease>)> {
     }
     let later = START + Duration::from_secs(5);
     asked.extend(leases(&mut frontier, later));
-    classify_pages(&mut frontier);
+    classify_pages(&mut frontier.state);
     Some((frontier, asked))
 }
 
 /// Compares a page, one that is near it, and one without a text.
-fn classify_pages(frontier: &mut Frontier) {
+fn classify_pages(state: &mut State) {
     for (content, text) in [(1, Some(0b0111)), (2, Some(0b0001)), (3, None), (4, Some(u64::MAX))] {
         let fingerprint = Fingerprint::new(Some(ContentHash::from(content)), text.map(SimHash::from));
         let url = format!("https://a.example/compared/{content}");
-        frontier.clusters.classify(&url, fingerprint);
+        state.classify(&url, fingerprint);
     }
 }
 
 /// Makes the calls of a row again, in a frontier that has some pages. Returns whether it could.
 pub fn read_row(row: &[u8]) -> bool {
     let Some((frontier, _)) = prepared() else { return false };
-    let mut restored = Restored::of(frontier, config(), store());
-    let is_read = restored.make_calls(1, row, &parse()).is_ok();
-    let mut frontier = restored.into_frontier();
-    let _ = (frontier.report(), frontier.release_leases(START));
+    let (parse, store) = (parse(), store());
+    let source = Source {
+        store: &store,
+        parse: &parse,
+        sizes: SIZES,
+    };
+    let mut restored = Restored::of(frontier.state, config(), source.shelf(0));
+    let is_read = restored.make_calls(1, row, &parse).is_ok();
+    let _ = (
+        restored.state.report(),
+        restored.state.apply(&Call::ReleaseLeases, START),
+    );
     is_read
 }
 
 /// Reads a state and the hosts after it, behind 16 zeros. Returns whether it could.
 pub fn read_state(bytes: &[u8]) -> bool {
     let (state, hosts) = split(bytes).unwrap_or((bytes, &[]));
-    let encoded = EncodedState {
-        state: state.to_vec(),
-        seen_set: Vec::new(),
-    };
-    let again = decode(&encoded, hosts).and_then(|mut frontier| {
-        classify_pages(&mut frontier);
-        encode(&mut frontier)
+    let again = decode(state, &[], hosts).and_then(|mut state| {
+        classify_pages(&mut state);
+        encode(&mut state)
     });
-    again.is_some_and(|(again, hosts)| decode(&again, &hosts).is_some())
+    again.is_some_and(|[state, seen_set, hosts]| decode(&state, &seen_set, &hosts).is_some())
 }
 
 /// Reads a seen-set. Returns whether it could.
 pub fn read_seen_set(seen_set: &[u8]) -> bool {
-    let Some((mut state, hosts)) = prepared().and_then(|(mut frontier, _)| encode(&mut frontier)) else {
-        return false;
-    };
-    state.seen_set = seen_set.to_vec();
-    decode(&state, &hosts).is_some()
+    let encoded = prepared().and_then(|(mut frontier, _)| encode(&mut frontier.state));
+    encoded.is_some_and(|[state, _, hosts]| decode(&state, seen_set, &hosts).is_some())
 }
 
 /// Reads the records of a row. Returns whether it could.
@@ -217,72 +226,50 @@ pub fn read_records(records: &[u8]) -> bool {
 /// Returns rows, states, seen-sets and records that can be read.
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
-    let (state, hosts) = encode(&mut frontier)?;
-    let with_hosts = [&*state.state, &[0; 16], &*hosts].concat();
+    let [state, seen_set, hosts] = encode(&mut frontier.state)?;
+    let with_hosts = [&*state, &SEPARATOR, &*hosts].concat();
     let (mut rows, mut records) = (Vec::new(), Vec::new());
-    let add = |rows: &mut Vec<Vec<u8>>, calls: &[Call<'_>]| {
-        let mut bytes = Vec::new();
-        for call in calls {
-            append(call, &mut bytes).ok()?;
-        }
-        rows.push(super::calls::row(b"output 17", &bytes).ok()?);
-        Some(())
-    };
     let seed = url("https://d.example/new?x=1")?;
     let now = START + Duration::from_secs(20);
     let host = seed.host();
     let failure = Failure::new(FailureKind::Timeout, "no answer");
-    let calls = [
-        Call::AddSeed {
-            url: StoredUrl::of(&seed),
-            now,
-            is_new: true,
-        },
-        Call::SetDelay {
-            host: host.clone(),
-            delay: Duration::from_secs(3),
-            now,
-        },
-        Call::Block { host, until: now, now },
-        Call::GiveBack {
-            leases: leases.iter().take(1).map(|lease| lease.id).collect(),
-            now,
-            ended: 1,
-        },
-        Call::ReleaseLeases { now },
+    let seeds = [Link::seed(seed)];
+    let mut calls = vec![
+        Call::AddSeed(seeds[..].into()),
+        Call::SetDelay(Cow::Borrowed(&host), Duration::from_secs(3)),
+        Call::Block(Cow::Borrowed(&host), now),
+        Call::GiveBack(leases.iter().take(1).map(|lease| lease.id).collect()),
+        Call::ReleaseLeases,
     ];
-    for call in &calls {
-        add(&mut rows, std::slice::from_ref(call))?;
-    }
-    for lease in leases {
-        let (settlement, records_too) = match lease.task() {
+    let mut settlements = Vec::new();
+    for lease in &leases {
+        settlements.push(match lease.task() {
             Task::Page(page) => {
                 let found = Link::found(url("https://a.example/found")?, 2, Arc::from(&*lease.entry.url));
-                (page.settle(Outcome::Done).with_links(vec![found]), true)
+                [page.settle(Outcome::Done).with_links(vec![found])]
             }
-            Task::Robots(robots) => {
-                let failed = RobotsOutcome::Failed {
-                    failure: failure.clone(),
-                    retry_after: None,
-                };
-                (robots.settle(failed), false)
-            }
+            Task::Robots(robots) => [robots.settle(RobotsOutcome::failed(failure.clone()))],
             Task::Sitemap(_) | Task::Address(_) => continue,
-        };
-        let settled = frontier.settle(std::slice::from_ref(&settlement), now).ok()?.pop()?;
-        let call = Call::Settle {
-            settlements: vec![StoredSettlement::new(&settlement, &settled)],
-            now,
-        };
-        add(&mut rows, &[call])?;
-        if let Some(record) = PageRecord::settled(&lease.entry, &settlement, &settled, now).filter(|_| records_too) {
+        });
+    }
+    calls.extend(settlements.iter().map(|one| Call::Settle(one[..].into())));
+    for mut call in calls {
+        // Each follows the same state.
+        let (mut frontier, _) = prepared()?;
+        let answer = frontier.state.apply(&call, now);
+        if let (Call::Settle(settlements), [(settled, Some(entry))]) = (&call, &answer.settled[..]) {
+            let record = PageRecord::settled(entry, &settlements.all[0], settled, now)?;
             let mut bytes = Vec::new();
             record::add(&mut bytes, &record).ok()?;
             records.push(bytes);
         }
+        call.trim(&answer);
+        let mut bytes = Vec::new();
+        append(&(now, answer.check(), call), &mut bytes).ok()?;
+        rows.push(journal::row(b"output 17", &bytes).ok()?);
     }
     let mut growing = SeenSet::growing(10_000, 0.01, config().hashing).ok()?;
     growing.insert(b"https://a.example/");
     let growing = encode_seen_set(&growing).ok()?;
-    Some([rows, vec![with_hosts], vec![state.seen_set, growing], records])
+    Some([rows, vec![with_hosts], vec![seen_set, growing], records])
 }
