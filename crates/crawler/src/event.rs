@@ -314,8 +314,7 @@ pub trait Observer: Send {
     /// written survives a loss of power, too.
     ///
     /// A crawl with a state directory calls it before each commit, thousands of times per second, so do nothing if no event has come
-    /// since the last call. The last call of a run comes from a thread of its own, while the state is written. After a crash, all that was
-    /// written after the last commit is reported again. The default keeps nothing.
+    /// since the last call. After a crash, all that was written after the last commit is reported again. The default keeps nothing.
     ///
     /// # Errors
     ///

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use frontier::{Lease, Time};
-use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::Run;
@@ -177,34 +176,18 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
-    /// Makes the last commit of a run, and syncs it. The outputs are synced meanwhile.
+    /// Syncs the outputs, and makes the last commit of a run.
     pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
         let Some(mut commits) = self.commits.take() else {
             return Ok(());
         };
         let now = self.clock.now();
-        self.observers.save(false, &mut commits.saved.outputs)?;
+        self.observers.save(true, &mut commits.saved.outputs)?;
+        commits.saved.note_synced();
         self.save_fetcher(&commits)?;
-        // It states the last sync before this one: a power cut may leave this commit, and not what the thread syncs.
         let state = self.encode(&mut commits, now)?;
-        let (frontier, observers) = (&mut self.frontier, &mut self.observers);
-        let runtime = Handle::current();
-        let failed = std::thread::scope(|scope| {
-            let sync = scope.spawn(|| {
-                // For observers of others, which may need it.
-                let _entered = runtime.enter();
-                observers.sync()
-            });
-            let mut failed = None;
-            let is_synced = || {
-                let joined = sync.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                failed = joined.err();
-                failed.is_none()
-            };
-            frontier.checkpoint(&state, now, is_synced)?;
-            Ok::<_, CrawlError>(failed)
-        })?;
-        failed.map_or(Ok(()), |error| Err(CrawlError::Observer(error)))
+        self.frontier.checkpoint(&state, now, || true)?;
+        Ok(())
     }
 
     /// Writes what the fetcher keeps, if it has changed.

@@ -1,6 +1,4 @@
-//! What is in flight: tasks, their leases, and the links of earlier attempts at the same pages.
-
-mod earlier_attempts;
+//! What is in flight: tasks, their leases, and the numbers of links of earlier attempts at the same pages.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,7 +8,6 @@ use tokio::task::{Id, JoinError, JoinSet, yield_now};
 
 use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
-pub(crate) use earlier_attempts::EarlierAttempts;
 
 /// Number of conclusions from which on the engine does not wait for more.
 const ENOUGH: usize = 8;
@@ -23,7 +20,8 @@ pub(crate) struct Ledger {
     leases: HashMap<Id, (Lease, Time)>,
     /// The conclusions of tasks that have finished. Their leases are still to be settled.
     ended: Vec<Conclusion>,
-    pub(crate) earlier: EarlierAttempts,
+    /// How many new links earlier attempts at a page have found. It grows with the number of pages that wait for a retry.
+    pub(crate) new_links: HashMap<Box<str>, usize>,
 }
 
 impl Ledger {

@@ -58,11 +58,4 @@ impl Observers {
         }
         Ok(())
     }
-
-    /// Syncs what they have written.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.all
-            .iter_mut()
-            .try_for_each(|observer| observer.save(true).map(drop))
-    }
 }

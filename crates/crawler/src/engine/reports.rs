@@ -40,8 +40,15 @@ impl<S: Fetcher> Run<S> {
         let mut links = page.links;
         self.remember_links(&page.link_keys, &settled.verdicts);
         link_graph::set_verdicts(&mut links, &settled.verdicts);
-        let earlier = &mut self.ledger.earlier;
-        let new = earlier.count_new_links(&entry.url, is_final, &settled.verdicts, &mut links);
+        let queued = settled
+            .verdicts
+            .iter()
+            .filter(|verdict| **verdict == Verdict::Queued)
+            .count();
+        let new = queued + self.ledger.new_links.remove(&entry.url).unwrap_or_default();
+        if !is_final && new > 0 {
+            self.ledger.new_links.insert(entry.url.clone(), new);
+        }
         if is_final {
             self.observers.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
             self.observers.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
@@ -126,7 +133,7 @@ impl<S: Fetcher> Run<S> {
     pub(super) fn report_dropped(&mut self, dropped: Vec<Dropped>) {
         for Dropped { entry, why, cause, .. } in dropped {
             self.open_seeds.ended(&entry);
-            self.ledger.earlier.forget(&entry.url);
+            self.ledger.new_links.remove(&entry.url);
             match entry.purpose {
                 Purpose::Sitemap(_) => {
                     let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
