@@ -110,7 +110,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     }
     crawl.seeds = site.all_seeds()?;
     crawl.refresh = site.refresh;
-    crawl.sync_interval = site.sync_interval;
+    crawl.frontier.sync_interval = site.sync_interval;
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     if !summary.has_pages() {
         return Err(Failure::NothingFetched(why_nothing_was_fetched(&summary)));

@@ -30,8 +30,6 @@ pub fn default_concurrency(per_host: NonZeroU32) -> NonZeroUsize {
 pub const MEMORY_BESIDE_FRONTIER: u64 = 32 << 20;
 /// The bytes of [`CrawlOptions::max_memory`] for each request that may be in flight: its connection, its page and the links on it.
 pub const MEMORY_PER_REQUEST: u64 = 512 << 10;
-/// The default of [`CrawlOptions::sync_interval`].
-pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// The default of [`CrawlOptions::max_links_per_page`].
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = DEFAULT_MAX_LINKS;
 /// The default of [`SelectLimits::values`].
@@ -91,9 +89,6 @@ pub struct CrawlOptions {
     /// gets what [`MEMORY_BESIDE_FRONTIER`] and [`MEMORY_PER_REQUEST`] leave. Bodies that are longer than usual, and what observers keep,
     /// come on top.
     pub max_memory: Option<u64>,
-    /// How often the state directory and the outputs are synced to the medium, if there is something new: what a power cut may cost. Zero for each
-    /// commit.
-    pub sync_interval: Duration,
     /// The age from which pages are fetched again, by conditional requests. Only a crawl with a state directory has such pages. They have
     /// [`unchanged`](crate::PageRecord::unchanged) set. A content hash is computed of every page.
     pub refresh: Option<Duration>,
@@ -138,7 +133,6 @@ impl Default for CrawlOptions {
             assets: false,
             max_time: None,
             max_memory: None,
-            sync_interval: DEFAULT_SYNC_INTERVAL,
             refresh: None,
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,

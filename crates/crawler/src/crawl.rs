@@ -146,7 +146,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.
     pub fn is_drained(&self) -> bool {
-        self.run.frontier.is_drained()
+        self.run.frontier.report().is_drained()
     }
 
     /// Returns the outputs that the earlier runs have saved.

@@ -46,7 +46,7 @@ impl SavedCrawl {
         let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
         let saved_at = state.as_ref().map(|state| state.commit.time);
         let state = state.unwrap_or_default();
-        let ending = if opened.frontier.is_drained() {
+        let ending = if opened.frontier.report().is_drained() {
             Ending::Drained
         } else {
             Ending::Stopped

@@ -17,6 +17,8 @@ pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The bytes of hosts in memory, if a frontier has a directory and no [`FrontierConfig::max_memory`]: 160 MiB.
 pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
+/// Default of [`FrontierConfig::sync_interval`].
+pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Default of [`FrontierConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
@@ -145,6 +147,9 @@ pub struct FrontierConfig {
     /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to
     /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
     pub max_memory: Option<u64>,
+    /// How often a frontier with a directory syncs it to the medium: what a power cut may cost. Zero for each commit. Without a directory it
+    /// has no effect. It may change between two runs.
+    pub sync_interval: Duration,
     /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
     pub max_sitemaps: usize,
 }
@@ -177,6 +182,7 @@ impl Default for FrontierConfig {
             ask_robots: true,
             robots_name: String::new(),
             max_memory: None,
+            sync_interval: DEFAULT_SYNC_INTERVAL,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,
         }
     }

@@ -32,7 +32,6 @@ mod tests;
 pub(crate) mod unsynced;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use crate::store::{LockHolder, StoreError};
 pub use again::{Again, QueuedAgain, Requeued};
@@ -48,9 +47,6 @@ use crate::config::FrontierConfig;
 use crate::error::FrontierError;
 use crate::rules::ParseRules;
 use crate::time::Time;
-
-/// Default of [`Frontier::set_sync_interval`](crate::Frontier::set_sync_interval).
-pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the next [`persist`](crate::Frontier::persist) has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,19 +94,14 @@ pub(crate) struct Durable {
     attachment: Vec<u8>,
     next_row: u64,
     checkpointer: Checkpointer,
-    sync_interval: Duration,
     last_sync: Time,
 }
 
 impl Durable {
-    pub(crate) fn set_sync_interval(&mut self, interval: Duration) {
-        self.sync_interval = interval;
-    }
-
     pub(crate) fn save_status(&self) -> SaveStatus {
         SaveStatus {
             has_unsaved: self.has_unsaved,
-            next_sync: self.last_sync + self.sync_interval,
+            next_sync: self.last_sync + self.config.sync_interval,
             is_checkpoint_waiting: self.checkpointer.waits_for_sync(),
         }
     }

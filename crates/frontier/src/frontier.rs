@@ -16,7 +16,7 @@ use crate::entry::Entry;
 use crate::error::FrontierError;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::Link;
-use crate::report::{AwayReport, HostReport, QueuePlace, Report, Why};
+use crate::report::{AwayReport, HostReport, Report, Why};
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::state::{Answer, Call, State, bloom_filter};
 use crate::time::Time;
@@ -203,11 +203,6 @@ impl Frontier {
         Ok(self.apply(Call::GiveBack(Cow::Borrowed(leases)), now)?.released)
     }
 
-    /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
-    pub fn is_drained(&self) -> bool {
-        self.state.is_drained()
-    }
-
     /// Queues pages again that have ended, past the seen-set: up to `up_to`, those first that ended first. The entries have the
     /// [version](crate::Settlement::with_version) of their last fetch, for conditional requests. A page that was fetched before spends no
     /// budget of pages, and is not compared with others; a page that has only failed counts as if it were new.
@@ -231,7 +226,7 @@ impl Frontier {
     ///
     /// Call it after results were written, and before requests of new leases are sent, but for those to hosts without a
     /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the
-    /// interval of [`set_sync_interval`](Self::set_sync_interval) has passed, or a checkpoint waits for it, the changes survive a
+    /// [`sync_interval`](FrontierConfig::sync_interval) has passed, a checkpoint waits for it, or it is the first call of a run, the changes survive a
     /// power cut, too: ask [`save_status`](Self::save_status) before. In memory it does nothing.
     ///
     /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
@@ -274,14 +269,6 @@ impl Frontier {
         Ok(has_synced)
     }
 
-    /// Sets how often [`persist`](Self::persist) syncs the store to the medium: what a power cut may cost. Zero for each time. The default
-    /// is [`DEFAULT_SYNC_INTERVAL`](crate::durable::DEFAULT_SYNC_INTERVAL).
-    pub fn set_sync_interval(&mut self, interval: Duration) {
-        if let Some(durable) = &mut self.durable {
-            durable.set_sync_interval(interval);
-        }
-    }
-
     /// Returns what the next [`persist`](Self::persist) has to do; `None` in memory.
     pub fn save_status(&self) -> Option<SaveStatus> {
         self.durable.as_ref().map(|durable| durable.save_status())
@@ -298,18 +285,6 @@ impl Frontier {
     /// Cost: the length of its host's queue.
     pub fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
         self.state.why(url, now)
-    }
-
-    /// Says behind how many a URL waits; `None` if it does not wait.
-    ///
-    /// Cost: a copy of each entry of its host that comes before it; of all that wait for its host if it does not.
-    pub fn place_in_queue(&self, url: &CanonicalUrl) -> Option<QueuePlace> {
-        self.state.place_in_queue(url)
-    }
-
-    /// Returns how many pages are left: queued, or in flight. A robots.txt, a sitemap or an address in flight counts, too. Cost: O(1).
-    pub fn pages_left(&self) -> u64 {
-        self.state.pages_left()
     }
 
     /// Returns the numbers. Cost: O(1).

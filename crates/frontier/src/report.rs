@@ -172,6 +172,18 @@ impl fmt::Display for MemoryReport {
     }
 }
 
+impl Report {
+    /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
+    pub fn is_drained(&self) -> bool {
+        self.queued == 0 && self.leased == 0
+    }
+
+    /// Returns how many pages are left: queued, or in flight. A robots.txt, a sitemap or an address in flight counts, too.
+    pub fn pages_left(&self) -> u64 {
+        self.queued_pages + self.leased
+    }
+}
+
 impl fmt::Display for Report {
     /// Writes a few lines: pages, what is left, links, hosts and the seen-set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -254,6 +266,8 @@ pub enum Why {
         host: HostKey,
         /// What it waits for.
         wait: Wait,
+        /// Behind how many it waits.
+        place: QueuePlace,
     },
     /// It waits, and will be dropped when its turn comes.
     WillBeDropped(NotFetched),
@@ -267,7 +281,7 @@ pub enum Why {
     NeverOffered,
 }
 
-/// Where an entry waits, and behind how many. [`Frontier::place_in_queue`](crate::Frontier::place_in_queue) returns it.
+/// Where an entry waits, and behind how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct QueuePlace {
@@ -337,6 +351,7 @@ impl Why {
             Self::Queued {
                 host,
                 wait: Wait::Until(time),
+                ..
             } => {
                 let left = time.since(now);
                 write!(f, "queued at {host}: its host can be asked in {left:.1?}")
@@ -344,6 +359,7 @@ impl Why {
             Self::Queued {
                 host,
                 wait: Wait::Away { since, cause },
+                ..
             } => {
                 let away = now.since(*since);
                 write!(f, "queued at {host}: its origin is away for {away:.1?}: {cause}")
@@ -358,7 +374,7 @@ impl fmt::Display for Why {
         match self {
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Leased { attempt } => write!(f, "in flight, attempt {attempt}"),
-            Self::Queued { host, wait } => write!(f, "queued at {host}: {wait}"),
+            Self::Queued { host, wait, .. } => write!(f, "queued at {host}: {wait}"),
             Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
             Self::Seen { false_positive_rate } => {
                 f.write_str("seen, and no longer queued: it was fetched, failed or dropped")?;

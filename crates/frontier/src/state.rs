@@ -16,9 +16,9 @@ mod seen;
 mod settle;
 mod stored;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use sieve::{SeenSet, Sieve};
 
 pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
@@ -52,7 +52,8 @@ pub(crate) struct State {
 /// What is neither in the seen-set nor in the queues, and needs no configuration.
 #[derive(Debug, Serialize, Deserialize)]
 struct Tables {
-    leases: BTreeMap<LeaseId, LeasedEntry>,
+    #[serde(serialize_with = "in_order")]
+    leases: HashMap<LeaseId, LeasedEntry>,
     leased_pages: u64,
     next_lease: u64,
     /// The last call returned dropped entries: this one returns leases first.
@@ -88,7 +89,7 @@ impl State {
             max_memory: config.max_memory,
             compare_one_of: config.compare_one_of.get(),
             tables: Tables {
-                leases: BTreeMap::new(),
+                leases: HashMap::new(),
                 leased_pages: 0,
                 next_lease: 0,
                 has_just_dropped: false,
@@ -226,6 +227,11 @@ impl State {
             *self.tables.not_fetched.entry(why).or_default() += 1;
         }
     }
+}
+
+/// Serializes leases by their ids, so that equal states are equal bytes.
+fn in_order<S: Serializer>(leases: &HashMap<LeaseId, LeasedEntry>, serializer: S) -> Result<S::Ok, S::Error> {
+    leases.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
 }
 
 /// Builds the Bloom filter that a configuration describes.

@@ -48,7 +48,7 @@ pub(crate) struct Site {
     #[arg(
         long,
         value_name = "DURATION",
-        default_value = show_duration(crawler::config::DEFAULT_SYNC_INTERVAL),
+        default_value = show_duration(frontier::config::DEFAULT_SYNC_INTERVAL),
         value_parser = parse_duration,
         requires = "state",
         help_heading = "Output"

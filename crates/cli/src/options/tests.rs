@@ -236,7 +236,7 @@ fn the_defaults_are_those_of_the_library() {
     let cli = try_parse(["crawler", "example.com"]).unwrap();
     let (options, http) = cli.site.options.to_library(0);
     assert_eq!(format!("{http:?}"), format!("{:?}", HttpOptions::default()));
-    assert_eq!(cli.site.sync_interval, defaults.sync_interval);
+    assert_eq!(cli.site.sync_interval, defaults.frontier.sync_interval);
     assert_eq!(options.user_agent, defaults.user_agent);
     assert_eq!(options.concurrency, defaults.concurrency);
     assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());

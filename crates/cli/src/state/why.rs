@@ -21,7 +21,6 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
         why,
     })?;
     let why = crawl.frontier.why(&url, now());
-    let place = crawl.frontier.place_in_queue(&url);
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
     let is_running = Directory::new(&args.of.dir).lock_holder()? != LockHolder::Nobody;
@@ -32,7 +31,9 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
         _ => None,
     };
     let mut answer = Answer::new(&url, &why, ended, is_running);
-    answer.place = place;
+    if let Why::Queued { place, .. } = why {
+        answer.place = Some(place);
+    }
     if answer.state == "unknown" && was_refused {
         answer.explanation += "; it may have been refused in an earlier run, by a limit that was lifted since";
     }

@@ -40,8 +40,6 @@ pub(crate) struct Commits {
     changed: Option<Instant>,
     /// Whether commits were made since the last sync.
     has_unsynced: bool,
-    /// The interval between two syncs, until the first commit of the run, which is synced.
-    sync_interval: Option<Duration>,
     pub(super) queued_again: QueuedAgain,
     buffer: Vec<u8>,
 }
@@ -62,7 +60,6 @@ impl Commits {
             uncommitted: 0,
             changed: None,
             has_unsynced: true,
-            sync_interval: Some(config.options().sync_interval),
             queued_again: QueuedAgain::default(),
             buffer: Vec::new(),
         }
@@ -98,8 +95,6 @@ impl Commits {
 impl<S: Fetcher> Run<S> {
     /// Commits from now on, and gives the fetcher what it has saved in an earlier run.
     pub(crate) fn save_by(&mut self, commits: Commits) -> Result<(), StateError> {
-        // So the last sync knows all outputs and the start of the system, and has what an earlier run has left.
-        self.frontier.set_sync_interval(Duration::ZERO);
         let file = &commits.fetcher_file;
         let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", file.display()));
         match std::fs::read(file) {
@@ -167,9 +162,6 @@ impl<S: Fetcher> Run<S> {
             self.frontier.persist(&state, now)?;
             commits.buffer = state;
             commits.has_unsynced = !sync;
-            if let Some(interval) = commits.sync_interval.take() {
-                self.frontier.set_sync_interval(interval);
-            }
         }
         (commits.changed, commits.uncommitted) = (None, 0);
         self.commits = Some(commits);

@@ -31,7 +31,7 @@ impl<S: Fetcher> Run<S> {
         let Some(commits) = &mut self.commits else {
             return Ok(());
         };
-        let has_ended = self.frontier.is_drained();
+        let has_ended = self.frontier.report().is_drained();
         let begun = self.frontier.queue_again(Again::Unanswered, 0, self.clock.now())?;
         if begun.next.is_some() {
             commits.queued_again.next_retry = Some(Time::EPOCH);

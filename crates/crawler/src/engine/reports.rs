@@ -85,7 +85,7 @@ impl<S: Fetcher> Run<S> {
                     .recrawl
                     .as_ref()
                     .map_or(0, |recrawl| recrawl.children_of(&record.url));
-            record.left = self.frontier.pages_left();
+            record.left = self.frontier.report().pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
             if let Some(body) = &page.body {

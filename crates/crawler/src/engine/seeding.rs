@@ -113,7 +113,7 @@ impl<S: Fetcher> Run<S> {
     /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, or those of an earlier run.
     fn has_only_new_seeds(&self) -> bool {
         let is_continued = self.commits.as_ref().is_some_and(|commits| commits.is_continued);
-        let is_first_run = self.frontier.is_drained() && !is_continued;
+        let is_first_run = self.frontier.report().is_drained() && !is_continued;
         is_first_run && self.config.options().refresh.is_none() && self.recrawl.is_none()
     }
 

@@ -38,10 +38,15 @@ pub(crate) fn open(
     let config = config.with_shares()?;
     let store = &SharedStore::new(store);
     let source = Source { store, parse, sizes };
-    match restore(source, true)? {
-        Some(restored) => go_on(source, restored, config, now),
-        None => begin(source, config, now),
+    let mut opening = match restore(source, true)? {
+        Some(restored) => go_on(source, restored, config, now)?,
+        None => begin(source, config, now)?,
+    };
+    if let Some(durable) = &mut opening.durable {
+        // So the last sync knows all that belongs to the first attachment of this run, and has what an earlier run has left.
+        durable.last_sync = Time::EPOCH;
     }
+    Ok(opening)
 }
 
 /// Begins a crawl in an empty store.
@@ -69,8 +74,7 @@ fn begin(source: Source<'_>, config: FrontierConfig, now: Time) -> Result<Openin
 fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now: Time) -> Result<Opening, OpenError> {
     let config = options::next_run(&restored.config, wanted)?;
     let for_new_links = options::for_new_links(&restored.config, &config);
-    // Where hosts lie decides nothing.
-    let is_changed = config.without_memory() != restored.config.without_memory();
+    let is_changed = config.what_decides() != restored.config.what_decides();
     // The calls from now on must not follow those of another version, or under another configuration: they follow a checkpoint.
     let needs_checkpoint = is_changed || restored.manifest.logic != LOGIC;
     // If the clock was set back, no host may be asked too early.

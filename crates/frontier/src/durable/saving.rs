@@ -6,7 +6,7 @@ use super::checkpoint::{Checkpointer, EncodedState, Manifest};
 use super::keys::SharedKeys;
 use super::seen_set::encode_seen_set;
 use super::shelf::StoreShelf;
-use super::{DEFAULT_SYNC_INTERVAL, Durable, Source, journal, unsynced};
+use super::{Durable, Source, journal, unsynced};
 use crate::config::FrontierConfig;
 use crate::error::FrontierError;
 use crate::state::State;
@@ -35,7 +35,6 @@ impl Durable {
             attachment: Vec::new(),
             next_row: 1,
             checkpointer: Checkpointer::new(source.sizes),
-            sync_interval: DEFAULT_SYNC_INTERVAL,
             last_sync: now,
         }
     }

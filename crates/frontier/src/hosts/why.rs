@@ -15,11 +15,22 @@ impl HostQueues {
         let (key, id) = (url.host(), OriginId::of(url.url().as_str()));
         let host = self.get(&key)?;
         let entry = host.find_queued(&key, url.key(), &self.rules)?;
+        let origin = host.find(id);
+        let ahead = origin.and_then(|origin| origin.ahead_of(&key, url.key(), self.rules.shelf()));
+        let place = QueuePlace {
+            // A retry that is not due is behind all that wait.
+            ahead: ahead
+                .or_else(|| Some(origin?.waiting_len() - origin?.postponed_len()))
+                .unwrap_or(0),
+            others_of_host: (host.queued() + host.postponed()).saturating_sub(1),
+            in_flight: host.pace.in_flight(),
+        };
         let queued = |wait| Why::Queued {
             host: key.clone(),
             wait,
+            place,
         };
-        let Some(origin) = host.find(id) else {
+        let Some(origin) = origin else {
             return Some(queued(Wait::Robots));
         };
         let known = origin
@@ -55,27 +66,6 @@ impl HostQueues {
         } else {
             self.wait_at_address(&host, now)
         }))
-    }
-
-    /// Says behind how many a URL waits, if it waits. Cost: a copy of each entry before it.
-    pub(crate) fn place_of(&self, url: &CanonicalUrl) -> Option<QueuePlace> {
-        let key = url.host();
-        let host = self.get(&key)?;
-        let origin = host.find(OriginId::of(url.url().as_str()));
-        let ahead = origin.and_then(|origin| origin.ahead_of(&key, url.key(), self.rules.shelf()));
-        let ahead = match ahead {
-            Some(ahead) => ahead,
-            // A retry that is not due.
-            None => {
-                host.find_queued(&key, url.key(), &self.rules)?;
-                origin.map_or(0, |origin| origin.waiting_len() - origin.postponed_len())
-            }
-        };
-        Some(QueuePlace {
-            ahead,
-            others_of_host: (host.queued() + host.postponed()).saturating_sub(1),
-            in_flight: host.pace.in_flight(),
-        })
     }
 
     /// Says what a page waits for whose host could be asked by its own rules.

@@ -8,7 +8,7 @@ use crate::entry::Entry;
 use crate::error::FrontierError;
 use crate::hosts::Facts;
 use crate::link::Link;
-use crate::report::{AwayReport, HostReport, QueuePlace, Report, Wait, Why};
+use crate::report::{AwayReport, HostReport, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::CanonicalUrl;
@@ -27,14 +27,14 @@ impl State {
         }
         let queues = self.sieve.queue();
         match queues.why_waiting(url, now) {
-            Some(Why::Queued { host, wait }) => {
+            Some(Why::Queued { host, wait, place }) => {
                 let is_spent = self.max_pages.is_some_and(|most| self.tables.pages.spent() >= most);
                 let wait = match wait {
                     _ if is_spent => Wait::PageBudget,
                     Wait::Turn if self.budget_left() == 0 => Wait::PagesInFlight,
                     wait => wait,
                 };
-                return Why::Queued { host, wait };
+                return Why::Queued { host, wait, place };
             }
             Some(why) => return why,
             None => {}
@@ -53,14 +53,6 @@ impl State {
             Ok(()) => Why::NeverOffered,
             Err(refusal) => Why::Refused(refusal),
         }
-    }
-
-    pub(crate) fn place_in_queue(&self, url: &CanonicalUrl) -> Option<QueuePlace> {
-        self.sieve.queue().place_of(url)
-    }
-
-    pub(crate) fn pages_left(&self) -> u64 {
-        self.sieve.queue().queued_pages() + self.tables.leases.len() as u64
     }
 
     pub(crate) fn report(&self) -> Report {

@@ -3,7 +3,7 @@
 use sieve::Filter as _;
 
 use super::State;
-use crate::config::{ConfigError, FrontierConfig};
+use crate::config::{ConfigError, DEFAULT_SYNC_INTERVAL, FrontierConfig};
 use crate::report::MemoryReport;
 
 /// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
@@ -50,9 +50,10 @@ impl FrontierConfig {
     }
 
     /// Returns what decides.
-    pub(crate) fn without_memory(&self) -> Self {
+    pub(crate) fn what_decides(&self) -> Self {
         Self {
             max_memory: None,
+            sync_interval: DEFAULT_SYNC_INTERVAL,
             ..self.clone()
         }
     }

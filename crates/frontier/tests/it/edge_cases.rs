@@ -164,7 +164,7 @@ fn rules_are_used_once_before_they_make_room() {
     );
     let mut now = START;
     let mut robots = 0;
-    while !frontier.is_drained() {
+    while !frontier.report().is_drained() {
         let lease = next(&mut frontier, &mut now);
         if is_robots(&lease) {
             robots += 1;

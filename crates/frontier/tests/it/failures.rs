@@ -311,7 +311,7 @@ fn a_robots_txt_that_is_throttled_to_the_end_is_not_asked_for_once_more() {
         (Fate::GaveUp, vec!["given up"])
     );
     assert!(matches!(frontier.lease(later, 9).unwrap(), Leasing::Dropped(_)));
-    assert!(frontier.is_drained());
+    assert!(frontier.report().is_drained());
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn postponed_pages_wait_behind_retries_too() {
     all.push(link("https://a.example/flaky"));
     let mut frontier = with_pages(limits(2, 100), &all);
     let (mut order, mut now) = (Vec::new(), START);
-    while !frontier.is_drained() {
+    while !frontier.report().is_drained() {
         let lease = next(&mut frontier, &mut now);
         let name = lease.entry.url.trim_start_matches("https://a.example/").to_owned();
         if name == "flaky" && lease.attempt < 3 {
@@ -240,7 +240,7 @@ fn pages_without_words_that_lead_on_are_one_cluster_and_those_that_lead_nowhere_
         let lease = one(&mut gallery, START);
         assert_eq!(seen(&mut gallery, &lease, wordless(&lease), Vec::new()).notices, []);
     }
-    assert!(gallery.is_drained());
+    assert!(gallery.report().is_drained());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn forbidden_pages_are_never_leased_and_spend_neither_delay_nor_budget() {
         (report.not_fetched[&NotFetched::RobotsForbid], report.pages.done),
         (3, 1)
     );
-    assert!(frontier.is_drained());
+    assert!(frontier.report().is_drained());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_retry_or_a_redirect_that_has_become_forbidden_is_dropped_too() {
     robots(&mut frontier, RobotsOutcome::known(Forbid::below("/private/")), at(1));
     let pieces = pieces(&mut frontier, at(1));
     assert_eq!((pieces.len(), pieces[0][0].why), (1, NotFetched::RobotsForbid));
-    assert!(frontier.is_drained());
+    assert!(frontier.report().is_drained());
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
                 .all(|one| one.why == NotFetched::RobotsUnreachable && one.cause.is_some())
         );
         assert_eq!(dropped.len(), 3, "{kind}");
-        assert!(frontier.is_drained());
+        assert!(frontier.report().is_drained());
     }
 }
 
@@ -474,7 +474,7 @@ fn rules_are_used_once_however_short_their_lifetime_is() {
     );
     let mut now = START;
     let mut requests = Vec::new();
-    while !frontier.is_drained() {
+    while !frontier.report().is_drained() {
         assert!(requests.len() < 20, "{requests:?}");
         let lease = next(&mut frontier, &mut now);
         requests.push(if is_robots(&lease) { "robots" } else { "page" });

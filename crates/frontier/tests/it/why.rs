@@ -21,7 +21,7 @@ use crate::common::{
 #[track_caller]
 fn wait(frontier: &Frontier, text: &str, now: Time) -> Wait {
     match frontier.why(&url(text), now) {
-        Why::Queued { host, wait } => {
+        Why::Queued { host, wait, .. } => {
             assert_eq!(host, url(text).host());
             wait
         }
@@ -397,9 +397,16 @@ fn the_place_in_the_queue_is_the_number_of_leases_before_it() {
     };
     frontier.visit_waiting(&mut visit).unwrap();
     let retry = waiting.iter().find(|entry| entry.attempts > 0).unwrap();
-    let place = |frontier: &Frontier, entry: &Entry| frontier.place_in_queue(&entry.canonical_url().unwrap());
+    let place = |frontier: &Frontier, entry: &Entry, now| {
+        let why = frontier.why(&entry.canonical_url().unwrap(), now);
+        if let Why::Queued { place, .. } = why {
+            Some(place)
+        } else {
+            None
+        }
+    };
     let others = waiting.len() as u64 - 1;
-    let of_retry = place(&frontier, retry).unwrap();
+    let of_retry = place(&frontier, retry, START).unwrap();
     assert_eq!(
         (of_retry.ahead, of_retry.others_of_host),
         (others, others),
@@ -412,13 +419,12 @@ fn the_place_in_the_queue_is_the_number_of_leases_before_it() {
     assert!(matches!(frontier.lease(now, 0).unwrap(), Leasing::Ready(_)));
     let ahead: HashMap<_, _> = waiting
         .iter()
-        .map(|entry| (entry.url.clone(), place(&frontier, entry).unwrap().ahead))
+        .map(|entry| (entry.url.clone(), place(&frontier, entry, now).unwrap().ahead))
         .collect();
     for position in 0..=others {
         let lease = one(&mut frontier, now);
         assert_eq!(ahead[&lease.entry.url], position, "{}", lease.entry.url);
-        let in_flight = frontier.place_in_queue(&lease.entry.canonical_url().unwrap());
-        assert_eq!(in_flight, None);
+        assert_eq!(place(&frontier, &lease.entry, now), None);
         settle(&mut frontier, &lease, Outcome::Done, now);
     }
 }

@@ -173,7 +173,7 @@ fn what_was_synced_and_is_missing_is_not_a_power_cut() {
     let (folder, site, path, synced) = (2000..).step_by(150).find_map(killed_between_syncs).unwrap();
     // A run that ends before its first sync.
     let mut unsynced = options();
-    unsynced.sync_interval = FOREVER;
+    unsynced.frontier.sync_interval = FOREVER;
     let crawl = with_outputs(open(&folder, &site, unsynced).unwrap(), &folder);
     assert!(run(crawl, Duration::from_secs(5)).is_none());
     let committed = |crawl: &Crawl<Site>| crawl.saved_output("pages").unwrap().file.clone();
@@ -227,7 +227,7 @@ fn no_page_waits_longer_for_a_sync_than_the_interval_also_while_the_crawl_waits_
     for millis in [0, 150, 1000, 3000] {
         let (folder, site) = (Folder::new(&format!("sync-{millis}")), Site::default());
         let mut options = options();
-        options.sync_interval = Duration::from_millis(millis);
+        options.frontier.sync_interval = Duration::from_millis(millis);
         let longest = Arc::new(Mutex::new(Duration::ZERO));
         let waits = Waits {
             since: None,
@@ -248,7 +248,7 @@ fn no_page_waits_longer_for_a_sync_than_the_interval_also_while_the_crawl_waits_
 /// Options without a sync after the first commit.
 fn seldom_synced() -> CrawlOptions {
     let mut options = options();
-    options.sync_interval = FOREVER;
+    options.frontier.sync_interval = FOREVER;
     options
 }
 

@@ -116,7 +116,7 @@ fn a_budget_that_is_spent_drops_new_pages_only() {
     assert_eq!(*last.entry.url, page(0, 4));
     settle(&mut frontier, &last, None, now);
     assert_eq!(dropped(&mut frontier, now), [page(0, 5), page(0, 6)]);
-    assert_eq!(frontier.pages_left(), 4);
+    assert_eq!(frontier.report().pages_left(), 4);
     let again = crawl(&mut frontier, &mut now, |_| None);
     assert_eq!(urls_of(&again), [page(0, 1), page(0, 2), page(0, 3), page(0, 0)]);
     let report = frontier.report();

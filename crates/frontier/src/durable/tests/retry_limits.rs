@@ -150,7 +150,7 @@ fn nothing_begins_before_all_records_are_saved() {
     leases
         .iter()
         .for_each(|lease| settle(&mut frontier, lease, Some(FailureKind::Other), now));
-    assert!(frontier.is_drained() && frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_none());
+    assert!(frontier.report().is_drained() && frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_none());
     frontier.persist(b"", now).unwrap();
     assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
     assert_eq!(frontier.queue_again(Again::Unanswered, 9, now).unwrap().pages.queued, 1);

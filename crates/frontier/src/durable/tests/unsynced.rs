@@ -9,14 +9,18 @@ use super::pair::make;
 use super::run::{Run, config_of, steps_of};
 use super::seen_sets::SeenSet;
 use super::stores::{Recorder, open_store, read_store};
+use crate::FrontierConfig;
 
 #[test]
 fn every_store_goes_back_to_its_last_synced_commit_and_on_from_there() {
     for seen_set in [SeenSet::Exact(10), SeenSet::Growing(1)] {
-        let run = Run::with(240, config_of(seen_set));
+        let config = FrontierConfig {
+            sync_interval: Duration::from_secs(20),
+            ..config_of(seen_set)
+        };
+        let run = Run::with(240, config);
         let recorder = Recorder::keeping_images();
         let mut opened = open_store(recorder.clone(), run.config.clone(), START).unwrap();
-        opened.frontier.set_sync_interval(Duration::from_secs(20));
         run.drive(&mut opened.frontier);
         drop(opened);
 

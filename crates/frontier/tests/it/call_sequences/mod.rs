@@ -120,7 +120,7 @@ impl Watched {
             Leasing::AllLeased => assert!(!self.out.is_empty(), "it stalls: {:?}", self.frontier.report()),
             Leasing::BudgetSpent => assert!(self.out.is_empty() && self.setting.max_pages.is_some()),
             Leasing::Drained => {
-                assert!(self.out.is_empty() && self.frontier.is_drained());
+                assert!(self.out.is_empty() && self.frontier.report().is_drained());
                 assert_eq!(self.open, HashSet::new(), "drained, and these have come to no end");
             }
         }

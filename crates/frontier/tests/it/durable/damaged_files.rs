@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use frontier::{Directory, Frontier, FrontierConfig, Leasing, OpenError, PageRecord, StoreError, Time};
 
@@ -95,8 +94,7 @@ impl Crawl {
         let dir = TemporaryDir::new();
         write(&dir.0, &self.files);
         let mut opened = Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap();
-        // Only what was synced is moved into the database.
-        opened.frontier.set_sync_interval(Duration::ZERO);
+        // Only what was synced is moved into the database: the first commit of a run is.
         opened
             .frontier
             .persist(&opened.attachment.unwrap(), opened.now)

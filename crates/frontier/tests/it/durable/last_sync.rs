@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Directory, Frontier, Leasing, Outcome};
+use frontier::{Directory, Frontier, FrontierConfig, Leasing, Outcome};
 
 use super::damaged_files::{FILE, config};
 use super::{TemporaryDir, parse};
@@ -14,8 +14,12 @@ use crate::common::{self, START, at, end};
 #[test]
 fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     let dir = TemporaryDir::new();
+    let config = || FrontierConfig {
+        sync_interval: Duration::from_secs(3600),
+        ..config()
+    };
     let mut frontier = dir.open(config(), START).frontier;
-    frontier.set_sync_interval(Duration::from_secs(3600));
+    frontier.persist(b"the first is synced", START).unwrap();
     let work = |frontier: &mut Frontier, number: u32| {
         let links = common::pages(&format!("http://host{number}.example/page-"), 200);
         frontier.offer(&links, at(number)).unwrap();
@@ -29,23 +33,20 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     frontier.persist(b"not synced", at(1)).unwrap();
     let unsynced = || Directory::new(&dir.0).unsynced().unwrap();
     let of_new = unsynced().unwrap();
-    // The first checkpoint of a directory is synced.
     assert_eq!((of_new.commits, of_new.attachment.as_slice()), (1, &b"not synced"[..]));
-    work(&mut frontier, 2);
-    frontier.set_sync_interval(Duration::ZERO);
-    assert!(frontier.save_status().unwrap().is_sync_due(at(2)));
-    frontier.persist(b"synced", at(2)).unwrap();
+    work(&mut frontier, 3602);
+    assert!(frontier.save_status().unwrap().is_sync_due(at(3602)));
+    frontier.persist(b"synced", at(3602)).unwrap();
     assert_eq!(unsynced(), None);
     let synced = picture(&frontier);
-    frontier.set_sync_interval(Duration::from_secs(3600));
-    for number in 3..9 {
+    for number in 3603..3609 {
         work(&mut frontier, number);
         frontier
             .persist(format!("later {number}").as_bytes(), at(number))
             .unwrap();
     }
     let last = unsynced().unwrap();
-    assert_eq!((last.commits, last.attachment.as_slice()), (6, &b"later 8"[..]));
+    assert_eq!((last.commits, last.attachment.as_slice()), (6, &b"later 3608"[..]));
     assert!(!last.is_system_restarted);
 
     // A crash leaves these files.
@@ -66,10 +67,10 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
 
     // All of the kill stays, if nobody discards it.
     drop(frontier);
-    let opened = dir.open(config(), at(9));
-    assert_eq!(opened.attachment.unwrap(), b"later 8");
+    let opened = dir.open(config(), at(3609));
+    assert_eq!(opened.attachment.unwrap(), b"later 3608");
     let mut frontier = opened.frontier;
-    frontier.checkpoint(b"the end", at(10), || true).unwrap();
+    frontier.checkpoint(b"the end", at(3610), || true).unwrap();
     drop(frontier);
     assert_eq!(unsynced(), None);
     assert_eq!(Directory::new(&dir.0).discard_unsynced().unwrap(), 0);
