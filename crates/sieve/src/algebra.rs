@@ -26,13 +26,11 @@ impl std::fmt::Display for AlgebraError {
                 f,
                 "the filters differ in their {what}: build both with the same capacity, rate, layout, hash and seed"
             ),
-            Self::NotOlder => write!(
-                f,
-                "the older filter has bits that the newer one lacks: give an earlier copy of the same filter"
+            Self::NotOlder => f.write_str(
+                "the older filter has bits that the newer one lacks: give an earlier copy of the same filter",
             ),
-            Self::WrongBase => write!(
-                f,
-                "the delta belongs to another state of the filter: apply the deltas in order, or send the whole filter"
+            Self::WrongBase => f.write_str(
+                "the delta belongs to another state of the filter: apply the deltas in order, or send the whole filter",
             ),
         }
     }

@@ -94,10 +94,7 @@ impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::ZeroCapacity => {
-                write!(
-                    f,
-                    "the capacity is 0: give the number of distinct keys you expect, at least 1"
-                )
+                f.write_str("the capacity is 0: give the number of distinct keys you expect, at least 1")
             }
             Self::RateOutOfRange(rate) => {
                 write!(
@@ -121,14 +118,8 @@ impl std::fmt::Display for ConfigError {
                     "blocks keep no false-positive rate as small as {rate}: give at least {MIN_BLOCK_RATE}, or the classic layout"
                 )
             }
-            Self::BlocksNeeded => write!(
-                f,
-                "a concurrent filter supports blocks only: give a shape in Layout::Blocks"
-            ),
-            Self::TooManyBits => write!(
-                f,
-                "such a filter needs more than 2^48 bits (32 TiB): give a smaller capacity or a larger false-positive rate"
-            ),
+            Self::BlocksNeeded => f.write_str("a concurrent filter supports blocks only: give a shape in Layout::Blocks"),
+            Self::TooManyBits => f.write_str("such a filter needs more than 2^48 bits (32 TiB): give a smaller capacity or a larger false-positive rate"),
             Self::CannotAllocate { bytes } => write!(
                 f,
                 "{bytes} bytes for the filter cannot be allocated: give a smaller capacity or a larger false-positive rate"

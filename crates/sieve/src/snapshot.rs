@@ -147,13 +147,10 @@ impl std::fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                write!(
-                    f,
-                    "the filter's file ends early: use an older copy, or start with an empty filter"
-                )
+                f.write_str("the filter's file ends early: use an older copy, or start with an empty filter")
             }
             Self::Io(error) => write!(f, "the filter's file cannot be read: {error}"),
-            Self::NotAFilter => write!(f, "the file is not the file of a filter: check the path"),
+            Self::NotAFilter => f.write_str("the file is not the file of a filter: check the path"),
             Self::Version(version) => write!(
                 f,
                 "the filter's file has version {version}, this program supports version 1: update the program"
@@ -165,16 +162,15 @@ impl std::fmt::Display for SnapshotError {
                 f,
                 "the filter's file has an invalid {field}: use an older copy, or start with an empty filter"
             ),
-            Self::Damaged => write!(
-                f,
-                "the filter's file is damaged: use an older copy, or start with an empty filter"
-            ),
+            Self::Damaged => {
+                f.write_str("the filter's file is damaged: use an older copy, or start with an empty filter")
+            }
             Self::TooLong { needed, limit } => write!(
                 f,
                 "the filter's file needs {needed} bytes, more than the limit of {limit}: it was cut, or the limit is too low"
             ),
-            Self::SecretMissing => write!(f, "the filter uses the hardened hash: give its key"),
-            Self::SecretWrong => write!(f, "the filter uses another key: give the key that it was built with"),
+            Self::SecretMissing => f.write_str("the filter uses the hardened hash: give its key"),
+            Self::SecretWrong => f.write_str("the filter uses another key: give the key that it was built with"),
             Self::Memory(error) => error.fmt(f),
         }
     }

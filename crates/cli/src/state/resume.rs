@@ -101,8 +101,17 @@ fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     Ok(cli)
 }
 
-/// Options as they were given, by their long names, with the values of each; a flag has an empty one for each time.
-struct Given(Vec<(String, Vec<String>)>);
+/// Options as they were given.
+struct Given(Vec<GivenOption>);
+
+struct GivenOption {
+    /// The long name.
+    name: String,
+    /// The values; a flag has an empty one for each time.
+    values: Vec<String>,
+    takes_value: bool,
+    is_repeatable: bool,
+}
 
 impl Given {
     /// Reads arguments that may lack what they need, such as seeds. Returns `None` if one is not UTF-8. Ends the process if they are not valid.
@@ -122,60 +131,50 @@ impl Given {
                     values.collect::<Option<_>>()?
                 }
             };
-            given.push((argument.get_long().unwrap_or(SEEDS).to_owned(), values));
+            given.push(GivenOption {
+                name: argument.get_long().unwrap_or(SEEDS).to_owned(),
+                values,
+                takes_value: argument.get_action().takes_values(),
+                is_repeatable: argument.is_positional() || matches!(argument.get_action(), ArgAction::Append),
+            });
         }
         Some(Self(given))
     }
 
     fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(given, _)| given == name)
+        self.0.iter().any(|given| given.name == name)
     }
 
     /// Adds the values of options that can be repeated, and replaces other options.
     fn changed_by(mut self, changed: Self) -> Self {
-        for (name, values) in changed.0 {
-            if is_repeatable(&name) {
-                match self.0.iter_mut().find(|(given, _)| *given == name) {
-                    Some((_, given)) => {
-                        given.retain(|value| !values.contains(value));
-                        given.extend(values);
-                    }
-                    None => self.0.push((name, values)),
+        let is_verbosity = |name: &str| matches!(name, "quiet" | "verbose");
+        for new in changed.0 {
+            match self.0.iter_mut().find(|old| old.name == new.name) {
+                Some(old) if new.is_repeatable => {
+                    old.values.retain(|value| !new.values.contains(value));
+                    old.values.extend(new.values);
                 }
-            } else {
-                let is_verbosity = |name: &str| matches!(name, "quiet" | "verbose");
-                self.0
-                    .retain(|(given, _)| *given != name && !(is_verbosity(given) && is_verbosity(&name)));
-                self.0.push((name, values));
+                _ => {
+                    let is_replaced = |old: &str| old == new.name || is_verbosity(old) && is_verbosity(&new.name);
+                    self.0.retain(|old| !is_replaced(&old.name));
+                    self.0.push(new);
+                }
             }
         }
         self
     }
 
     fn arguments(&self) -> Vec<String> {
-        let mut arguments = Vec::new();
-        for (name, values) in &self.0 {
-            arguments.extend(values.iter().map(|value| match name.as_str() {
-                SEEDS => value.clone(),
-                _ if value.is_empty() && !takes_value(name) => format!("--{name}"),
-                _ => format!("--{name}={value}"),
-            }));
-        }
-        arguments
+        let of_option = |given: &GivenOption, value: &String| match given.name.as_str() {
+            SEEDS => value.clone(),
+            name if given.takes_value => format!("--{name}={value}"),
+            name => format!("--{name}"),
+        };
+        let options = self.0.iter();
+        options
+            .flat_map(|given| given.values.iter().map(move |value| of_option(given, value)))
+            .collect()
     }
-}
-
-fn takes_value(name: &str) -> bool {
-    let command = options::command();
-    let mut all = command.get_arguments();
-    all.any(|option| option.get_long() == Some(name) && option.get_action().takes_values())
-}
-
-fn is_repeatable(name: &str) -> bool {
-    let command = options::command();
-    let mut all = command.get_arguments();
-    name == SEEDS
-        || all.any(|option| option.get_long() == Some(name) && matches!(option.get_action(), ArgAction::Append))
 }
 
 /// Enters the folder in which the last run was started, and returns its arguments.

@@ -155,8 +155,8 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
 
 /// One record of a file.
 #[derive(Debug, Clone)]
-struct Record {
-    fields: BTreeMap<String, String>,
+pub(crate) struct Record {
+    pub(crate) fields: BTreeMap<String, String>,
     block: Vec<u8>,
 }
 
@@ -180,13 +180,13 @@ impl Record {
     }
 
     #[track_caller]
-    fn field(&self, name: &str) -> &str {
+    pub(crate) fn field(&self, name: &str) -> &str {
         self.fields
             .get(name)
             .unwrap_or_else(|| panic!("{name} is missing: {:?}", self.fields))
     }
 
-    fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         self.field("WARC-Type")
     }
 
@@ -208,17 +208,27 @@ fn sha1(bytes: &[u8]) -> String {
     format!("sha1:{}", BASE32.encode(digest.as_ref()))
 }
 
-/// Returns the records of a compressed file. Each is a gzip member of its own.
-fn records(path: &Path) -> Vec<Record> {
+/// Returns the records of a file. In a compressed one each is a gzip member of its own.
+pub(crate) fn records(path: &Path) -> Vec<Record> {
     let bytes = fs::read(path).unwrap();
+    let is_compressed = path.to_str().unwrap().ends_with(".gz");
     let mut rest = &bytes[..];
     let mut records = Vec::new();
     while !rest.is_empty() {
-        let mut member = GzDecoder::new(rest);
-        let mut text = Vec::new();
-        member.read_to_end(&mut text).unwrap();
-        rest = member.into_inner();
-        records.push(Record::read(&text));
+        if is_compressed {
+            let mut member = GzDecoder::new(rest);
+            let mut text = Vec::new();
+            member.read_to_end(&mut text).unwrap();
+            rest = member.into_inner();
+            records.push(Record::read(&text));
+        } else {
+            let end = rest.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+            let head = std::str::from_utf8(&rest[..end]).unwrap();
+            let length: usize = head.rsplit_once("Content-Length: ").unwrap().1.parse().unwrap();
+            let (record, after) = rest.split_at(end + 4 + length + 4);
+            records.push(Record::read(record));
+            rest = after;
+        }
     }
     records
 }
@@ -360,16 +370,9 @@ fn a_payload_that_is_in_the_archive_already_becomes_a_revisit() {
 fn an_uncompressed_archive_has_the_same_records() {
     let (server, path) = (Server::start(), file("plain.warc"));
     crawl(&server, options(&path)).unwrap();
-    let bytes = fs::read(&path).unwrap();
-    let mut rest = &bytes[..];
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    while !rest.is_empty() {
-        let end = rest.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = std::str::from_utf8(&rest[..end]).unwrap();
-        let length: usize = head.rsplit_once("Content-Length: ").unwrap().1.parse().unwrap();
-        let (record, after) = rest.split_at(end + 4 + length + 4);
-        *kinds.entry(Record::read(record).kind().to_owned()).or_default() += 1;
-        rest = after;
+    for record in records(&path) {
+        *kinds.entry(record.kind().to_owned()).or_default() += 1;
     }
     assert_eq!(kinds["warcinfo"], 1);
     assert_eq!(kinds["request"], server.asked().len());

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::num::NonZeroU64;
 use std::path::Path;
 
 use crawler::Observer;
 use crawler::output::SavedOutput;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use flate2::bufread::MultiGzDecoder;
+
+use crate::warc::Record;
 
 use super::{EVENTS, Folder, report, tear, url};
 
@@ -23,36 +23,14 @@ fn archive_options(path: &Path, max: Option<u64>) -> ArchiveOptions {
     }
 }
 
-/// Returns the content of an archive, and checks that all gzip members are whole.
-fn text_of(path: &Path) -> Vec<u8> {
-    let bytes = fs::read(path).unwrap();
-    if !path.to_str().unwrap().ends_with(".gz") {
-        return bytes;
-    }
-    let mut text = Vec::new();
-    let read = MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text);
-    read.unwrap_or_else(|error| panic!("{}: {error} after {} bytes", path.display(), text.len()));
-    text
-}
-
 /// Returns the type and the target of each record, and checks that all are whole.
 fn records(path: &Path) -> Vec<(String, String)> {
-    let text = text_of(path);
-    let mut records = Vec::new();
-    let mut rest = text.as_slice();
-    while !rest.is_empty() {
-        let end = rest.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        let head = std::str::from_utf8(&rest[..end]).unwrap();
-        let field = |name: &str| {
-            let value = head.lines().find_map(|line| line.strip_prefix(name));
-            value.unwrap_or_default().to_owned()
-        };
-        let length: usize = field("Content-Length: ").parse().unwrap();
-        let after = &rest[end + 4 + length..];
-        rest = after.strip_prefix(b"\r\n\r\n").unwrap();
-        records.push((field("WARC-Type: "), field("WARC-Target-URI: ")));
-    }
+    let target = |record: &Record| record.fields.get("WARC-Target-URI").cloned().unwrap_or_default();
+    let records = crate::warc::records(path);
     records
+        .iter()
+        .map(|record| (record.kind().to_owned(), target(record)))
+        .collect()
 }
 
 #[test]
