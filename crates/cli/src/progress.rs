@@ -5,7 +5,6 @@ mod pace;
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,11 +27,6 @@ const DRAWS_PER_SECOND: u8 = 20;
 
 /// The view: the progress, and below it the last page, cut at the edge of the terminal.
 const TEMPLATE: &str = "{spinner} {prefix}\n  {wide_msg}";
-
-/// The hint that politeness limits the rate appears after this time,
-const HINT_AFTER: Duration = Duration::from_secs(10);
-/// and with at least this many URLs in the queue.
-const HINT_MIN_QUEUED: u64 = 20;
 
 /// Makes the progress view. It is also hidden if standard error is not a terminal.
 pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
@@ -63,7 +57,6 @@ pub(crate) struct Reporter {
     bar: ProgressBar,
     request: StatusRequest,
     pace: Pace,
-    hint: Option<Hint>,
     last_line: Duration,
     has_logged_failure: bool,
     has_pages: bool,
@@ -79,7 +72,6 @@ impl Reporter {
             bar,
             request,
             pace: Pace::new(options),
-            hint: Hint::new(options),
             last_line: Duration::ZERO,
             has_logged_failure: false,
             has_pages: false,
@@ -122,10 +114,6 @@ impl Reporter {
         } else if is_due {
             self.last_line = progress.elapsed;
             log_records::progress("crawler::progress", progress, self.away.len(), &text);
-        }
-        let hint = self.hint.take_if(|hint| hint.is_due(progress));
-        if let Some(hint) = hint {
-            log::info!(target: "crawler::progress", "{}", hint.text(self.pace.rate()));
         }
     }
 
@@ -194,37 +182,6 @@ impl Observer for Reporter {
     }
 }
 
-/// For a crawl of one host, which is as fast as politeness allows, whatever `--concurrency` says.
-struct Hint {
-    delay: Duration,
-}
-
-impl Hint {
-    /// Returns a hint if the options leave only politeness to one host as the limit.
-    fn new(options: &CrawlOptions) -> Option<Self> {
-        let frontier = &options.frontier;
-        let is_limited = frontier.per_host == NonZeroU32::MIN && !frontier.delay.is_zero();
-        (is_limited && options.concurrency.get() > 1).then_some(Self { delay: frontier.delay })
-    }
-
-    fn is_due(&self, progress: &Progress) -> bool {
-        let report = &progress.report;
-        // The rate is that of this run.
-        let of_run = progress.elapsed.saturating_sub(progress.elapsed_before);
-        of_run >= HINT_AFTER && report.hosts == 1 && report.queued >= HINT_MIN_QUEUED
-    }
-
-    /// `rate` is in pages per second.
-    fn text(&self, rate: f64) -> String {
-        format!(
-            "one host, one request at a time, {:?} apart: about {:.0} pages per hour; --delay and --per-host change the rate, \
-             --concurrency does not",
-            self.delay,
-            rate * 3600.0
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,45 +194,6 @@ mod tests {
         assert!(reporter.is_first_failure(FailureKind::Timeout));
         assert!(!reporter.is_first_failure(FailureKind::Timeout));
         assert!(!reporter.is_first_failure(FailureKind::OutOfHandles));
-    }
-
-    #[test]
-    fn a_crawl_limited_by_one_host_logs_a_hint_once() {
-        let options = CrawlOptions::default();
-        let report = frontier::Frontier::in_memory(options.frontier.clone())
-            .unwrap()
-            .report();
-        let progress = |seconds, hosts, queued| {
-            let mut progress = Progress::new(Duration::from_secs(seconds), report.clone());
-            (progress.report.hosts, progress.report.queued) = (hosts, queued);
-            progress
-        };
-        let hint = Hint::new(&options).unwrap();
-        assert!(hint.is_due(&progress(10, 1, 20)));
-        for (seconds, hosts, queued) in [(9, 1, 20), (10, 2, 20), (10, 1, 19)] {
-            assert!(
-                !hint.is_due(&progress(seconds, hosts, queued)),
-                "{seconds} {hosts} {queued}"
-            );
-        }
-        let mut continued = progress(30, 1, 20);
-        continued.elapsed_before = Duration::from_secs(21);
-        assert!(!hint.is_due(&continued), "there is no rate of this run yet");
-        continued.elapsed_before = Duration::from_secs(20);
-        assert!(hint.is_due(&continued));
-        assert!(
-            hint.text(0.95)
-                .starts_with("one host, one request at a time, 1s apart: about 3420 pages per hour;")
-        );
-        let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
-        reporter.tick(&progress(10, 1, 20));
-        assert!(reporter.hint.is_none(), "it is logged once");
-        let mut quick = options.clone();
-        quick.frontier.delay = Duration::ZERO;
-        assert!(Hint::new(&quick).is_none());
-        let mut parallel = options;
-        parallel.frontier.per_host = NonZeroU32::MIN.saturating_add(1);
-        assert!(Hint::new(&parallel).is_none());
     }
 
     #[test]

@@ -19,15 +19,6 @@ pub struct RobotsTxt {
     text: Box<[u8]>,
 }
 
-/// The verdict of the rules on one URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RobotsVerdict {
-    /// Whether the URL may be fetched.
-    pub allowed: bool,
-    /// The rule that decided, as a line of the file; `None` if no rule matches.
-    pub rule: Option<String>,
-}
-
 impl RobotsTxt {
     /// Reads the rules for the crawler with this user agent: its [`product_token`] selects the groups of the file. Never fails. Bytes
     /// beyond 500 KiB are ignored.
@@ -49,19 +40,6 @@ impl RobotsTxt {
         Self {
             rules: robotxt::Robots::parse(&text, selector(user_agent)),
             text,
-        }
-    }
-
-    /// Returns whether a URL may be fetched, and which rule decides.
-    pub fn verdict(&self, url: &Url) -> RobotsVerdict {
-        let path = path_of(url);
-        let rule = self.rules.matching_rule(&path).map(|rule| {
-            let name = if rule.is_allow() { "Allow" } else { "Disallow" };
-            format!("{name}: {}", rule.pattern())
-        });
-        RobotsVerdict {
-            allowed: self.rules.is_allowed(&path),
-            rule,
         }
     }
 
