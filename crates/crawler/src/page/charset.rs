@@ -15,6 +15,9 @@ use crate::page::links;
 /// Maximum number of bytes of a page that are searched for a declaration: longer than any head.
 const HEAD_BYTES: usize = 256 * 1024;
 
+/// Most declarations stand in fewer bytes, which are searched first: the rest need not be copied for that.
+const USUAL_HEAD_BYTES: usize = 4096;
+
 /// How many bytes of a style sheet are searched, as the standard says.
 const RULE_BYTES: usize = 1024;
 
@@ -84,9 +87,11 @@ pub(crate) fn decode_style_sheet<'a>(body: &'a [u8], content_type: Option<&str>)
 
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let start = body.get(..HEAD_BYTES).unwrap_or(body);
+    // All encodings but UTF-16 have the markup as ASCII.
+    let meta = |part: &[u8]| links::declared_encoding(&mem::decode_latin1(part)).map(as_declared_in_ascii);
     utf_16_of_xml(start)
-        // All encodings but UTF-16 have the markup as ASCII.
-        .or_else(|| links::declared_encoding(&mem::decode_latin1(start)).map(as_declared_in_ascii))
+        .or_else(|| meta(body.get(..USUAL_HEAD_BYTES)?))
+        .or_else(|| meta(start))
         .or_else(|| xml_encoding(start))
 }
 

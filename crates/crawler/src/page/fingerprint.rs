@@ -4,8 +4,8 @@
 //! common features to numbers with many common bits. The [`frontier`] compares the fingerprints.
 //!
 //! Features are all runs of three words. Behind the first 256 words of a text only one of four sentences counts, with four times the
-//! weight: so few words in a short text make a difference, and a long text takes little time. Which ones is decided by their first letters,
-//! so the same passage has the same features on every page. A repeated feature counts once.
+//! weight: so few words in a short text make a difference, and a long text takes little time. Which ones is decided by their first eight
+//! bytes (of fewer than four, none), so the same passage has the same features on every page. A repeated feature counts once.
 //!
 //! Visible text is what a browser without scripts and style sheets shows, and the title: no tags, comments, scripts and styles. It is read
 //! in the pass that finds the links. References such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters
@@ -26,25 +26,19 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::page::links::{LinkOptions, ReadText, extract_new};
 
-/// Number of consecutive words in one feature.
-const SHINGLE_WORDS: usize = 3;
-
 /// Minimum number of words of a text with a simhash. Shorter texts have too few features.
 const MIN_WORDS: usize = 16;
-
 /// Number of words at the start of a text that all count: more than most pages have that a template fills nearly alone.
 const DENSE_WORDS: usize = 256;
-
 /// After them, one sentence in this number counts, with this weight. Its first letters decide.
 const SENTENCES_PER_SAMPLE: u64 = 4;
-const DECIDING_BYTES: usize = 6;
+/// In each byte the bit by which a lower-case letter differs.
+const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 /// Shorter pieces of text between tags are not split.
 const SPLIT_BYTES: usize = 64;
-
 /// Minimum length in bytes of an identifier, which has both letters and digits, and the hash of all of them.
 const IDENTIFIER_BYTES: usize = 16;
 const IDENTIFIER: u64 = 0xD1B5_4A32_D192_ED03;
-
 /// Stands for a run of digits. It is also the hash of a word of digits only.
 const NUMBER: u8 = b'#';
 
@@ -63,15 +57,13 @@ const FOLDED: [u8; 256] = {
     folded
 };
 
-/// Returns the XXH3 hash (Y. Collet, 128 bits, seed 0) of a decompressed body; `None` if it is empty, because empty
-/// bodies are no duplicates of each other. The hash is not cryptographic.
+/// Returns the XXH3 hash (Y. Collet, 128 bits, seed 0; not cryptographic) of a body; `None` if it is empty: such are no duplicates.
 pub fn content_hash(body: &[u8]) -> Option<ContentHash> {
     (!body.is_empty()).then(|| ContentHash::from(xxh3_128(body)))
 }
 
-/// Returns the simhash of the visible text of markup; `None` for a text of fewer than 16 words.
-///
-/// Never fails. It finds the links, too: a crawl has both from one pass.
+/// Returns the simhash of the visible text of markup; `None` for a text of fewer than 16 words. It finds the links, too: a crawl has both
+/// from one pass.
 pub fn simhash(markup: &str) -> Option<SimHash> {
     let mut text = TextHash::default();
     let url = Url::parse("http://simhash.invalid/").ok()?;
@@ -82,22 +74,21 @@ pub fn simhash(markup: &str) -> Option<SimHash> {
 /// A simhash while its text is read.
 pub(crate) struct TextHash {
     /// The last two words.
-    last: [u64; SHINGLE_WORDS - 1],
+    last: [u64; 2],
     /// Number of words so far that count.
     words: usize,
-    /// The high halves of recent features, so that a repeated one counts once. Otherwise text that a page repeats a hundred times would
-    /// decide alone. Features that share a slot evict each other, and may then count again.
-    recent: [u32; RECENT_SLOTS],
+    /// The high bits of recent features, so that a repeated one counts once: otherwise text that a page repeats a hundred times would decide
+    /// alone. Features that share a slot evict each other, and may then count again.
+    recent: [u16; RECENT_SLOTS],
     majority: Majority,
 }
 
-/// 32 KiB, as much as the first cache of many processors.
 const RECENT_SLOTS: usize = 8192;
 
 impl Default for TextHash {
     fn default() -> Self {
         Self {
-            last: [0; SHINGLE_WORDS - 1],
+            last: [0; 2],
             words: 0,
             recent: [0; RECENT_SLOTS],
             majority: Majority::default(),
@@ -136,11 +127,11 @@ impl TextHash {
         }
         self.last = [second, word];
         self.words += 1;
-        if self.words >= SHINGLE_WORDS {
+        if self.words >= 3 {
             let feature = mix(first.rotate_left(42)
                 ^ second.rotate_left(21).wrapping_mul(GOLDEN_RATIO)
                 ^ word.wrapping_mul(GOLDEN_RATIO));
-            let tag = (feature >> 32) as u32;
+            let tag = (feature >> 48) as u16;
             if std::mem::replace(&mut self.recent[feature as usize % RECENT_SLOTS], tag) != tag {
                 self.majority.add(feature, weight);
             }
@@ -161,17 +152,24 @@ fn sentences(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     ends.scan(0, |start, end| text.get(std::mem::replace(start, end)..end))
 }
 
-/// Returns whether a sentence counts, behind the first words of a text. What follows a digit does not matter.
+/// Returns whether a sentence counts, behind the first words of a text.
 fn is_in_sample(sentence: &[u8]) -> bool {
-    let fold = |byte: &u8| FOLDED[usize::from(*byte)];
-    let first = sentence.iter().position(|byte| !matches!(fold(byte), 0 | NUMBER));
-    let start = sentence
-        .iter()
-        .skip(first.unwrap_or(sentence.len()))
-        .take(DECIDING_BYTES)
-        .map(fold);
-    let letters = start.take_while(|byte| *byte != NUMBER);
-    mix(letters.fold(0, |letters, byte| letters << 8 | u64::from(byte))) % SENTENCES_PER_SAMPLE == 1
+    let text = sentence.trim_ascii_start();
+    let four = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    let start = match (text.first_chunk(), text.first_chunk(), text.last_chunk()) {
+        (Some(eight), ..) => u64::from_le_bytes(*eight) | CASE_BITS,
+        (_, Some(first), Some(last)) => four(first) << 32 | four(last) | CASE_BITS,
+        _ => return false,
+    };
+    // Digits have 3 in their high half, and so have a few other marks. Where there are some, only letters decide.
+    let is_digit = |byte: u8| byte & 0xF0 == 0x30;
+    let decides = if start.to_le_bytes().into_iter().any(is_digit) {
+        let letters = text.iter().filter(|byte| byte.is_ascii_alphabetic()).take(4);
+        letters.fold(0, |start, byte| start << 8 | u64::from(byte | 0x20))
+    } else {
+        start
+    };
+    mix(decides) % SENTENCES_PER_SAMPLE == 1
 }
 
 /// Returns the hash of the word that begins here, and its length.
@@ -259,7 +257,6 @@ impl Majority {
     }
 }
 
-/// An odd multiplier whose bits have no pattern.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The finalizer of MurmurHash3 (A. Appleby): every bit of the result depends on every bit of the input.
