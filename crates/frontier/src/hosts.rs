@@ -46,7 +46,7 @@ pub(crate) use packed_entries::Shelf;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use stored::HostsOnDisk;
-pub(crate) use table::{Facts, HostReader, HostRef, HostTable, HostsError, RowSizes};
+pub(crate) use table::{Facts, HostReader, HostRef, HostTable, HostsError};
 use timers::Timers;
 
 use crate::config::{FrontierConfig, MAX_ORIGINS_PER_HOST};

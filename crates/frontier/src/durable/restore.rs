@@ -39,7 +39,7 @@ impl<'s> Source<'s> {
         HostsOnDisk {
             shelf: Arc::clone(shelf) as Arc<dyn Shelf>,
             parse: self.parse,
-            sizes: self.sizes.rows,
+            group_bytes: self.sizes.group_bytes,
         }
     }
 

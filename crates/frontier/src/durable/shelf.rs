@@ -209,7 +209,7 @@ impl Shelf for StoreShelf {
     }
 
     fn set_damaged(&self, number: u64) {
-        self.segments().damaged(number, "is not a row of hosts");
+        self.segments().damaged(number, "is not a group of hosts");
     }
 
     fn read(&self, number: u64) -> Option<Box<[u8]>> {

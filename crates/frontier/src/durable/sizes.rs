@@ -2,7 +2,6 @@
 
 use super::keys::{KEY_SIZES, KeySizes};
 use crate::config::DEFAULT_HOST_MEMORY;
-use crate::hosts::RowSizes;
 
 /// What tests make smaller.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +16,8 @@ pub(crate) struct Sizes {
     /// The parts that are written with one row.
     pub(crate) parts_at_once: usize,
     pub(crate) keys: KeySizes,
-    /// How evicted hosts lie on disk.
-    pub(crate) rows: RowSizes,
+    /// The size of a group of evicted hosts, in bytes, if so many are evicted at once.
+    pub(crate) group_bytes: usize,
     /// The segments that no checkpoint has and that are no longer needed, before they are removed together: neighbours share pages.
     pub(crate) young_at_once: usize,
     /// The bytes of hosts in memory, if the configuration has no bound.
@@ -33,10 +32,7 @@ pub(crate) const SIZES: Sizes = Sizes {
     part_bytes: 256 << 10,
     parts_at_once: 8,
     keys: KEY_SIZES,
-    rows: RowSizes {
-        row_bytes: 16 << 10,
-        holes: 4096,
-    },
+    group_bytes: 16 << 10,
     young_at_once: 32,
     resident_bytes: DEFAULT_HOST_MEMORY,
     fresh_bytes: 8 << 20,

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::host::HostState;
-use super::table::{HostTable, RowSizes};
+use super::table::HostTable;
 use super::timers::Timers;
 use super::{HostQueues, HostRules, Shelf};
 use crate::config::FrontierConfig;
@@ -21,7 +21,8 @@ pub(crate) struct HostsOnDisk<'p> {
     pub(crate) shelf: Arc<dyn Shelf>,
     /// Makes rules of the texts of robots.txt files.
     pub(crate) parse: &'p ParseRules,
-    pub(crate) sizes: RowSizes,
+    /// The bytes of a group of hosts.
+    pub(crate) group_bytes: usize,
 }
 
 impl HostQueues {
@@ -48,7 +49,7 @@ impl HostQueues {
             self.rules.clone(),
             on_disk.shelf,
             Arc::clone(on_disk.parse),
-            on_disk.sizes,
+            on_disk.group_bytes,
         );
         self.hosts = hosts;
         self.share_names();
@@ -62,7 +63,7 @@ impl HostQueues {
         self.traps.limits_changed(before, after);
         let mut keys: Vec<HostKey> = self.due.drain(..).collect();
         keys.extend(self.addresses.take_waiting());
-        // Those that wait by their times, as they were evicted: rows are read one after the other.
+        // Those that wait by their times, as they were evicted: groups are read one after the other.
         let others = self.hosts.states().filter_map(|(key, state)| match state {
             HostState::Due | HostState::WaitingForAddress => None,
             HostState::Waiting(time) | HostState::Resting(time) => Some((time, key.clone())),

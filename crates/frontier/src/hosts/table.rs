@@ -1,13 +1,13 @@
 //! All hosts by name. All changes of hosts go through this table, so that it can be copied while it changes, and so that hosts can lie
 //! on disk that were not used for long.
 //!
-//! A host is either **resident**, on the workbench, or **evicted**: a row on the shelf has it, with its neighbours of that time. Every
+//! A host is either **resident**, on the workbench, or **evicted**: a group in the store has it, with its neighbours of that time. Every
 //! access brings it back. Where a host lies decides nothing.
 
 mod copy;
 mod eviction;
 mod facts;
-mod rows;
+mod groups;
 mod workbench;
 
 use std::ops::Deref;
@@ -20,8 +20,7 @@ use super::host::{Host, HostState};
 use crate::url::HostKey;
 pub(crate) use copy::{HostReader, HostsError};
 pub(crate) use facts::Facts;
-pub(crate) use rows::RowSizes;
-use {copy::HostCopy, rows::Evicted, rows::Rows, workbench::Resident, workbench::Workbench};
+use {copy::HostCopy, groups::Evicted, groups::HostGroups, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ pub(crate) struct HostTable {
     // Its slots have an order, so that it can be copied in slices; and its hashes are kept, so that it grows in a moment.
     slots: IndexMap<HostKey, Slot>,
     workbench: Workbench,
-    rows: Rows,
+    groups: HostGroups,
     copy: HostCopy,
     /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
     latest: AtomicUsize,
@@ -60,12 +59,12 @@ impl HostTable {
         self.index_of(name).is_some()
     }
 
-    /// Returns a host to look at. Cost: for an evicted one, a look at its row.
+    /// Returns a host to look at. Cost: for an evicted one, a look at its group.
     pub(crate) fn get(&self, name: &str) -> Option<HostRef<'_>> {
         match self.slot(name)? {
             Slot::Resident(resident) => Some(HostRef::Here(&resident.host)),
             Slot::Evicted(evicted) => {
-                let host = self.rows.read(name, evicted)?;
+                let host = self.groups.read(name, evicted)?;
                 Some(HostRef::Read(Box::new(host)))
             }
         }
@@ -138,13 +137,15 @@ impl HostTable {
         self.copy.before_change(key, slot);
         let Slot::Resident(resident) = slot else { return None };
         let changed = change(&mut resident.host);
-        self.workbench.touch(resident);
+        if self.groups.are_used() {
+            self.workbench.count(key, resident);
+        }
         Some(changed)
     }
 
     fn insert(&mut self, key: HostKey, host: Host) -> usize {
         let mut resident = Resident::new(host, self.copy.number());
-        if self.rows.are_used() {
+        if self.groups.are_used() {
             self.workbench.add(&key, &mut resident);
         }
         self.slots.insert_full(key, Slot::Resident(Box::new(resident))).0
@@ -154,23 +155,40 @@ impl HostTable {
     fn touch(&mut self, index: usize) -> Option<&mut Host> {
         let (key, slot) = self.slots.get_index_mut(index)?;
         self.copy.before_change(key, slot);
-        match slot {
-            Slot::Resident(resident) => Some(self.workbench.touch(resident)),
-            Slot::Evicted(_) => None,
+        let Slot::Resident(resident) = slot else { return None };
+        if self.groups.are_used() {
+            self.workbench.count(key, resident);
         }
+        Some(&mut resident.host)
     }
 
-    /// Brings an evicted host back; `None` if it cannot be read.
+    /// Brings an evicted host back, with the rest of its group if that is the smaller part; `None` if it cannot be read.
     fn bring_here(&mut self, index: usize) -> Option<()> {
+        let Some(sparse) = self.bring_one(index)? else {
+            return Some(());
+        };
+        let rest = self.groups.read_group(sparse, &self.slots).into_iter();
+        let rest: Vec<HostKey> = rest.map(|(key, _)| key.clone()).collect();
+        for key in rest {
+            let index = self.slots.get_index_of(&key)?;
+            self.bring_one(index)?;
+        }
+        Some(())
+    }
+
+    /// Brings an evicted host back. Returns its group if most of it were brought back.
+    fn bring_one(&mut self, index: usize) -> Option<Option<u64>> {
         let (key, slot) = self.slots.get_index_mut(index)?;
-        let Slot::Evicted(evicted) = slot else { return Some(()) };
-        let host = self.rows.read(key.as_str(), evicted)?;
-        self.rows.leave(evicted);
+        let Slot::Evicted(evicted) = slot else {
+            return Some(None);
+        };
+        let host = self.groups.read(key.as_str(), evicted)?;
+        let sparse = self.groups.leave(evicted).then_some(evicted.group);
         self.copy.before_change(key, slot);
         let mut resident = Resident::new(host, *slot.copied_in());
         self.workbench.add(key, &mut resident);
         *slot = Slot::Resident(Box::new(resident));
-        Some(())
+        Some(sparse)
     }
 
     /// Removes a host. Returns it, unless it is evicted and has no rules of robots.txt.
@@ -182,22 +200,24 @@ impl HostTable {
         self.copy.before_removal(&mut self.slots, index);
         match self.slots.swap_remove_index(index)? {
             (_, Slot::Resident(resident)) => {
-                self.workbench.remove(&resident);
+                if self.groups.are_used() {
+                    self.workbench.remove(&resident);
+                }
                 Some(resident.host)
             }
             (_, Slot::Evicted(evicted)) => {
-                self.rows.leave(&evicted);
+                self.groups.leave(&evicted);
                 None
             }
         }
     }
 
-    /// Iterates over all hosts, those of one row after the other. Cost: each row is read once, and one at a time is in memory.
+    /// Iterates over all hosts, those of one group after the other. Cost: each group is read once, and one at a time is in memory.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
         self.iter_if(|_| true)
     }
 
-    /// Iterates over the hosts with these facts. Cost: a look at each host, and each row is read once that has such a host.
+    /// Iterates over the hosts with these facts. Cost: a look at each host, and each group is read once that has such a host.
     pub(crate) fn iter_if(&self, is_wanted: fn(Facts) -> bool) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
         let here = self.slots.iter().filter_map(move |(key, slot)| match slot {
             Slot::Resident(resident) if is_wanted(Facts::of(&resident.host, &self.rules)) => {
@@ -209,8 +229,10 @@ impl HostTable {
             Slot::Evicted(evicted) if is_wanted(evicted.facts()) => Some(evicted),
             _ => None,
         });
-        let rows = self.rows.rows_of(evicted);
-        let read = rows.into_iter().flat_map(|row| self.rows.read_row(row, &self.slots));
+        let groups = self.groups.groups_of(evicted);
+        let read = groups
+            .into_iter()
+            .flat_map(|group| self.groups.read_group(group, &self.slots));
         here.chain(read.filter(move |(_, host)| is_wanted(Facts::of(host, &self.rules))))
     }
 

@@ -8,7 +8,6 @@ use super::super::sizes::Sizes;
 use super::common::{self, START, config, end, url};
 use super::pair::picture;
 use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
-use crate::hosts::RowSizes;
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 use crate::{Frontier, FrontierError, Lease, Leasing, OpenError, Outcome, StoreError, Time};
@@ -83,10 +82,7 @@ fn hosts_that_were_evicted_are_leased_in_the_order_of_hosts_in_memory() {
 #[test]
 fn rows_of_evicted_hosts_do_not_pile_up() {
     let sizes = Sizes {
-        rows: RowSizes {
-            row_bytes: 3_000,
-            holes: 3,
-        },
+        group_bytes: 3_000,
         resident_bytes: 20_000,
         ..SMALL
     };
@@ -195,7 +191,7 @@ fn bytes_that_are_no_row_of_hosts_are_an_error() {
         let mut opened = open_store(Recorder::from(image), config(), START).unwrap().frontier;
         let error = opened.lease(START, HOSTS).unwrap_err();
         assert!(
-            matches!(&error, FrontierError::Damaged(why) if why.contains("is not a row of hosts")),
+            matches!(&error, FrontierError::Damaged(why) if why.contains("is not a group of hosts")),
             "{error}"
         );
     }

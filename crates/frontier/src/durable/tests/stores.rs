@@ -9,7 +9,6 @@ use super::super::sizes::Sizes;
 use super::common::parse;
 use super::pair::Place;
 use crate::config::FrontierConfig;
-use crate::hosts::RowSizes;
 use crate::rules::ParseRules;
 use crate::store::{Batch, MemoryStore, Space, Store, StoreError};
 use crate::{OpenError, Opened, Time};
@@ -27,10 +26,7 @@ pub(super) const SMALL: Sizes = Sizes {
         verified: 1 << 20,
     },
     young_at_once: 2,
-    rows: RowSizes {
-        row_bytes: 300,
-        holes: 3,
-    },
+    group_bytes: 300,
     resident_bytes: 1_500,
     fresh_bytes: 300,
 };

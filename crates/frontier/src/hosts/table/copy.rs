@@ -1,5 +1,5 @@
 //! A copy of all hosts as they were when it began, made in slices. A host is copied just before it changes or moves, and the others one
-//! after the other. Of an evicted host a copy has its place only: rows that a copy names are kept.
+//! after the other. Of an evicted host a copy has its place only: groups that a copy names are kept.
 
 mod reader;
 mod tests;
@@ -7,7 +7,7 @@ mod tests;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::rows::Evicted;
+use super::groups::Evicted;
 use super::{HostTable, Slot};
 use crate::appended::append;
 use crate::hosts::host::Host;
@@ -19,15 +19,15 @@ pub(crate) use reader::{HostReader, HostsError};
 enum PieceRef<'a> {
     Resident(&'a HostKey, &'a Host),
     Evicted(&'a HostKey, &'a Evicted),
-    Row(u64, u32),
+    Group(u64, u32),
 }
 
 #[derive(Debug, Deserialize)]
 enum Piece {
     Resident(HostKey, Box<Host>),
     Evicted(HostKey, Evicted),
-    /// A row, and the number of hosts that it ever had.
-    Row(u64, u32),
+    /// A group, and the number of hosts that it ever had.
+    Group(u64, u32),
 }
 
 /// A copy that is made.
@@ -88,15 +88,15 @@ pub(crate) struct Copied {
 impl HostTable {
     /// Begins a copy of all hosts as they are now. One that was not finished is dropped.
     ///
-    /// Cost: O(rows).
+    /// Cost: O(groups).
     pub(crate) fn begin_copy(&mut self) {
         let copy = &mut self.copy;
         copy.number = copy.number.wrapping_add(1);
         copy.is_made = true;
         copy.next = 0;
         copy.copied.clear();
-        for (row, total) in self.rows.totals() {
-            copy.add(&PieceRef::Row(row, total));
+        for (group, total) in self.groups.totals() {
+            copy.add(&PieceRef::Group(group, total));
         }
     }
 

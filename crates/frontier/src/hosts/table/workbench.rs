@@ -1,12 +1,12 @@
 //! The workbench: resident hosts, what they take, and which of them are evicted first.
 //!
-//! Hosts take turns in a circle, so the host that was not used for longest is the next one to be used. An order by the last use would
-//! evict each host just before its turn. So most of the room is for hosts that are **kept** for as long as they have turns at all, and
-//! the others pass through the rest of the room in the order in which they came, which is that of their next turns.
+//! The hosts are leased in a circle, so the host that was not used for longest is the next one to be used. An order by the last use would
+//! evict each host just before it is used. So most of the room is for hosts that are **kept** for as long as something waits for them, and
+//! the others pass through the rest of the room in the order in which they came.
 
 use std::collections::VecDeque;
 
-use crate::hosts::host::Host;
+use crate::hosts::host::{Host, HostState};
 use crate::url::HostKey;
 
 /// What a host takes in the table, in the rounds and with its name, in bytes.
@@ -18,13 +18,8 @@ pub(super) struct Resident {
     pub(super) host: Host,
     /// The number of the last copy in which it is.
     pub(super) copied_in: u32,
-    /// Its place in a queue of the workbench is the one with this number; 0 for none.
-    seat: u32,
     /// The bytes that are counted for it.
     bytes: u32,
-    /// How many hosts had come when it came, or was looked at, and when it was used last.
-    came_at: u32,
-    used_at: u32,
     is_kept: bool,
 }
 
@@ -33,17 +28,13 @@ impl Resident {
         Self {
             host,
             copied_in,
-            seat: 0,
             bytes: 0,
-            came_at: 0,
-            used_at: 0,
             is_kept: false,
         }
     }
 
-    /// Returns whether it has this seat.
-    pub(super) fn has_seat(&self, seat: &Seat) -> bool {
-        self.seat == seat.number
+    fn is_idle(&self) -> bool {
+        matches!(self.host.state, HostState::Idle | HostState::Resting(_))
     }
 }
 
@@ -58,13 +49,6 @@ pub(crate) struct HostMemory {
     pub(crate) evicted: u64,
 }
 
-/// A place in a queue.
-#[derive(Debug)]
-pub(super) struct Seat {
-    pub(super) host: HostKey,
-    number: u32,
-}
-
 /// The resident hosts.
 #[derive(Debug)]
 pub(super) struct Workbench {
@@ -77,12 +61,8 @@ pub(super) struct Workbench {
     full_at: u64,
     /// After an attempt that did not help, the next one is made when there are as many bytes more.
     retry_after: u64,
-    passing: VecDeque<Seat>,
-    kept: VecDeque<Seat>,
-    /// The hosts that have come so far.
-    came: u32,
-    /// The share of a kept host that is to be looked at.
-    aged: u64,
+    /// The hosts that are not kept, in the order in which they came. One that was removed, and came again, is in it twice.
+    passing: VecDeque<HostKey>,
 }
 
 impl Default for Workbench {
@@ -95,9 +75,6 @@ impl Default for Workbench {
             full_at: u64::MAX,
             retry_after: u64::MAX,
             passing: VecDeque::new(),
-            kept: VecDeque::new(),
-            came: 0,
-            aged: 0,
         }
     }
 }
@@ -105,31 +82,33 @@ impl Default for Workbench {
 impl Workbench {
     /// Adds a host.
     pub(super) fn add(&mut self, key: &HostKey, resident: &mut Resident) {
-        // Zero is no seat.
-        self.came = self.came.wrapping_add(1).max(1);
-        resident.seat = self.came;
-        (resident.came_at, resident.used_at) = (self.came, self.came);
-        resident.is_kept = false;
-        self.passing.push_back(Seat {
-            host: key.clone(),
-            number: resident.seat,
-        });
+        (resident.bytes, resident.is_kept) = (0, false);
+        self.passing.push_back(key.clone());
         self.residents += 1;
-        resident.bytes = 0;
-        self.count(resident);
+        self.count(key, resident);
     }
 
-    fn count(&mut self, resident: &mut Resident) {
+    /// Counts what the changes of a host have added or taken away. A kept one that must make room passes from now on.
+    pub(super) fn count(&mut self, key: &HostKey, resident: &mut Resident) {
         let before = u64::from(resident.bytes);
         resident.bytes = u32::try_from(resident.host.bytes()).unwrap_or(u32::MAX);
         let bytes = u64::from(resident.bytes);
         self.bytes = self.bytes + bytes - before;
         if resident.is_kept {
             self.kept_bytes = self.kept_bytes + bytes - before;
+            if resident.is_idle() || self.kept_bytes > self.most_kept() {
+                self.kept_bytes -= bytes;
+                resident.is_kept = false;
+                self.passing.push_back(key.clone());
+            }
         }
         if bytes < before {
             self.lower_full_at();
         }
+    }
+
+    fn most_kept(&self) -> u64 {
+        self.most / 8 * 7
     }
 
     /// What was too much once is no measure for what is too much now.
@@ -138,24 +117,13 @@ impl Workbench {
         self.full_at = self.full_at.min(full_at);
     }
 
-    /// Marks a host as used. What its changes have added so far is counted now.
-    pub(super) fn touch<'r>(&mut self, resident: &'r mut Resident) -> &'r mut Host {
-        if resident.seat != 0 {
-            self.count(resident);
-            resident.used_at = self.came;
-        }
-        &mut resident.host
-    }
-
     /// Removes a host.
     pub(super) fn remove(&mut self, resident: &Resident) {
-        if resident.seat != 0 {
-            self.bytes -= u64::from(resident.bytes);
-            self.residents -= 1;
-            self.lower_full_at();
-            if resident.is_kept {
-                self.kept_bytes -= u64::from(resident.bytes);
-            }
+        self.bytes -= u64::from(resident.bytes);
+        self.residents -= 1;
+        self.lower_full_at();
+        if resident.is_kept {
+            self.kept_bytes -= u64::from(resident.bytes);
         }
     }
 
@@ -188,65 +156,35 @@ impl Workbench {
         self.most
     }
 
-    /// Returns the number of seats.
-    pub(super) fn seats(&self) -> usize {
-        self.passing.len() + self.kept.len()
+    /// Returns the number of hosts that [`next`](Self::next) may return.
+    pub(super) fn passing(&self) -> usize {
+        self.passing.len()
     }
 
-    /// Returns the seat of a host that may be evicted. While all `hosts` have a turn, two kept hosts are looked at.
-    pub(super) fn next(&mut self, hosts: usize) -> Option<Seat> {
-        self.aged += self.kept.len() as u64;
-        if self.aged >= 2 * hosts as u64 {
-            self.aged = 0;
-            if let Some(seat) = self.kept.pop_front() {
-                return Some(seat);
-            }
-        }
-        self.passing.pop_front().or_else(|| self.kept.pop_front())
+    /// Returns the host that came first of those that are not kept. It may have been removed since.
+    pub(super) fn next(&mut self) -> Option<HostKey> {
+        self.passing.pop_front()
     }
 
-    /// Returns whether the host of a seat may be evicted. If not, it has a seat further behind.
-    pub(super) fn may_go(&mut self, seat: Seat, resident: &mut Resident) -> bool {
-        if !resident.has_seat(&seat) {
-            // It was removed in between.
+    /// Returns whether the [next](Self::next) host may be evicted. If not, it is kept from now on, or comes again.
+    pub(super) fn may_go(&mut self, key: &HostKey, resident: &mut Resident) -> bool {
+        if resident.is_kept {
+            // It was removed, and has come again.
             return false;
         }
-        let unused = self.came.wrapping_sub(resident.used_at);
-        // One that was looked at and not used since came after its last use.
-        let between = resident
-            .used_at
-            .wrapping_sub(resident.came_at)
-            .cast_signed()
-            .max(0)
-            .cast_unsigned();
         // A settlement would bring it back at once.
-        let is_in_flight = resident.host.pace.in_flight() > 0;
-        if resident.is_kept {
-            let is_used = between > 0 || is_in_flight;
-            if is_used {
-                resident.came_at = resident.used_at;
-                self.kept.push_back(seat);
-            }
-            return !is_used;
-        }
-        // Uses that follow each other closely belong to one turn.
-        let is_used_again = between as usize > self.passing.len() / 4 && between > unused;
-        if is_in_flight || is_used_again {
-            resident.came_at = self.came;
-            self.passing.push_back(seat);
+        if resident.host.pace.in_flight() > 0 {
+            self.passing.push_back(key.clone());
             return false;
         }
         let bytes = u64::from(resident.bytes);
-        // Of large hosts fewer fit, and each has a turn as seldom as a small one.
+        // Of large hosts fewer fit, and each is used as seldom as a small one.
         let is_small = bytes * self.residents as u64 <= 2 * self.bytes;
-        if is_small && self.kept_bytes + bytes <= self.most / 8 * 7 {
-            resident.is_kept = true;
-            resident.came_at = resident.used_at;
+        resident.is_kept = is_small && !resident.is_idle() && self.kept_bytes + bytes <= self.most_kept();
+        if resident.is_kept {
             self.kept_bytes += bytes;
-            self.kept.push_back(seat);
-            return false;
         }
-        true
+        !resident.is_kept
     }
 
     /// Records that hosts were evicted. If that did not help, the next attempt is made when there are `more` bytes.
@@ -259,11 +197,17 @@ impl Workbench {
         };
     }
 
-    /// Drops the seats of hosts that were removed, once they may be the majority.
-    pub(super) fn sweep(&mut self, is_taken: impl Fn(&Seat) -> bool) {
-        if self.seats() > 2 * self.residents + 64 {
-            self.passing.retain(&is_taken);
-            self.kept.retain(is_taken);
+    /// Lets all hosts pass that are resident, once most of the passing ones were removed, or too many are kept to make room.
+    pub(super) fn begin_anew<'r>(&mut self, residents: impl Iterator<Item = (&'r HostKey, &'r mut Resident)>) {
+        let has_too_many = self.passing.len() > 2 * self.residents + 64;
+        if has_too_many || self.passing.is_empty() && self.kept_bytes > self.most_kept() {
+            self.kept_bytes = 0;
+            self.passing = residents
+                .map(|(key, resident)| {
+                    resident.is_kept = false;
+                    key.clone()
+                })
+                .collect();
         }
     }
 }

@@ -56,7 +56,7 @@ impl<'p> HostReader<'p> {
     fn add(&mut self, piece: Piece) -> Result<(), HostsError> {
         let hosts = &mut self.hosts;
         let fits = match piece {
-            Piece::Row(row, total) => hosts.rows.add(row, total),
+            Piece::Group(group, total) => hosts.groups.add(group, total),
             Piece::Evicted(key, evicted) => hosts.slots.insert(key, Slot::Evicted(evicted)).is_none(),
             Piece::Resident(key, mut host) => {
                 host.parse_rules(self.parse);
@@ -76,9 +76,9 @@ impl<'p> HostReader<'p> {
         if !self.rest.is_empty() {
             return Err(postcard::Error::DeserializeUnexpectedEnd.into());
         }
-        let HostTable { slots, rows, .. } = &mut self.hosts;
+        let HostTable { slots, groups, .. } = &mut self.hosts;
         let mut evicted = slots.values().filter_map(Slot::evicted);
-        let fits = evicted.all(|evicted| rows.count(evicted)) && rows.are_whole();
+        let fits = evicted.all(|evicted| groups.count(evicted)) && groups.are_whole();
         if fits {
             Ok(self.hosts)
         } else {
@@ -88,8 +88,8 @@ impl<'p> HostReader<'p> {
 
     /// Returns the hosts that were read, of a copy that is not complete.
     pub(crate) fn finish_anyway(mut self) -> HostTable {
-        let HostTable { slots, rows, .. } = &mut self.hosts;
-        slots.retain(|_, slot| slot.evicted().is_none_or(|evicted| rows.count(evicted)));
+        let HostTable { slots, groups, .. } = &mut self.hosts;
+        slots.retain(|_, slot| slot.evicted().is_none_or(|evicted| groups.count(evicted)));
         self.hosts
     }
 }

@@ -11,7 +11,7 @@ use super::super::HostRef;
 use super::*;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::host::HostTurn;
-use crate::hosts::{HostRules, RowSizes, Shelf};
+use crate::hosts::{HostRules, Shelf};
 use crate::rules::ParseRules;
 use crate::time::Time;
 
@@ -102,12 +102,8 @@ fn name(host: u8) -> HostKey {
 }
 
 fn configured(mut table: HostTable, shelf: &Arc<TestShelf>, most: u64) -> HostTable {
-    let sizes = RowSizes {
-        row_bytes: 1_000,
-        holes: 2,
-    };
     let shelf = Arc::clone(shelf) as Arc<dyn Shelf>;
-    table.configure(HostRules::default(), shelf, Arc::new(|_| unreachable!()), sizes);
+    table.configure(HostRules::default(), shelf, Arc::new(|_| unreachable!()), 1_000);
     table.set_most_resident(most);
     table
 }

@@ -1,8 +1,8 @@
-//! Rows: evicted hosts on the shelf, many in one row.
+//! Groups of evicted hosts, each of which is one segment of the store.
 //!
-//! A row is a sequence of hosts: the length in 4 bytes, then name and host as postcard writes them. Hosts of one row were evicted one after
-//! the other, so their turns come one after the other, too, and one read serves them all. A host that is brought back leaves a hole. A row
-//! of holes is removed; [`eviction`](super::eviction) moves the last hosts of others.
+//! A group is a sequence of hosts: the length in 4 bytes, then name and host as postcard writes them. Hosts of one group were evicted one after
+//! the other, so they are used again one after the other, too, and one read serves them all. Once most of a group were brought back, the rest
+//! is, too, and the group is removed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -21,35 +21,17 @@ use crate::rules::ParseRules;
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// Rows that stay in memory after they were read.
+/// Groups that stay in memory after they were read.
 const CACHED: usize = 8;
 
 /// The bytes in front of a host: its length.
 const HEAD: usize = 4;
 
-/// How hosts lie on disk.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RowSizes {
-    /// A row has at least this many bytes, if so many hosts are evicted at once.
-    pub(crate) row_bytes: usize,
-    /// Rows may have this many holes more than hosts.
-    pub(crate) holes: u64,
-}
-
-impl Default for RowSizes {
-    fn default() -> Self {
-        Self {
-            row_bytes: 16 << 10,
-            holes: 4096,
-        }
-    }
-}
-
 /// Where an evicted host lies, and what is asked of it most.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Evicted {
     time: Time,
-    pub(super) row: u64,
+    pub(super) group: u64,
     offset: u32,
     #[serde(skip)]
     pub(super) copied_in: u32,
@@ -91,7 +73,7 @@ impl Evicted {
         };
         Self {
             time,
-            row: u64::MAX,
+            group: u64::MAX,
             offset: 0,
             copied_in,
             kind,
@@ -103,20 +85,20 @@ impl Evicted {
         self.facts
     }
 
-    fn is_at(&self, row: u64, offset: usize) -> bool {
-        self.row == row && self.offset as usize == offset
+    fn is_at(&self, group: u64, offset: usize) -> bool {
+        self.group == group && self.offset as usize == offset
     }
 }
 
-/// A row that is being filled.
+/// A group that is being filled.
 #[derive(Debug, Default)]
-pub(super) struct NewRow {
+pub(super) struct NewGroup {
     bytes: Vec<u8>,
     /// The hosts in it, by their place in the table, with their offsets.
     hosts: Vec<(usize, u32)>,
 }
 
-impl NewRow {
+impl NewGroup {
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -127,26 +109,11 @@ impl NewRow {
 
     /// Adds a host; returns false if that is not possible.
     pub(super) fn add(&mut self, index: usize, name: &HostKey, host: &Host) -> bool {
-        let before = self.bytes.len();
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; HEAD]);
-        if append(&(name, host), &mut self.bytes).is_err() {
-            self.bytes.truncate(before);
-            return false;
-        }
-        self.finish(index, before)
-    }
-
-    /// Adds a host of another row.
-    fn add_bytes(&mut self, index: usize, host: &[u8]) -> bool {
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; HEAD]);
-        self.bytes.extend_from_slice(host);
-        self.finish(index, before)
-    }
-
-    fn finish(&mut self, index: usize, start: usize) -> bool {
-        let length = self.bytes.len() - start - HEAD;
-        let (Ok(length), Ok(offset)) = (u32::try_from(length), u32::try_from(start)) else {
+        let is_written = append(&(name, host), &mut self.bytes).is_ok();
+        let length = u32::try_from(self.bytes.len() - start - HEAD);
+        let (true, Ok(length), Ok(offset)) = (is_written, length, u32::try_from(start)) else {
             self.bytes.truncate(start);
             return false;
         };
@@ -156,7 +123,7 @@ impl NewRow {
     }
 }
 
-/// The numbers of hosts in a row.
+/// The numbers of hosts in a group.
 #[derive(Debug, Clone, Copy)]
 struct Count {
     /// With those that have left.
@@ -164,7 +131,7 @@ struct Count {
     live: u32,
 }
 
-/// Where rows lie.
+/// Where groups lie.
 struct Disk {
     shelf: Arc<dyn Shelf>,
     parse: ParseRules,
@@ -176,28 +143,32 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// The rows with evicted hosts.
+/// The groups with evicted hosts.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    pub(super) sizes: RowSizes,
+pub(super) struct HostGroups {
+    /// A group has at least this many bytes, if so many hosts are evicted at once.
+    group_bytes: usize,
     disk: Option<Disk>,
     counts: BTreeMap<u64, Count>,
-    /// The sums of the counts.
-    total: u64,
+    /// The number of evicted hosts.
     live: u64,
-    /// The rows that were read last.
+    /// The groups that were read last.
     cache: Mutex<VecDeque<(u64, Arc<[u8]>)>>,
 }
 
-impl Rows {
+impl HostGroups {
     pub(super) fn are_used(&self) -> bool {
         self.disk.is_some()
     }
 
-    /// Sets where rows lie, and what makes rules of the texts in them.
-    pub(super) fn configure(&mut self, shelf: Arc<dyn Shelf>, parse: ParseRules, sizes: RowSizes) {
-        self.sizes = sizes;
+    /// Sets where groups lie, and what makes rules of the texts in them.
+    pub(super) fn configure(&mut self, shelf: Arc<dyn Shelf>, parse: ParseRules, group_bytes: usize) {
+        self.group_bytes = group_bytes;
         self.disk = Some(Disk { shelf, parse });
+    }
+
+    pub(super) fn group_bytes(&self) -> usize {
+        self.group_bytes
     }
 
     /// Returns the number of evicted hosts.
@@ -205,30 +176,19 @@ impl Rows {
         self.live
     }
 
-    /// Returns the number of holes.
-    pub(super) fn holes(&self) -> u64 {
-        self.total - self.live
-    }
-
-    /// Returns the oldest rows.
-    pub(super) fn oldest(&self, most: usize) -> Vec<u64> {
-        self.counts.keys().take(most).copied().collect()
-    }
-
-    /// Returns the numbers of all rows, each with the number of hosts that it ever had.
+    /// Returns the numbers of all groups, each with the number of hosts that it ever had.
     pub(super) fn totals(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.counts.iter().map(|(row, count)| (*row, count.total))
+        self.counts.iter().map(|(group, count)| (*group, count.total))
     }
 
-    /// Adds a row that a copy names. Returns false if that cannot be.
-    pub(super) fn add(&mut self, row: u64, total: u32) -> bool {
-        self.total += u64::from(total);
-        self.counts.insert(row, Count { total, live: 0 }).is_none()
+    /// Adds a group that a copy names. Returns false if that cannot be.
+    pub(super) fn add(&mut self, group: u64, total: u32) -> bool {
+        self.counts.insert(group, Count { total, live: 0 }).is_none()
     }
 
     /// Counts an evicted host that a copy names. Returns false if that cannot be.
     pub(super) fn count(&mut self, evicted: &Evicted) -> bool {
-        let Some(count) = self.counts.get_mut(&evicted.row) else {
+        let Some(count) = self.counts.get_mut(&evicted.group) else {
             return false;
         };
         count.live += 1;
@@ -236,125 +196,96 @@ impl Rows {
         count.live <= count.total
     }
 
-    /// Returns whether no row has only holes.
+    /// Returns whether no group has only holes.
     pub(super) fn are_whole(&self) -> bool {
         self.counts.values().all(|count| count.live > 0)
     }
 
-    /// Returns a row; `None` if it cannot be read, which the shelf remembers.
-    fn bytes(&self, row: u64) -> Option<Arc<[u8]>> {
+    /// Returns a group; `None` if it cannot be read, which the shelf remembers.
+    fn bytes(&self, group: u64) -> Option<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bytes)) = cache.iter().find(|(cached, _)| *cached == row) {
+        if let Some((_, bytes)) = cache.iter().find(|(cached, _)| *cached == group) {
             return Some(Arc::clone(bytes));
         }
-        let bytes: Arc<[u8]> = self.disk.as_ref()?.shelf.read(row)?.into();
+        let bytes: Arc<[u8]> = self.disk.as_ref()?.shelf.read(group)?.into();
         if cache.len() >= CACHED {
             cache.pop_front();
         }
-        cache.push_back((row, Arc::clone(&bytes)));
+        cache.push_back((group, Arc::clone(&bytes)));
         Some(bytes)
     }
 
     /// Returns a copy of a host; `None` if it cannot be read, which the shelf remembers.
     pub(super) fn read(&self, name: &str, evicted: &Evicted) -> Option<Host> {
-        let bytes = self.bytes(evicted.row)?;
+        let bytes = self.bytes(evicted.group)?;
         let entry = entry_at(&bytes, evicted.offset as usize);
         let host = entry.and_then(|entry| postcard::from_bytes::<(&str, Host)>(entry).ok());
         let host = host.filter(|(its_name, _)| *its_name == name);
         let Some((_, mut host)) = host else {
-            self.disk.as_ref()?.shelf.set_damaged(evicted.row);
+            self.disk.as_ref()?.shelf.set_damaged(evicted.group);
             return None;
         };
         host.parse_rules(&self.disk.as_ref()?.parse);
         Some(host)
     }
 
-    /// Records that a host is not in its row any more.
-    pub(super) fn leave(&mut self, evicted: &Evicted) {
-        let Some(count) = self.counts.get_mut(&evicted.row) else {
-            return;
+    /// Records that a host is not in its group any more. Returns whether most of the group have left, and some are there.
+    pub(super) fn leave(&mut self, evicted: &Evicted) -> bool {
+        let Some(count) = self.counts.get_mut(&evicted.group) else {
+            return false;
         };
         count.live -= 1;
         self.live -= 1;
         if count.live > 0 {
-            return;
+            return count.live < count.total / 2;
         }
-        self.total -= u64::from(count.total);
-        self.counts.remove(&evicted.row);
+        self.counts.remove(&evicted.group);
         let cache = self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
-        cache.retain(|(cached, _)| *cached != evicted.row);
+        cache.retain(|(cached, _)| *cached != evicted.group);
         if let Some(disk) = &self.disk {
-            disk.shelf.discard(evicted.row);
+            disk.shelf.discard(evicted.group);
         }
+        false
     }
 
-    /// Puts a row on the shelf, and evicts its hosts, which may be in another row. `gone` learns those that leave the memory.
+    /// Puts a group on the shelf, and evicts its hosts, which may be in another group. `gone` learns those that leave the memory.
     pub(super) fn put(
         &mut self,
-        new: NewRow,
+        new: NewGroup,
         slots: &mut IndexMap<HostKey, Slot>,
         rules: &HostRules,
         mut gone: impl FnMut(&Resident),
     ) {
         let Some(disk) = &self.disk else { return };
-        let row = disk.shelf.put(new.bytes.into_boxed_slice());
+        let group = disk.shelf.put(new.bytes.into_boxed_slice());
         let total = u32::try_from(new.hosts.len()).unwrap_or(u32::MAX);
-        self.counts.insert(row, Count { total, live: total });
-        self.total += u64::from(total);
+        self.counts.insert(group, Count { total, live: total });
         self.live += u64::from(total);
         for (index, offset) in new.hosts {
             let Some((_, slot)) = slots.get_index_mut(index) else {
                 continue;
             };
-            match slot {
-                Slot::Resident(resident) => {
-                    gone(resident);
-                    let mut evicted = Evicted::new(&resident.host, rules, resident.copied_in);
-                    (evicted.row, evicted.offset) = (row, offset);
-                    *slot = Slot::Evicted(evicted);
-                }
-                Slot::Evicted(evicted) => {
-                    self.leave(evicted);
-                    (evicted.row, evicted.offset) = (row, offset);
-                }
+            if let Slot::Resident(resident) = slot {
+                gone(resident);
+                let mut evicted = Evicted::new(&resident.host, rules, resident.copied_in);
+                (evicted.group, evicted.offset) = (group, offset);
+                *slot = Slot::Evicted(evicted);
             }
         }
     }
 
-    /// Adds the hosts that are left in a row to another one. Returns false if the row cannot be read.
-    pub(super) fn move_to(
+    /// Returns the groups of evicted hosts.
+    pub(super) fn groups_of<'e>(&self, evicted: impl Iterator<Item = &'e Evicted>) -> BTreeSet<u64> {
+        evicted.map(|evicted| evicted.group).collect()
+    }
+
+    /// Returns the hosts of a group.
+    pub(super) fn read_group<'t>(
         &self,
-        new: &mut NewRow,
-        row: u64,
-        slots: &mut IndexMap<HostKey, Slot>,
-        mut before: impl FnMut(&HostKey, &mut Slot),
-    ) -> bool {
-        let Some(bytes) = self.bytes(row) else { return false };
-        let mut offset = 0;
-        while let Some(entry) = entry_at(&bytes, offset) {
-            let name = postcard::take_from_bytes::<&str>(entry);
-            let found = name.ok().and_then(|(name, _)| slots.get_full_mut(name));
-            if let Some((index, key, slot)) = found
-                && matches!(slot, Slot::Evicted(evicted) if evicted.is_at(row, offset))
-            {
-                before(key, slot);
-                if !new.add_bytes(index, entry) {
-                    return false;
-                }
-            }
-            offset += HEAD + entry.len();
-        }
-        true
-    }
-
-    /// Returns the rows of evicted hosts.
-    pub(super) fn rows_of<'e>(&self, evicted: impl Iterator<Item = &'e Evicted>) -> BTreeSet<u64> {
-        evicted.map(|evicted| evicted.row).collect()
-    }
-
-    /// Returns the hosts of a row.
-    pub(super) fn read_row<'t>(&self, row: u64, slots: &'t IndexMap<HostKey, Slot>) -> Vec<(&'t HostKey, HostRef<'t>)> {
-        let Some(bytes) = self.bytes(row) else {
+        group: u64,
+        slots: &'t IndexMap<HostKey, Slot>,
+    ) -> Vec<(&'t HostKey, HostRef<'t>)> {
+        let Some(bytes) = self.bytes(group) else {
             return Vec::new();
         };
         let mut offset = 0;
@@ -363,7 +294,7 @@ impl Rows {
             let name = postcard::take_from_bytes::<&str>(entry);
             let found = name.ok().and_then(|(name, _)| slots.get_key_value(name));
             if let Some((key, Slot::Evicted(evicted))) = found
-                && evicted.is_at(row, offset)
+                && evicted.is_at(group, offset)
                 && let Some(host) = self.read(key.as_str(), evicted)
             {
                 hosts.push((key, HostRef::Read(Box::new(host))));
@@ -374,8 +305,8 @@ impl Rows {
     }
 }
 
-/// Returns the name and host at an offset of a row.
-fn entry_at(row: &[u8], offset: usize) -> Option<&[u8]> {
-    let (length, rest) = row.get(offset..)?.split_first_chunk::<HEAD>()?;
+/// Returns the name and host at an offset of a group.
+fn entry_at(group: &[u8], offset: usize) -> Option<&[u8]> {
+    let (length, rest) = group.get(offset..)?.split_first_chunk::<HEAD>()?;
     rest.get(..u32::from_le_bytes(*length) as usize)
 }
