@@ -10,6 +10,7 @@ mod facts;
 mod groups;
 mod workbench;
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -167,13 +168,9 @@ impl HostTable {
         let Some(sparse) = self.bring_one(index)? else {
             return Some(());
         };
-        let rest = self.groups.read_group(sparse, &self.slots).into_iter();
-        let rest: Vec<HostKey> = rest.map(|(key, _)| key.clone()).collect();
-        for key in rest {
-            let index = self.slots.get_index_of(&key)?;
-            self.bring_one(index)?;
-        }
-        Some(())
+        let rest = self.groups.hosts_of(sparse, &self.slots).into_iter();
+        let rest: Vec<usize> = rest.map(|(index, ..)| index).collect();
+        rest.into_iter().try_for_each(|index| self.bring_one(index).map(drop))
     }
 
     /// Brings an evicted host back. Returns its group if most of it were brought back.
@@ -225,15 +222,22 @@ impl HostTable {
             }
             _ => None,
         });
-        let evicted = self.slots.values().filter_map(move |slot| match slot {
-            Slot::Evicted(evicted) if is_wanted(evicted.facts()) => Some(evicted),
-            _ => None,
-        });
-        let groups = self.groups.groups_of(evicted);
-        let read = groups
+        let groups: BTreeSet<u64> = self
+            .slots
+            .values()
+            .filter_map(move |slot| match slot {
+                Slot::Evicted(evicted) if is_wanted(evicted.facts()) => Some(evicted.group),
+                _ => None,
+            })
+            .collect();
+        let evicted = groups
             .into_iter()
-            .flat_map(|group| self.groups.read_group(group, &self.slots));
-        here.chain(read.filter(move |(_, host)| is_wanted(Facts::of(host, &self.rules))))
+            .flat_map(|group| self.groups.hosts_of(group, &self.slots));
+        let wanted = evicted.filter(move |(_, _, evicted)| is_wanted(evicted.facts()));
+        here.chain(wanted.filter_map(|(_, key, evicted)| {
+            let host = self.groups.read(key.as_str(), evicted)?;
+            Some((key, HostRef::Read(Box::new(host))))
+        }))
     }
 
     /// Iterates over the states of all hosts. Nothing is read.

@@ -4,14 +4,13 @@
 //! the other, so they are used again one after the other, too, and one read serves them all. Once most of a group were brought back, the rest
 //! is, too, and the group is removed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::HostRef;
 use super::facts::Facts;
 use super::{Resident, Slot};
 use crate::appended::append;
@@ -274,30 +273,22 @@ impl HostGroups {
         }
     }
 
-    /// Returns the groups of evicted hosts.
-    pub(super) fn groups_of<'e>(&self, evicted: impl Iterator<Item = &'e Evicted>) -> BTreeSet<u64> {
-        evicted.map(|evicted| evicted.group).collect()
-    }
-
-    /// Returns the hosts of a group.
-    pub(super) fn read_group<'t>(
+    /// Returns the hosts of a group that are still in it, with their places in the table.
+    pub(super) fn hosts_of<'t>(
         &self,
         group: u64,
         slots: &'t IndexMap<HostKey, Slot>,
-    ) -> Vec<(&'t HostKey, HostRef<'t>)> {
-        let Some(bytes) = self.bytes(group) else {
-            return Vec::new();
-        };
-        let mut offset = 0;
+    ) -> Vec<(usize, &'t HostKey, &'t Evicted)> {
         let mut hosts = Vec::new();
+        let Some(bytes) = self.bytes(group) else { return hosts };
+        let mut offset = 0;
         while let Some(entry) = entry_at(&bytes, offset) {
             let name = postcard::take_from_bytes::<&str>(entry);
-            let found = name.ok().and_then(|(name, _)| slots.get_key_value(name));
-            if let Some((key, Slot::Evicted(evicted))) = found
+            let found = name.ok().and_then(|(name, _)| slots.get_full(name));
+            if let Some((index, key, Slot::Evicted(evicted))) = found
                 && evicted.is_at(group, offset)
-                && let Some(host) = self.read(key.as_str(), evicted)
             {
-                hosts.push((key, HostRef::Read(Box::new(host))));
+                hosts.push((index, key, evicted));
             }
             offset += HEAD + entry.len();
         }
