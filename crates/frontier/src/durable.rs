@@ -26,7 +26,7 @@ mod removal;
 pub(crate) mod restore;
 mod saving;
 pub(crate) mod seen_set;
-pub(crate) mod shelf;
+pub(crate) mod segments;
 pub(crate) mod sizes;
 mod tests;
 pub(crate) mod unsynced;
@@ -39,7 +39,7 @@ use checkpoint::Checkpointer;
 pub use error::OpenError;
 use keys::SharedKeys;
 pub use record::{PageEnd, PageRecord};
-use shelf::{SharedStore, StoreShelf};
+use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;
 pub use unsynced::Unsynced;
 
@@ -79,7 +79,7 @@ pub(crate) struct Source<'s> {
 #[derive(Debug)]
 pub(crate) struct Durable {
     store: SharedStore,
-    shelf: Arc<StoreShelf>,
+    segments: Arc<StoredSegments>,
     /// The digests of an exact seen-set.
     keys: Option<SharedKeys>,
     /// The configuration that the journal is written under.
@@ -108,13 +108,13 @@ impl Durable {
 
     /// Fails if something that decides could not be read.
     fn check_read(&self) -> Result<(), FrontierError> {
-        read_error(&self.shelf, self.keys.as_ref()).map_or(Ok(()), |error| Err(error.into()))
+        read_error(&self.segments, self.keys.as_ref()).map_or(Ok(()), |error| Err(error.into()))
     }
 }
 
 /// Returns why a segment of a queue, a host, or a part of the keys could not be read, if so.
-fn read_error(shelf: &StoreShelf, keys: Option<&SharedKeys>) -> Option<StoreError> {
-    shelf.take_error().or_else(|| keys?.lock().take_error())
+fn read_error(segments: &StoredSegments, keys: Option<&SharedKeys>) -> Option<StoreError> {
+    segments.take_error().or_else(|| keys?.lock().take_error())
 }
 
 impl From<StoreError> for FrontierError {

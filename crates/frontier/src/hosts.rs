@@ -42,7 +42,7 @@ use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
 pub(crate) use jitter::{jitter_thousandths, with_jitter};
 use origin_queue::OriginId;
-pub(crate) use packed_entries::Shelf;
+pub(crate) use packed_entries::SegmentStore;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use stored::HostsOnDisk;
@@ -69,7 +69,7 @@ pub(crate) struct HostRules {
     pub(crate) max_pages_per_host: Option<u64>,
     pub(crate) ask_robots: bool,
     /// Where segments of queues lie; `None` for memory.
-    pub(crate) shelf: Option<Arc<dyn Shelf>>,
+    pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
 
 impl HostRules {
@@ -83,17 +83,17 @@ impl HostRules {
             max_hosts: config.max_hosts,
             max_pages_per_host: config.max_pages_per_host,
             ask_robots: config.ask_robots,
-            shelf: None,
+            segments: None,
         }
     }
 
-    pub(crate) fn shelf(&self) -> Option<&dyn Shelf> {
-        self.shelf.as_deref()
+    pub(crate) fn segments(&self) -> Option<&dyn SegmentStore> {
+        self.segments.as_deref()
     }
 
     /// Returns whether a part of a queue could not be read. The call then ends at once, with an error.
     pub(crate) fn is_broken(&self) -> bool {
-        self.shelf().is_some_and(Shelf::is_broken)
+        self.segments().is_some_and(SegmentStore::is_broken)
     }
 }
 

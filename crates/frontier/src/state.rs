@@ -1,7 +1,7 @@
 //! The state of a frontier: all that decides, and all that a replay restores.
 //!
 //! It is deterministic: what it answers depends on its configuration and on the [calls](Call) so far. It knows no journal and no store. Parts
-//! of queues and hosts that lie elsewhere come through [`Shelf`](crate::hosts::Shelf), stored keys through [`StoredKeys`].
+//! of queues and hosts that lie elsewhere come through [`SegmentStore`](crate::hosts::SegmentStore), stored keys through [`StoredKeys`].
 //!
 //! [`State::apply`] is the only way to change what it answers.
 

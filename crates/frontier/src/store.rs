@@ -12,14 +12,16 @@ use std::ops::RangeInclusive;
 
 mod error;
 pub(crate) mod lock;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod memory;
 mod system_start;
 
 pub use error::StoreError;
 pub use lock::LockHolder;
+#[cfg(any(test, fuzzing))]
+pub(crate) use memory::MemoryStore;
 #[cfg(test)]
-pub(crate) use memory::{FailingStore, Failure, MemoryStore};
+pub(crate) use memory::{FailingStore, Failure};
 pub(crate) use system_start::system_start;
 
 /// One family of blobs, ordered by a number.

@@ -14,7 +14,7 @@ use super::Directory;
 use crate::durable::keys::list::check as check_keys;
 use crate::durable::open::no_checkpoint;
 use crate::durable::restore::{self, Restored, rows_from};
-use crate::durable::shelf::SharedStore;
+use crate::durable::segments::SharedStore;
 use crate::durable::sizes::SIZES;
 use crate::durable::{OpenError, PageRecord, Source, journal, record, unsynced};
 use crate::entry::Entry;
@@ -166,10 +166,10 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
 
 /// Reads all segments of queues and all hosts.
 fn check_queues(restored: &mut Restored) -> Result<(), OpenError> {
-    // It returns whether all could be read, and the shelf says what could not.
+    // It returns whether all could be read, and the store says what could not.
     let _ = restored.state.visit_waiting(&mut |_| ControlFlow::Continue(()));
     restored.state.queues().visit_dropped(&mut |_| {});
-    restored.shelf.take_error().map_or(Ok(()), |error| Err(error.into()))
+    restored.segments.take_error().map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Returns whether a repair may help.
@@ -296,10 +296,10 @@ fn of_checkpoint(store: &SharedStore, parse: &ParseRules) -> Result<Option<State
     };
     let encoded = found(restore::state(&**guard, &manifest))?;
     drop(guard);
-    let shelf = source(store, parse).shelf(manifest.next_segment);
+    let segments = source(store, parse).segments(manifest.next_segment);
     let hosts = || restore::readable_hosts(&**store.lock(), &manifest, parse);
     let nothing = || State::new(&config, bloom_filter(&config)?);
-    let on_disk = || source(store, parse).on_disk(&shelf);
+    let on_disk = || source(store, parse).on_disk(&segments);
     if let Some(encoded) = encoded
         && let Ok(state) = State::decode(&encoded, bloom_filter(&config)?.into(), hosts(), &config, on_disk())
     {

@@ -99,7 +99,7 @@ impl Restored {
             rest = after;
             call.parse_rules(parse);
             let answer = self.state.apply(&call, now);
-            if let Some(error) = read_error(&self.shelf, self.keys.as_ref()) {
+            if let Some(error) = read_error(&self.segments, self.keys.as_ref()) {
                 return Err(error.into());
             }
             if answer.check() != check {

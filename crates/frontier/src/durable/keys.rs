@@ -27,7 +27,7 @@ use list::{END_OF_RUNS, RunList};
 use run::{Run, RunWriter};
 
 use super::removal::Removal;
-use super::shelf::SharedStore;
+use super::segments::SharedStore;
 use crate::state::StoredKeys;
 use crate::store::{MAX_KEY, Space, StoreError};
 

@@ -5,7 +5,7 @@ use super::error::{OpenError, StateError};
 use super::keys::SharedKeys;
 use super::restore::{Restored, restore};
 use super::seen_set::with_keys;
-use super::shelf::SharedStore;
+use super::segments::SharedStore;
 use super::sizes::{SIZES, Sizes};
 use super::{Durable, Source, options};
 use crate::config::FrontierConfig;
@@ -53,11 +53,11 @@ pub(crate) fn open(
 fn begin(source: Source<'_>, config: FrontierConfig, now: Time) -> Result<Opening, OpenError> {
     let keys = || SharedKeys::new(source.store.clone(), source.sizes.keys);
     let keys = config.exact.then(keys);
-    let shelf = source.shelf(0);
+    let segments = source.segments(0);
     let mut state = State::new(&config, with_keys(bloom_filter(&config)?, &config, keys.as_ref()))?;
-    state.lie_on_disk(&config, HostTable::default(), source.on_disk(&shelf));
+    state.lie_on_disk(&config, HostTable::default(), source.on_disk(&segments));
     state.share_memory(source.sizes.resident_bytes);
-    let mut durable = Durable::new(source, shelf, keys, config.clone(), now);
+    let mut durable = Durable::new(source, segments, keys, config.clone(), now);
     durable.write_checkpoint(&mut state, now)?;
     Ok(Opening {
         state,
@@ -85,7 +85,7 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
     let Restored {
         mut state, attachment, ..
     } = restored;
-    let mut durable = Durable::new(source, restored.shelf, restored.keys, config.clone(), now);
+    let mut durable = Durable::new(source, restored.segments, restored.keys, config.clone(), now);
     durable.continue_from(
         &restored.manifest,
         restored.next_row,
@@ -122,7 +122,7 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
     let encoded = state.encode().map_err(StateError::from)?;
     let hosts = std::mem::take(state.host_table());
     let seen_set = with_keys(state.into_seen_set(), config, restored.keys.as_ref());
-    let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.shelf));
+    let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.segments));
     restored.state = decoded.map_err(StateError::from)?;
     restored.state.share_memory(source.sizes.resident_bytes);
     options::note_widened_limits(&mut restored.state, &restored.config, config)?;

@@ -10,10 +10,10 @@ use super::error::{OpenError, StateError};
 use super::keys::SharedKeys;
 use super::parts::{PartsReader, joined, visit_parts};
 use super::seen_set::{read_seen_set, with_keys};
-use super::shelf::{SharedStore, StoreShelf};
+use super::segments::{SharedStore, StoredSegments};
 use super::sizes::Sizes;
 use crate::config::FrontierConfig;
-use crate::hosts::{HostReader, HostTable, HostsOnDisk, Shelf};
+use crate::hosts::{HostReader, HostTable, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
 use crate::state::State;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
@@ -24,7 +24,7 @@ const ROWS_AT_ONCE: u64 = 64;
 /// What was read of a store.
 pub(crate) struct Restored {
     pub(crate) state: State,
-    pub(crate) shelf: Arc<StoreShelf>,
+    pub(crate) segments: Arc<StoredSegments>,
     pub(super) keys: Option<SharedKeys>,
     pub(crate) config: FrontierConfig,
     pub(crate) manifest: Manifest,
@@ -35,16 +35,16 @@ pub(crate) struct Restored {
 
 impl<'s> Source<'s> {
     /// Returns where hosts and segments lie.
-    pub(crate) fn on_disk(&self, shelf: &Arc<StoreShelf>) -> HostsOnDisk<'s> {
+    pub(crate) fn on_disk(&self, segments: &Arc<StoredSegments>) -> HostsOnDisk<'s> {
         HostsOnDisk {
-            shelf: Arc::clone(shelf) as Arc<dyn Shelf>,
+            segments: Arc::clone(segments) as Arc<dyn SegmentStore>,
             parse: self.parse,
             group_bytes: self.sizes.group_bytes,
         }
     }
 
-    pub(crate) fn shelf(&self, next_segment: u64) -> Arc<StoreShelf> {
-        Arc::new(StoreShelf::new(
+    pub(crate) fn segments(&self, next_segment: u64) -> Arc<StoredSegments> {
+        Arc::new(StoredSegments::new(
             self.store.clone(),
             next_segment,
             self.sizes.young_at_once,
@@ -94,11 +94,11 @@ pub(crate) fn restore_checkpoint(source: Source<'_>) -> Result<Option<Restored>,
     let load = || SharedKeys::load(source.store.clone(), source.sizes.keys, manifest.covered);
     let keys = config.exact.then(load).transpose()?;
     let seen_set = with_keys(seen_set, &config, keys.as_ref());
-    let shelf = source.shelf(manifest.next_segment);
-    let decoded = State::decode(&state, seen_set, hosts, &config, source.on_disk(&shelf));
+    let segments = source.segments(manifest.next_segment);
+    let decoded = State::decode(&state, seen_set, hosts, &config, source.on_disk(&segments));
     Ok(Some(Restored {
         state: decoded.map_err(StateError::from)?,
-        shelf,
+        segments,
         keys,
         config,
         attachment: manifest.attachment.clone(),
@@ -157,11 +157,11 @@ impl Restored {
     /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, a later one removes
     /// them.
     fn write_segments(&self, source: Source<'_>) -> Result<(), StoreError> {
-        if self.shelf.fresh_bytes() < source.sizes.fresh_bytes {
+        if self.segments.fresh_bytes() < source.sizes.fresh_bytes {
             return Ok(());
         }
         let mut batch = Batch::default();
-        self.shelf.write(&mut batch);
+        self.segments.write(&mut batch);
         source.store.lock().commit(&batch, false)
     }
 }
@@ -201,7 +201,7 @@ pub(crate) fn readable_hosts(store: &dyn Store, manifest: &Manifest, parse: &Par
 #[cfg(fuzzing)]
 impl Restored {
     /// A state without a journal.
-    pub(crate) fn of(state: State, config: FrontierConfig, shelf: Arc<StoreShelf>) -> Self {
+    pub(crate) fn of(state: State, config: FrontierConfig, segments: Arc<StoredSegments>) -> Self {
         let manifest = Manifest {
             logic: super::checkpoint::LOGIC,
             config: String::new(),
@@ -215,7 +215,7 @@ impl Restored {
         };
         Self {
             state,
-            shelf,
+            segments,
             keys: None,
             config,
             manifest,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::checkpoint::{Checkpointer, EncodedState, Manifest};
 use super::keys::SharedKeys;
 use super::seen_set::encode_seen_set;
-use super::shelf::StoreShelf;
+use super::segments::StoredSegments;
 use super::{Durable, Source, journal, unsynced};
 use crate::config::FrontierConfig;
 use crate::error::FrontierError;
@@ -19,14 +19,14 @@ const MOST_RESERVED: usize = 64 << 10;
 impl Durable {
     pub(super) fn new(
         source: Source<'_>,
-        shelf: Arc<StoreShelf>,
+        segments: Arc<StoredSegments>,
         keys: Option<SharedKeys>,
         config: FrontierConfig,
         now: Time,
     ) -> Self {
         Self {
             store: source.store.clone(),
-            shelf,
+            segments,
             keys,
             config,
             calls: Vec::new(),
@@ -70,7 +70,7 @@ impl Durable {
             return Ok(());
         }
         let mut batch = Batch::default();
-        self.shelf.write(&mut batch);
+        self.segments.write(&mut batch);
         if is_new {
             let row = journal::row(attachment, &self.calls).map_err(|error| FrontierError::not_saved(&error))?;
             self.checkpointer.count(row.len());
@@ -131,7 +131,7 @@ impl Durable {
         self.begin_checkpoint(state)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
-        self.shelf.write(&mut batch);
+        self.segments.write(&mut batch);
         while self.checkpointer.is_writing() {
             self.write_slice(state, &mut batch, true)?;
             // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
@@ -149,13 +149,13 @@ impl Durable {
         let encoded = EncodedState {
             state: state.encode().map_err(|error| FrontierError::not_saved(&error))?,
             seen_set: encode_seen_set(state.seen().filter()).map_err(|error| FrontierError::not_saved(&error))?,
-            next_segment: self.shelf.next(),
+            next_segment: self.segments.next(),
         };
         let covered = self.next_row - 1;
         let (hosts, checkpointer) = (state.host_table(), &mut self.checkpointer);
         let begun = checkpointer.begin(encoded, hosts, covered, &self.config, &self.attachment);
         begun.map_err(|error| FrontierError::not_saved(&error))?;
-        self.shelf.checkpoint_begun();
+        self.segments.checkpoint_begun();
         if let Some(keys) = &self.keys {
             keys.lock().checkpoint_begun(covered);
         }
@@ -173,7 +173,7 @@ impl Durable {
         }
         let is_last = self.checkpointer.write_slice(batch, state.host_table(), has_keys, sync);
         if is_last.map_err(|error| FrontierError::not_saved(&error))? {
-            self.shelf.checkpoint_finished(batch);
+            self.segments.checkpoint_finished(batch);
             if let Some(keys) = &self.keys {
                 keys.lock().checkpoint_finished();
             }

@@ -12,7 +12,7 @@ use crate::config::{FrontierConfig, RetryPolicy};
 use crate::durable::keys::{KEY_SIZES, KeySizes, SharedKeys};
 use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
-use crate::durable::shelf::SharedStore;
+use crate::durable::segments::SharedStore;
 use crate::durable::sizes::SIZES;
 use crate::durable::{PageRecord, Source, journal, record};
 use crate::failure::{Failure, FailureKind};
@@ -25,7 +25,7 @@ use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::{Reach, ScopeConfig};
 use crate::settlement::{Outcome, RobotsOutcome};
 use crate::state::{Call, State, bloom_filter};
-use crate::store::{Batch, Space, Store, StoreError};
+use crate::store::MemoryStore;
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
@@ -62,39 +62,8 @@ fn config() -> FrontierConfig {
     }
 }
 
-/// A store without values.
-#[derive(Debug)]
-struct Empty;
-
-impl Store for Empty {
-    fn commit(&mut self, _batch: &Batch, _sync: bool) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn range(
-        &self,
-        _space: Space,
-        _keys: std::ops::RangeInclusive<u64>,
-        _visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn last(&self, _space: Space, _at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        Ok(None)
-    }
-
-    fn last_key(&self, _space: Space) -> Option<u64> {
-        None
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
-}
-
 fn store() -> SharedStore {
-    SharedStore::new(Box::new(Empty))
+    SharedStore::new(Box::new(MemoryStore::default()))
 }
 
 /// What lies between a state and its hosts.
@@ -123,7 +92,7 @@ fn decode(state: &[u8], seen_set: &[u8], hosts: &[u8]) -> Option<State> {
         parse: &parse,
         sizes: SIZES,
     };
-    State::decode(state, seen_set, hosts, &config(), source.on_disk(&source.shelf(0))).ok()
+    State::decode(state, seen_set, hosts, &config(), source.on_disk(&source.segments(0))).ok()
 }
 
 /// Encodes a state, its seen-set and its hosts.
@@ -191,7 +160,7 @@ pub fn read_row(row: &[u8]) -> bool {
         parse: &parse,
         sizes: SIZES,
     };
-    let mut restored = Restored::of(frontier.state, config(), source.shelf(0));
+    let mut restored = Restored::of(frontier.state, config(), source.segments(0));
     let is_read = restored.make_calls(1, row, &parse).is_ok();
     let _ = (
         restored.state.report(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::HostQueues;
 use super::host::budget::{Leaving, TakenOut};
 use super::origin_queue::OriginId;
-use super::packed_entries::{OriginRef, Shelf};
+use super::packed_entries::{OriginRef, SegmentStore};
 use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::lease::{Dropped, MAX_DROPPED, NotFetched};
@@ -89,7 +89,7 @@ impl HostQueues {
             let Some(queue) = self.dropped.queues.front_mut() else {
                 break;
             };
-            match queue.next(self.rules.shelf()) {
+            match queue.next(self.rules.segments()) {
                 Some(entry) => {
                     self.dropped.in_queues = self.dropped.in_queues.saturating_sub(1);
                     dropped.push(Dropped::new(entry, queue.why, queue.cause.clone()));
@@ -114,7 +114,7 @@ impl HostQueues {
 
     /// Visits the entries that were dropped and not returned yet.
     pub(crate) fn visit_dropped(&self, visit: &mut dyn FnMut(Entry)) {
-        self.dropped.visit(self.rules.shelf(), visit);
+        self.dropped.visit(self.rules.segments(), visit);
     }
 
     /// Returns why a key was dropped, if it was not returned yet. Cost: a scan of all such entries.
@@ -124,7 +124,7 @@ impl HostQueues {
             self.dropped
                 .queues
                 .iter()
-                .find(|queue| queue.has(key, self.rules.shelf()))
+                .find(|queue| queue.has(key, self.rules.segments()))
         };
         single.map(|one| one.why).or_else(|| queue().map(|queue| queue.why))
     }
@@ -132,13 +132,13 @@ impl HostQueues {
 
 impl DroppedEntries {
     /// Visits all entries. Cost: a copy of each.
-    pub(super) fn visit(&self, shelf: Option<&dyn Shelf>, visit: &mut dyn FnMut(Entry)) {
+    pub(super) fn visit(&self, segments: Option<&dyn SegmentStore>, visit: &mut dyn FnMut(Entry)) {
         self.single.iter().for_each(|one| visit(one.entry.clone()));
         for queue in &self.queues {
             let origin_ref = OriginRef {
                 host: &queue.host,
                 origin: &queue.origin,
-                shelf,
+                segments,
             };
             let packed = queue.taken_out.packed.iter().flat_map(|packed| packed.iter(origin_ref));
             packed
@@ -149,11 +149,11 @@ impl DroppedEntries {
 }
 
 impl DroppedQueue {
-    fn has(&self, key: &str, shelf: Option<&dyn Shelf>) -> bool {
+    fn has(&self, key: &str, segments: Option<&dyn SegmentStore>) -> bool {
         let origin_ref = OriginRef {
             host: &self.host,
             origin: &self.origin,
-            shelf,
+            segments,
         };
         let packed = self.taken_out.packed.iter().flat_map(|packed| packed.iter(origin_ref));
         packed
@@ -161,11 +161,11 @@ impl DroppedQueue {
             .any(|entry| entry.key() == key)
     }
 
-    fn next(&mut self, shelf: Option<&dyn Shelf>) -> Option<Entry> {
+    fn next(&mut self, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
         let origin_ref = OriginRef {
             host: &self.host,
             origin: &self.origin,
-            shelf,
+            segments,
         };
         while let Some(packed) = self.taken_out.packed.last_mut() {
             if let Some(entry) = packed.pop(origin_ref) {

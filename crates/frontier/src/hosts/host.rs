@@ -18,7 +18,7 @@ use delayed::Delayed;
 pub(crate) use state::{HostState, Moved};
 
 use super::addresses::Address;
-use super::origin_queue::{OriginId, OriginQueue, OriginTurn};
+use super::origin_queue::{FromOrigin, OriginId, OriginQueue};
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
 use super::{HostRules, is_page};
@@ -44,7 +44,7 @@ pub(crate) struct Host {
     /// delay the others.
     in_round: u32,
     /// The position in the round of origins.
-    turn: u32,
+    next_origin: u32,
     /// The `Crawl-delay` of its robots.txt files, in milliseconds; zero for none.
     crawl_delay: u32,
     /// In milliseconds; `u32::MAX` for none.
@@ -87,9 +87,9 @@ struct Rare {
     admitted_by: Option<IpAddr>,
 }
 
-/// What happens at the turn of a host.
+/// What is next to do for a host.
 #[derive(Debug)]
-pub(crate) enum HostTurn {
+pub(crate) enum FromHost {
     /// Lease this entry.
     Fetch {
         entry: Entry,
@@ -119,7 +119,7 @@ impl Host {
 
     pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
         let id = OriginId::of(&entry.url);
-        self.origin(id).push(entry, rules.shelf());
+        self.origin(id).push(entry, rules.segments());
         self.refresh(id, now, rules);
     }
 
@@ -127,14 +127,14 @@ impl Host {
     pub(crate) fn postpone(&mut self, entry: &Entry, rules: &HostRules) {
         self.rare().postponed += 1;
         self.is_counted = true;
-        self.origin(OriginId::of(&entry.url)).postpone(entry, rules.shelf());
+        self.origin(OriginId::of(&entry.url)).postpone(entry, rules.segments());
     }
 
     /// Queues up to `most` postponed pages, and returns their number. They will not be postponed again.
     pub(crate) fn release(&mut self, host: &HostKey, id: OriginId, most: usize, now: Time, rules: &HostRules) -> usize {
         let mut released = 0;
         while released < most {
-            let Some(mut entry) = self.origin(id).take_postponed(host, rules.shelf()) else {
+            let Some(mut entry) = self.origin(id).take_postponed(host, rules.segments()) else {
                 break;
             };
             released += 1;
@@ -166,9 +166,9 @@ impl Host {
     }
 
     /// Returns the next entry to lease, or the address or robots.txt that it needs first. The origins of the host take turns.
-    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<HostTurn> {
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<FromHost> {
         self.bring_due(now, rules);
-        let fetch = |entry| HostTurn::Fetch { entry, is_probe: false };
+        let fetch = |entry| FromHost::Fetch { entry, is_probe: false };
         if rules.per_address
             && !self.knows_address(now)
             && let Some(look_up) = self.look_up(key)
@@ -191,23 +191,23 @@ impl Host {
             let is_ready = origin.ready_at(now, rules.ask_robots).is_some_and(|time| time <= now);
             let is_probe = origin.is_away();
             let robots_attempts = origin.robots_attempts;
-            let turn = if is_ready { origin.take(key, now, rules) } else { None };
+            let next = if is_ready { origin.take(key, now, rules) } else { None };
             self.refresh(id, now, rules);
-            match turn {
-                Some(OriginTurn::Robots) => {
+            match next {
+                Some(FromOrigin::Robots) => {
                     let Some(origin) = id.origin(key) else { continue };
                     let url = origin.robots_url().as_str().into();
                     let mut entry = Entry::prerequisite(key.clone(), url, Purpose::Robots(origin));
                     entry.attempts = u32::from(robots_attempts);
-                    return Some(HostTurn::Fetch { entry, is_probe });
+                    return Some(FromHost::Fetch { entry, is_probe });
                 }
-                Some(OriginTurn::Fetch(entry)) => {
+                Some(FromOrigin::Fetch(entry)) => {
                     self.left(&entry);
-                    return Some(HostTurn::Fetch { entry, is_probe });
+                    return Some(FromHost::Fetch { entry, is_probe });
                 }
-                Some(OriginTurn::Drop(entry, why, cause)) => {
+                Some(FromOrigin::Drop(entry, why, cause)) => {
                     self.left(&entry);
-                    return Some(HostTurn::Drop(entry, why, cause));
+                    return Some(FromHost::Drop(entry, why, cause));
                 }
                 // It would be ready again.
                 None if rules.is_broken() => return None,
@@ -259,7 +259,7 @@ impl Host {
             let origin_ref = OriginRef {
                 host: key,
                 origin: &text,
-                shelf: rules.shelf(),
+                segments: rules.segments(),
             };
             origin.waiting(origin_ref).find(|entry| entry.key() == wanted)
         };
@@ -286,7 +286,7 @@ impl Host {
             let origin_ref = OriginRef {
                 host: key,
                 origin: &text,
-                shelf: rules.shelf(),
+                segments: rules.segments(),
             };
             origin.waiting(origin_ref).try_for_each(&mut *visit)?;
         }

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::HostRules;
 use super::outage::{OriginHealth, Outage};
-use super::packed_entries::{OriginRef, PackedEntries, Shelf};
+use super::packed_entries::{OriginRef, PackedEntries, SegmentStore};
 use crate::entry::{Entry, Purpose, origin_text, split_scheme};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -113,9 +113,9 @@ impl Rare {
     }
 }
 
-/// What happens at the turn of an origin.
+/// What is next to do for an origin.
 #[derive(Debug)]
-pub(crate) enum OriginTurn {
+pub(crate) enum FromOrigin {
     /// Lease its robots.txt.
     Robots,
     /// Lease this entry.
@@ -142,7 +142,7 @@ impl OriginQueue {
     }
 
     /// Queues an entry behind all others of its kind. Retries of pages wait behind pages that were never requested.
-    pub(crate) fn push(&mut self, entry: Entry, shelf: Option<&dyn Shelf>) {
+    pub(crate) fn push(&mut self, entry: Entry, segments: Option<&dyn SegmentStore>) {
         if let Purpose::Sitemap(_) = entry.purpose {
             self.rare().sitemaps.push_back(entry);
         } else if entry.was_asked_for() {
@@ -154,29 +154,29 @@ impl OriginQueue {
                 OriginRef {
                     host: &entry.queue,
                     origin,
-                    shelf,
+                    segments,
                 },
             );
         }
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
-    pub(crate) fn postpone(&mut self, entry: &Entry, shelf: Option<&dyn Shelf>) {
+    pub(crate) fn postpone(&mut self, entry: &Entry, segments: Option<&dyn SegmentStore>) {
         let origin = origin_text(&entry.url);
         self.rare().postponed.push(
             entry,
             OriginRef {
                 host: &entry.queue,
                 origin,
-                shelf,
+                segments,
             },
         );
     }
 
     /// Removes the oldest postponed page and returns it.
-    pub(crate) fn take_postponed(&mut self, host: &HostKey, shelf: Option<&dyn Shelf>) -> Option<Entry> {
+    pub(crate) fn take_postponed(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
         let origin = &self.id.text(host);
-        self.rare.as_mut()?.postponed.pop(OriginRef { host, origin, shelf })
+        self.rare.as_mut()?.postponed.pop(OriginRef { host, origin, segments })
     }
 
     /// Returns when an entry can be leased; `None` if that needs a settlement first.
@@ -194,32 +194,32 @@ impl OriginQueue {
     }
 
     /// Returns the next entry: sitemaps and pages take turns, then retries. While the origin is away, it is the probe.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostRules) -> Option<OriginTurn> {
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostRules) -> Option<FromOrigin> {
         let ask_robots = rules.ask_robots;
         if let Some(away) = self.rare.as_mut().and_then(|rare| rare.health.outage.as_mut()) {
             away.is_probing = true;
             if ask_robots {
                 self.is_asking = true;
-                return Some(OriginTurn::Robots);
+                return Some(FromOrigin::Robots);
             }
         }
         if ask_robots && !self.knows_robots(now) {
             self.is_asking = true;
-            return Some(OriginTurn::Robots);
+            return Some(FromOrigin::Robots);
         }
-        let entry = self.take_entry(host, rules.shelf())?;
+        let entry = self.take_entry(host, rules.segments())?;
         self.rules_are_fresh = false;
         let forbidden = self.known.as_ref().filter(|_| ask_robots).and_then(|known| {
             let why = known.policy.forbids(entry.path())?;
             Some((why, known.policy.cause()))
         });
         Some(match forbidden {
-            Some((why, cause)) => OriginTurn::Drop(entry, why, cause),
-            None => OriginTurn::Fetch(entry),
+            Some((why, cause)) => FromOrigin::Drop(entry, why, cause),
+            None => FromOrigin::Fetch(entry),
         })
     }
 
-    fn take_entry(&mut self, host: &HostKey, shelf: Option<&dyn Shelf>) -> Option<Entry> {
+    fn take_entry(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
         let sitemap = if self.page_is_next {
             None
         } else {
@@ -228,7 +228,7 @@ impl OriginQueue {
         let first = sitemap
             .or_else(|| {
                 let origin = &self.id.text(host);
-                self.pages.pop(OriginRef { host, origin, shelf })
+                self.pages.pop(OriginRef { host, origin, segments })
             })
             .or_else(|| self.take_rare(|rare| &mut rare.retries))
             .or_else(|| self.take_rare(|rare| &mut rare.sitemaps))?;
@@ -254,9 +254,9 @@ impl OriginQueue {
     }
 
     /// Returns whether a key is postponed. Cost: a scan of all postponed pages.
-    pub(crate) fn is_postponed(&self, host: &HostKey, key: &str, shelf: Option<&dyn Shelf>) -> bool {
+    pub(crate) fn is_postponed(&self, host: &HostKey, key: &str, segments: Option<&dyn SegmentStore>) -> bool {
         let origin = &self.id.text(host);
-        let origin_ref = OriginRef { host, origin, shelf };
+        let origin_ref = OriginRef { host, origin, segments };
         let rare = self.rare.iter();
         rare.flat_map(|rare| rare.postponed.iter(origin_ref))
             .any(|entry| entry.key() == key)

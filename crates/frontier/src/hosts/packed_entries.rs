@@ -34,7 +34,7 @@ pub(crate) struct OriginRef<'a> {
     /// As in `https://example.com`.
     pub(crate) origin: &'a str,
     /// Where closed segments lie; `None` for memory.
-    pub(crate) shelf: Option<&'a dyn Shelf>,
+    pub(crate) segments: Option<&'a dyn SegmentStore>,
 }
 
 /// A queue of packed pages.
@@ -90,7 +90,7 @@ impl PackedEntries {
         self.len == 0
     }
 
-    /// Returns about how many bytes it takes on the heap, if its closed segments lie on a shelf.
+    /// Returns about how many bytes it takes on the heap, if its closed segments lie in a store.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.open.capacity() + self.closed.as_ref().map_or(0, |closed| closed.heap_bytes())
     }
@@ -98,7 +98,7 @@ impl PackedEntries {
     /// Appends a page. Attempts and due times, which only retries have, are not stored.
     pub(crate) fn push(&mut self, entry: &Entry, origin_ref: OriginRef<'_>) {
         if self.open.len() >= SEGMENT_BYTES {
-            self.close(origin_ref.shelf);
+            self.close(origin_ref.segments);
         }
         let is_first = self.open.is_empty();
         let most = most_bytes(entry, origin_ref.origin);
@@ -160,7 +160,7 @@ impl PackedEntries {
     pub(crate) fn pop(&mut self, origin_ref: OriginRef<'_>) -> Option<Entry> {
         loop {
             let (segment, is_open) = match self.closed.as_mut().filter(|closed| !closed.is_empty()) {
-                Some(closed) => (closed.oldest(origin_ref.shelf)?, false),
+                Some(closed) => (closed.oldest(origin_ref.segments)?, false),
                 None => (self.open.as_slice(), true),
             };
             let mut reader = Reader::new(segment, self.head as usize, origin_ref);
@@ -173,7 +173,7 @@ impl PackedEntries {
                     self.open = Vec::new();
                     self.referrer_at = 0;
                 } else {
-                    self.drop_oldest(origin_ref.shelf);
+                    self.drop_oldest(origin_ref.segments);
                 }
             }
             if let Some(entry) = &entry {
@@ -192,7 +192,10 @@ impl PackedEntries {
 
     /// Iterates over all pages, the oldest first. Cost: a copy of each.
     pub(crate) fn iter<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
-        let closed = self.closed.iter().flat_map(move |closed| closed.iter(origin_ref.shelf));
+        let closed = self
+            .closed
+            .iter()
+            .flat_map(move |closed| closed.iter(origin_ref.segments));
         let segments = closed.chain(std::iter::once(Some(Cow::Borrowed(self.open.as_slice()))));
         let head = self.head as usize;
         segments.enumerate().flat_map(move |(at, segment)| {
@@ -204,15 +207,15 @@ impl PackedEntries {
         })
     }
 
-    fn close(&mut self, shelf: Option<&dyn Shelf>) {
+    fn close(&mut self, segments: Option<&dyn SegmentStore>) {
         let open = std::mem::take(&mut self.open).into_boxed_slice();
-        self.closed.get_or_insert_default().push(open, shelf);
+        self.closed.get_or_insert_default().push(open, segments);
         self.referrer_at = 0;
     }
 
-    fn drop_oldest(&mut self, shelf: Option<&dyn Shelf>) {
+    fn drop_oldest(&mut self, segments: Option<&dyn SegmentStore>) {
         let Some(closed) = &mut self.closed else { return };
-        closed.drop_oldest(shelf);
+        closed.drop_oldest(segments);
         if closed.is_empty() {
             self.closed = None;
         }
@@ -235,15 +238,15 @@ fn most_bytes(entry: &Entry, origin: &str) -> usize {
 /// Keeps closed segments apart from the queue that they belong to, and hosts that were not used for long, such as on disk. A row of hosts
 /// is a segment, too.
 ///
-/// It never fails: what cannot be read is `None`, and the owner of the shelf learns the reason.
-pub(crate) trait Shelf: fmt::Debug + Send + Sync {
-    /// Puts a segment on the shelf and returns its number.
+/// It never fails: what cannot be read is `None`, and the owner of the store learns the reason.
+pub(crate) trait SegmentStore: fmt::Debug + Send + Sync {
+    /// Puts a segment in the store and returns its number.
     fn put(&self, segment: Box<[u8]>) -> u64;
 
-    /// Returns a segment, which stays on the shelf.
+    /// Returns a segment, which stays in the store.
     fn read(&self, number: u64) -> Option<Box<[u8]>>;
 
-    /// Removes a segment from the shelf.
+    /// Removes a segment from the store.
     fn discard(&self, number: u64);
 
     /// Records that the bytes of a segment cannot be what was put there.
@@ -337,7 +340,7 @@ mod tests {
             steps in prop::collection::vec(prop_oneof![3 => entries().prop_map(Some), 2 => Just(None)], 0..300),
         ) {
             let host = host();
-            let origin_ref = OriginRef { host: &host, origin: ORIGIN, shelf: None };
+            let origin_ref = OriginRef { host: &host, origin: ORIGIN, segments: None };
             let (mut packed, mut model) = (PackedEntries::default(), VecDeque::new());
             for step in steps {
                 match step {
@@ -363,7 +366,7 @@ mod tests {
         let origin_ref = OriginRef {
             host: &host,
             origin: ORIGIN,
-            shelf: None,
+            segments: None,
         };
         let mut packed = PackedEntries::default();
         let mut bytes = 0;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::host::{HostState, HostTurn};
+use super::host::{FromHost, HostState};
 use super::{HostQueues, LeasedEntry, origin_of};
 use crate::entry::Entry;
 use crate::lease::NotFetched;
@@ -60,13 +60,13 @@ impl HostQueues {
     }
 
     /// Decides whether an entry is fetched. If not, it is dropped or postponed.
-    fn screen(&mut self, key: &HostKey, taking: HostTurn, now: Time) -> Option<(Entry, bool)> {
+    fn screen(&mut self, key: &HostKey, taking: FromHost, now: Time) -> Option<(Entry, bool)> {
         let (entry, is_probe) = match taking {
-            HostTurn::Drop(entry, why, cause) => {
+            FromHost::Drop(entry, why, cause) => {
                 self.drop_entry(entry, why, cause);
                 return None;
             }
-            HostTurn::Fetch { entry, is_probe } => (entry, is_probe),
+            FromHost::Fetch { entry, is_probe } => (entry, is_probe),
         };
         let screening = self.traps.screen(&entry);
         if screening == Screening::Fetch {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::host::HostState;
 use super::table::HostTable;
 use super::timers::Timers;
-use super::{HostQueues, HostRules, Shelf};
+use super::{HostQueues, HostRules, SegmentStore};
 use crate::config::FrontierConfig;
 use crate::lease::NotFetched;
 use crate::rules::ParseRules;
@@ -18,7 +18,7 @@ use crate::url::HostKey;
 /// Where hosts lie that are not in memory.
 #[derive(Clone)]
 pub(crate) struct HostsOnDisk<'p> {
-    pub(crate) shelf: Arc<dyn Shelf>,
+    pub(crate) segments: Arc<dyn SegmentStore>,
     /// Makes rules of the texts of robots.txt files.
     pub(crate) parse: &'p ParseRules,
     /// The bytes of a group of hosts.
@@ -42,12 +42,12 @@ impl HostQueues {
         self.addresses.configure(rules.per_host, rules.delay);
         self.traps.configure(config);
         self.rules = HostRules {
-            shelf: Some(Arc::clone(&on_disk.shelf)),
+            segments: Some(Arc::clone(&on_disk.segments)),
             ..rules
         };
         hosts.configure(
             self.rules.clone(),
-            on_disk.shelf,
+            on_disk.segments,
             Arc::clone(on_disk.parse),
             on_disk.group_bytes,
         );

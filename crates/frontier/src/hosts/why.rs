@@ -16,7 +16,7 @@ impl HostQueues {
         let host = self.get(&key)?;
         let entry = host.find_queued(&key, url.key(), &self.rules)?;
         let origin = host.find(id);
-        let ahead = origin.and_then(|origin| origin.ahead_of(&key, url.key(), self.rules.shelf()));
+        let ahead = origin.and_then(|origin| origin.ahead_of(&key, url.key(), self.rules.segments()));
         let place = QueuePlace {
             // A retry that is not due is behind all that wait.
             ahead: ahead
@@ -51,7 +51,7 @@ impl HostQueues {
                 cause: away.cause.message.clone(),
             }));
         }
-        if screening == Screening::Postpone || origin.is_postponed(&key, url.key(), self.rules.shelf()) {
+        if screening == Screening::Postpone || origin.is_postponed(&key, url.key(), self.rules.segments()) {
             return Some(queued(Wait::EverythingElse));
         }
         let free = host.free_from(&self.rules).max(entry.due);

@@ -6,7 +6,7 @@
 
 use super::Keys;
 use super::run::{Run, RunWriter, digests, read_part};
-use crate::durable::shelf::SharedStore;
+use crate::durable::segments::SharedStore;
 use crate::store::{Batch, StoreError};
 
 /// The runs of one tier that are merged.

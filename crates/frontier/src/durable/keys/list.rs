@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::damaged;
 use super::run::{Run, StoredRun};
-use crate::durable::shelf::SharedStore;
+use crate::durable::segments::SharedStore;
 use crate::store::{Batch, MAX_KEY, Space, StoreError};
 
 /// The key of the list in [`Space::Meta`].

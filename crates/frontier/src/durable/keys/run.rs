@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::damaged;
 use crate::durable::removal::Removal;
-use crate::durable::shelf::SharedStore;
+use crate::durable::segments::SharedStore;
 use crate::store::{Batch, Space, StoreError};
 
 /// The bytes of a digest in the store.

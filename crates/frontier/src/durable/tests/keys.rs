@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::super::keys::{KeySizes, SharedKeys};
-use super::super::shelf::SharedStore;
+use super::super::segments::SharedStore;
 use super::common::{START, config, pages, url};
 use super::stores::{Recorder, open_store};
 use crate::config::FrontierConfig;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::shelf::{SharedStore, StoreShelf};
+use super::super::segments::{SharedStore, StoredSegments};
 use super::common::START;
 use super::pair::{Step, make};
 use super::run::Run;
 use super::stores::{Recorder, open_store};
-use crate::hosts::Shelf as _;
+use crate::hosts::SegmentStore as _;
 use crate::store::{Batch, MAX_KEY, MemoryStore, Space, Store as _};
 use crate::{Frontier, Time};
 
@@ -96,15 +96,15 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
             .copied()
             .collect::<Vec<_>>()
     };
-    let shelf = || StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), 5, 1);
-    let write = |shelf: &StoreShelf| {
+    let segments = || StoredSegments::new(SharedStore::new(Box::new(recorder.clone())), 5, 1);
+    let write = |segments: &StoredSegments| {
         let mut batch = Batch::default();
-        shelf.write(&mut batch);
+        segments.write(&mut batch);
         recorder.clone().commit(&batch, false).unwrap();
     };
     // A run that ends before it has closed a segment.
-    write(&shelf());
-    let next = shelf();
+    write(&segments());
+    let next = segments();
     assert_eq!(next.put(Box::from(*b"new")), 10);
     write(&next);
     assert_eq!(numbers(), [4, 10]);
@@ -112,7 +112,7 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
     next.discard(10);
     write(&next);
     assert_eq!(numbers(), [4, 10]);
-    assert_eq!(shelf().put(Box::from(*b"of a later run")), 11);
+    assert_eq!(segments().put(Box::from(*b"of a later run")), 11);
     assert_eq!(next.put(Box::from(*b"newer")), 11);
     write(&next);
     assert_eq!(numbers(), [4, 11]);
@@ -132,35 +132,35 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
 #[test]
 fn young_segments_are_removed_together_but_for_the_greatest() {
     let recorder = Recorder::default();
-    let shelf = StoreShelf::new(SharedStore::new(Box::new(recorder.clone())), 0, 3);
+    let segments = StoredSegments::new(SharedStore::new(Box::new(recorder.clone())), 0, 3);
     let write = || {
         let mut batch = Batch::default();
-        shelf.write(&mut batch);
+        segments.write(&mut batch);
         recorder.clone().commit(&batch, false).unwrap();
         let image = recorder.image();
         image.space(Space::Segment).keys().copied().collect::<Vec<_>>()
     };
     for number in 0..5 {
-        assert_eq!(shelf.put(Box::from(*b"one")), number);
+        assert_eq!(segments.put(Box::from(*b"one")), number);
     }
     write();
-    shelf.discard(0);
-    shelf.discard(4);
+    segments.discard(0);
+    segments.discard(4);
     assert_eq!(write(), [0, 1, 2, 3, 4], "two are too few");
-    shelf.discard(1);
+    segments.discard(1);
     assert_eq!(
         write(),
         [2, 3, 4],
         "the number of the last would be given again after a crash"
     );
-    shelf.discard(2);
-    shelf.discard(3);
+    segments.discard(2);
+    segments.discard(3);
     assert_eq!(write(), [4]);
-    assert_eq!(shelf.put(Box::from(*b"two")), 5);
+    assert_eq!(segments.put(Box::from(*b"two")), 5);
     assert_eq!(write(), [4, 5], "one is too few");
-    shelf.checkpoint_begun();
+    segments.checkpoint_begun();
     let mut batch = Batch::default();
-    shelf.checkpoint_finished(&mut batch);
+    segments.checkpoint_finished(&mut batch);
     recorder.clone().commit(&batch, false).unwrap();
     assert_eq!(write(), [5], "a checkpoint ends the wait");
 }

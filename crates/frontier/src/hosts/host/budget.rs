@@ -101,7 +101,7 @@ impl Host {
         let postponed = origin.postponed_len();
         let (packed, mut entries) = match leaving {
             Leaving::All => origin.drain_pages(),
-            Leaving::NewPages => origin.drain_new_pages(key, rules.shelf()),
+            Leaving::NewPages => origin.drain_new_pages(key, rules.segments()),
         };
         let postponed = postponed - origin.postponed_len();
         if leaving == Leaving::All {

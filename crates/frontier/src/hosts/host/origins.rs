@@ -79,11 +79,11 @@ impl Host {
         if self.in_round == 0 {
             return None;
         }
-        let turn = (self.turn as usize).min(self.origins.len());
-        let (before, after) = self.origins.split_at(turn);
+        let next = (self.next_origin as usize).min(self.origins.len());
+        let (before, after) = self.origins.split_at(next);
         let at = after.iter().chain(before).position(|origin| origin.in_round)?;
-        let at = (turn + at) % self.origins.len();
-        self.turn = u32::try_from(at).unwrap_or_default();
+        let at = (next + at) % self.origins.len();
+        self.next_origin = u32::try_from(at).unwrap_or_default();
         Some(self.origins[at].id)
     }
 
@@ -92,7 +92,7 @@ impl Host {
         let origin = self.origin(id);
         if std::mem::replace(&mut origin.in_round, false) {
             self.in_round -= 1;
-            self.turn += 1;
+            self.next_origin += 1;
         }
     }
 

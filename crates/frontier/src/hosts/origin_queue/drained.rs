@@ -2,7 +2,7 @@
 
 use super::OriginQueue;
 use crate::entry::Entry;
-use crate::hosts::packed_entries::{OriginRef, PackedEntries, Shelf};
+use crate::hosts::packed_entries::{OriginRef, PackedEntries, SegmentStore};
 use crate::url::HostKey;
 
 impl OriginQueue {
@@ -28,10 +28,10 @@ impl OriginQueue {
     pub(crate) fn drain_new_pages(
         &mut self,
         host: &HostKey,
-        shelf: Option<&dyn Shelf>,
+        segments: Option<&dyn SegmentStore>,
     ) -> (Vec<PackedEntries>, Vec<Entry>) {
         let origin = &self.id.text(host);
-        let origin_ref = OriginRef { host, origin, shelf };
+        let origin_ref = OriginRef { host, origin, segments };
         let pages = self.pages.take_new(origin_ref);
         let Some(rare) = &mut self.rare else {
             return (vec![pages], Vec::new());

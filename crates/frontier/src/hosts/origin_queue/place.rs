@@ -1,16 +1,16 @@
 //! Where an entry stands in the queue of its origin.
 
 use super::OriginQueue;
-use crate::hosts::packed_entries::{OriginRef, Shelf};
+use crate::hosts::packed_entries::{OriginRef, SegmentStore};
 use crate::url::HostKey;
 
 impl OriginQueue {
     /// Returns how many entries come before the one with a key; `None` if it does not wait here. Cost: a copy of each of these.
     ///
     /// Sitemaps take every second turn; pages come before retries, and postponed pages last.
-    pub(crate) fn ahead_of(&self, host: &HostKey, key: &str, shelf: Option<&dyn Shelf>) -> Option<u64> {
+    pub(crate) fn ahead_of(&self, host: &HostKey, key: &str, segments: Option<&dyn SegmentStore>) -> Option<u64> {
         let origin = &self.id.text(host);
-        let origin_ref = OriginRef { host, origin, shelf };
+        let origin_ref = OriginRef { host, origin, segments };
         let rare = self.rare.as_deref();
         let (sitemaps, retries) = rare.map_or((0, 0), |rare| (rare.sitemaps.len() as u64, rare.retries.len() as u64));
         let others = self.pages.len() + retries;

@@ -1,34 +1,34 @@
-//! The closed segments of a queue, in memory or on a shelf.
+//! The closed segments of a queue, in memory or in a store.
 //!
-//! The oldest segment is read into memory when its first entry is taken, and stays on the shelf until its last one is. So a copy of the
+//! The oldest segment is read into memory when its first entry is taken, and stays in the store until its last one is. So a copy of the
 //! queue has its number, not its bytes.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use super::Shelf;
+use super::SegmentStore;
 
 /// A closed segment.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Segment {
     Here(#[serde(with = "serde_bytes")] Box<[u8]>),
-    /// On the shelf, under this number.
-    OnShelf(u64),
+    /// In the store, under this number.
+    Stored(u64),
 }
 
 /// The closed segments of a queue, the oldest first.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Closed {
     segments: VecDeque<Segment>,
-    /// The bytes of the oldest segment, if it lies on the shelf and entries of it were taken.
+    /// The bytes of the oldest segment, if it lies in the store and entries of it were taken.
     #[serde(skip)]
     oldest: Option<Box<[u8]>>,
 }
 
 impl Closed {
-    pub(super) fn push(&mut self, bytes: Box<[u8]>, shelf: Option<&dyn Shelf>) {
-        self.segments.push_back(match shelf {
-            Some(shelf) => Segment::OnShelf(shelf.put(bytes)),
+    pub(super) fn push(&mut self, bytes: Box<[u8]>, segments: Option<&dyn SegmentStore>) {
+        self.segments.push_back(match segments {
+            Some(segments) => Segment::Stored(segments.put(bytes)),
             None => Segment::Here(bytes),
         });
     }
@@ -38,44 +38,47 @@ impl Closed {
     }
 
     /// Returns the bytes of the oldest segment; `None` if it cannot be read.
-    pub(super) fn oldest(&mut self, shelf: Option<&dyn Shelf>) -> Option<&[u8]> {
+    pub(super) fn oldest(&mut self, segments: Option<&dyn SegmentStore>) -> Option<&[u8]> {
         match self.segments.front()? {
             Segment::Here(bytes) => Some(bytes),
-            Segment::OnShelf(number) => {
+            Segment::Stored(number) => {
                 if self.oldest.is_none() {
-                    self.oldest = Some(shelf?.read(*number)?);
+                    self.oldest = Some(segments?.read(*number)?);
                 }
                 self.oldest.as_deref()
             }
         }
     }
 
-    /// Removes the oldest segment, from the shelf, too.
-    pub(super) fn drop_oldest(&mut self, shelf: Option<&dyn Shelf>) {
+    /// Removes the oldest segment, from the store, too.
+    pub(super) fn drop_oldest(&mut self, segments: Option<&dyn SegmentStore>) {
         self.oldest = None;
-        if let (Some(Segment::OnShelf(number)), Some(shelf)) = (self.segments.pop_front(), shelf) {
-            shelf.discard(number);
+        if let (Some(Segment::Stored(number)), Some(segments)) = (self.segments.pop_front(), segments) {
+            segments.discard(number);
         }
         if self.segments.len() < self.segments.capacity() / 4 {
             self.segments.shrink_to(self.segments.capacity() / 2);
         }
     }
 
-    /// Iterates over the bytes of all segments; `None` for one that cannot be read. Cost: a copy of each on the shelf.
-    pub(super) fn iter<'a>(&'a self, shelf: Option<&'a dyn Shelf>) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> + 'a {
+    /// Iterates over the bytes of all segments; `None` for one that cannot be read. Cost: a copy of each in the store.
+    pub(super) fn iter<'a>(
+        &'a self,
+        segments: Option<&'a dyn SegmentStore>,
+    ) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> + 'a {
         let mut oldest = self.oldest.as_deref();
         self.segments.iter().map(move |segment| match segment {
             Segment::Here(bytes) => Some(Cow::Borrowed(bytes.as_ref())),
-            Segment::OnShelf(number) => match oldest.take() {
+            Segment::Stored(number) => match oldest.take() {
                 Some(bytes) => Some(Cow::Borrowed(bytes)),
-                None => Some(Cow::Owned(shelf?.read(*number)?.into_vec())),
+                None => Some(Cow::Owned(segments?.read(*number)?.into_vec())),
             },
         })
     }
 }
 
 impl Closed {
-    /// Returns about how many bytes it takes on the heap, if its segments lie on a shelf.
+    /// Returns about how many bytes it takes on the heap, if its segments lie in a store.
     pub(super) fn heap_bytes(&self) -> usize {
         let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
         size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest
@@ -100,11 +103,11 @@ mod tests {
         HostKey::of(&Url::parse(ORIGIN).unwrap()).unwrap()
     }
 
-    /// A shelf of which segments may be missing.
+    /// Segments of which some may be missing.
     #[derive(Debug, Default)]
     struct Segments(Mutex<BTreeMap<u64, Box<[u8]>>>);
 
-    impl Shelf for Segments {
+    impl SegmentStore for Segments {
         fn put(&self, segment: Box<[u8]>) -> u64 {
             let mut segments = self.0.lock().unwrap();
             let number = segments.len() as u64;
@@ -127,11 +130,11 @@ mod tests {
 
     #[test]
     fn without_a_segment_of_which_entries_were_taken_all_others_are_met() {
-        let (host, shelf) = (host(), Segments::default());
+        let (host, segments) = (host(), Segments::default());
         let origin_ref = OriginRef {
             host: &host,
             origin: ORIGIN,
-            shelf: Some(&shelf),
+            segments: Some(&segments),
         };
         let mut packed = PackedEntries::default();
         let mut of_first = 0;
@@ -147,7 +150,7 @@ mod tests {
         // It is read from a store, and the oldest segment is missing there.
         let copy = postcard::to_allocvec(&packed).unwrap();
         let packed: PackedEntries = postcard::from_bytes(&copy).unwrap();
-        shelf.0.lock().unwrap().remove(&0);
+        segments.0.lock().unwrap().remove(&0);
         let met: Vec<_> = packed.iter(origin_ref).map(|entry| entry.url).collect();
         let expected = |n: usize| format!("{ORIGIN}/{n}/{:060}", n * 7);
         assert_eq!(met.len(), 300 - of_first);
@@ -160,7 +163,7 @@ mod tests {
         let origin_ref = OriginRef {
             host: &host,
             origin: ORIGIN,
-            shelf: None,
+            segments: None,
         };
         let mut packed = PackedEntries {
             closed: Some(Box::default()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::groups::NewGroup;
 use super::workbench::HostMemory;
 use super::{HostTable, Resident, Slot};
-use crate::hosts::{HostRules, Shelf};
+use crate::hosts::{HostRules, SegmentStore};
 use crate::rules::ParseRules;
 
 /// The hosts that are looked at for one access, of which some stay.
@@ -13,7 +13,13 @@ const LOOKS: usize = 512;
 
 impl HostTable {
     /// Sets where groups lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
-    pub(crate) fn configure(&mut self, rules: HostRules, shelf: Arc<dyn Shelf>, parse: ParseRules, group_bytes: usize) {
+    pub(crate) fn configure(
+        &mut self,
+        rules: HostRules,
+        segments: Arc<dyn SegmentStore>,
+        parse: ParseRules,
+        group_bytes: usize,
+    ) {
         self.rules = rules;
         if !self.groups.are_used() {
             for (key, slot) in &mut self.slots {
@@ -22,7 +28,7 @@ impl HostTable {
                 }
             }
         }
-        self.groups.configure(shelf, parse, group_bytes);
+        self.groups.configure(segments, parse, group_bytes);
     }
 
     /// Returns whether there is a store to put hosts in.

@@ -15,7 +15,7 @@ use super::facts::Facts;
 use super::{Resident, Slot};
 use crate::appended::append;
 use crate::hosts::host::{Host, HostState};
-use crate::hosts::{HostRules, Shelf};
+use crate::hosts::{HostRules, SegmentStore};
 use crate::rules::ParseRules;
 use crate::time::Time;
 use crate::url::HostKey;
@@ -132,13 +132,13 @@ struct Count {
 
 /// Where groups lie.
 struct Disk {
-    shelf: Arc<dyn Shelf>,
+    segments: Arc<dyn SegmentStore>,
     parse: ParseRules,
 }
 
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shelf.fmt(f)
+        self.segments.fmt(f)
     }
 }
 
@@ -161,9 +161,9 @@ impl HostGroups {
     }
 
     /// Sets where groups lie, and what makes rules of the texts in them.
-    pub(super) fn configure(&mut self, shelf: Arc<dyn Shelf>, parse: ParseRules, group_bytes: usize) {
+    pub(super) fn configure(&mut self, segments: Arc<dyn SegmentStore>, parse: ParseRules, group_bytes: usize) {
         self.group_bytes = group_bytes;
-        self.disk = Some(Disk { shelf, parse });
+        self.disk = Some(Disk { segments, parse });
     }
 
     pub(super) fn group_bytes(&self) -> usize {
@@ -195,18 +195,18 @@ impl HostGroups {
         count.live <= count.total
     }
 
-    /// Returns whether no group has only holes.
+    /// Returns whether no group is without hosts.
     pub(super) fn are_whole(&self) -> bool {
         self.counts.values().all(|count| count.live > 0)
     }
 
-    /// Returns a group; `None` if it cannot be read, which the shelf remembers.
+    /// Returns a group; `None` if it cannot be read, which the store remembers.
     fn bytes(&self, group: u64) -> Option<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, bytes)) = cache.iter().find(|(cached, _)| *cached == group) {
             return Some(Arc::clone(bytes));
         }
-        let bytes: Arc<[u8]> = self.disk.as_ref()?.shelf.read(group)?.into();
+        let bytes: Arc<[u8]> = self.disk.as_ref()?.segments.read(group)?.into();
         if cache.len() >= CACHED {
             cache.pop_front();
         }
@@ -214,14 +214,14 @@ impl HostGroups {
         Some(bytes)
     }
 
-    /// Returns a copy of a host; `None` if it cannot be read, which the shelf remembers.
+    /// Returns a copy of a host; `None` if it cannot be read, which the store remembers.
     pub(super) fn read(&self, name: &str, evicted: &Evicted) -> Option<Host> {
         let bytes = self.bytes(evicted.group)?;
         let entry = entry_at(&bytes, evicted.offset as usize);
         let host = entry.and_then(|entry| postcard::from_bytes::<(&str, Host)>(entry).ok());
         let host = host.filter(|(its_name, _)| *its_name == name);
         let Some((_, mut host)) = host else {
-            self.disk.as_ref()?.shelf.set_damaged(evicted.group);
+            self.disk.as_ref()?.segments.set_damaged(evicted.group);
             return None;
         };
         host.parse_rules(&self.disk.as_ref()?.parse);
@@ -242,12 +242,12 @@ impl HostGroups {
         let cache = self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
         cache.retain(|(cached, _)| *cached != evicted.group);
         if let Some(disk) = &self.disk {
-            disk.shelf.discard(evicted.group);
+            disk.segments.discard(evicted.group);
         }
         false
     }
 
-    /// Puts a group on the shelf, and evicts its hosts, which may be in another group. `gone` learns those that leave the memory.
+    /// Puts a group in the store, and evicts its hosts, which leave the memory. `gone` learns of each.
     pub(super) fn put(
         &mut self,
         new: NewGroup,
@@ -256,7 +256,7 @@ impl HostGroups {
         mut gone: impl FnMut(&Resident),
     ) {
         let Some(disk) = &self.disk else { return };
-        let group = disk.shelf.put(new.bytes.into_boxed_slice());
+        let group = disk.segments.put(new.bytes.into_boxed_slice());
         let total = u32::try_from(new.hosts.len()).unwrap_or(u32::MAX);
         self.counts.insert(group, Count { total, live: total });
         self.live += u64::from(total);

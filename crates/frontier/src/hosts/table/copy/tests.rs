@@ -10,14 +10,14 @@ use url::Url;
 use super::super::HostRef;
 use super::*;
 use crate::entry::{Entry, Purpose};
-use crate::hosts::host::HostTurn;
-use crate::hosts::{HostRules, Shelf};
+use crate::hosts::host::FromHost;
+use crate::hosts::{HostRules, SegmentStore};
 use crate::rules::ParseRules;
 use crate::time::Time;
 
-/// A shelf that keeps what a copy may name, and nothing else that was discarded.
+/// Segments that keep what a copy may name, and nothing else that was discarded.
 #[derive(Debug, Default)]
-struct TestShelf(Mutex<Rows>);
+struct TestSegments(Mutex<Rows>);
 
 #[derive(Debug, Default)]
 struct Rows {
@@ -26,7 +26,7 @@ struct Rows {
     rows: BTreeMap<u64, Box<[u8]>>,
 }
 
-impl Shelf for TestShelf {
+impl SegmentStore for TestSegments {
     fn put(&self, row: Box<[u8]>) -> u64 {
         let mut rows = self.0.lock().unwrap();
         let number = rows.next;
@@ -83,9 +83,9 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn rules(shelf: &Arc<TestShelf>) -> HostRules {
+fn rules(segments: &Arc<TestSegments>) -> HostRules {
     HostRules {
-        shelf: Some(Arc::clone(shelf) as Arc<dyn Shelf>),
+        segments: Some(Arc::clone(segments) as Arc<dyn SegmentStore>),
         ..HostRules::default()
     }
 }
@@ -101,9 +101,9 @@ fn name(host: u8) -> HostKey {
     HostKey::of(&Url::parse(&format!("http://host{}.example", host % 24)).unwrap()).unwrap()
 }
 
-fn configured(mut table: HostTable, shelf: &Arc<TestShelf>, most: u64) -> HostTable {
-    let shelf = Arc::clone(shelf) as Arc<dyn Shelf>;
-    table.configure(HostRules::default(), shelf, Arc::new(|_| unreachable!()), 1_000);
+fn configured(mut table: HostTable, segments: &Arc<TestSegments>, most: u64) -> HostTable {
+    let segments = Arc::clone(segments) as Arc<dyn SegmentStore>;
+    table.configure(HostRules::default(), segments, Arc::new(|_| unreachable!()), 1_000);
     table.set_most_resident(most);
     table
 }
@@ -142,18 +142,18 @@ fn all_expected(model: &BTreeMap<HostKey, Expected>) -> Content {
 }
 
 /// Reads a copy.
-fn read(copy: &[u8], shelf: &Arc<TestShelf>) -> Result<HostTable, HostsError> {
+fn read(copy: &[u8], segments: &Arc<TestSegments>) -> Result<HostTable, HostsError> {
     let parse: ParseRules = Arc::new(|_| unreachable!());
     let mut reader = HostReader::new(&parse);
     copy.chunks(17).try_for_each(|part| reader.read(part))?;
-    Ok(configured(reader.finish()?, shelf, u64::MAX))
+    Ok(configured(reader.finish()?, segments, u64::MAX))
 }
 
 #[test]
 fn hosts_that_have_ended_do_not_stay_in_memory() {
-    let shelf = Arc::new(TestShelf::default());
+    let segments = Arc::new(TestSegments::default());
     let most = 400_000;
-    let mut table = configured(HostTable::default(), &shelf, most);
+    let mut table = configured(HostTable::default(), &segments, most);
     let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
     // Each host is used five times until `life` others have come; then never again.
     let (hosts, life) = (60_000, 240);
@@ -172,7 +172,7 @@ fn hosts_that_have_ended_do_not_stay_in_memory() {
 
 #[test]
 fn what_a_change_adds_is_counted_at_once() {
-    let mut table = configured(HostTable::default(), &Arc::new(TestShelf::default()), u64::MAX);
+    let mut table = configured(HostTable::default(), &Arc::new(TestSegments::default()), u64::MAX);
     let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
     for n in 0..100 {
         table.change(&named(n), |host| host.block(Time::from_millis(1)));
@@ -189,12 +189,12 @@ proptest! {
         most in prop_oneof![Just(0_u64), 0_u64..6_000, 0_u64..60_000, Just(u64::MAX)],
         steps in prop::collection::vec(steps(), 0..240),
     ) {
-        let shelf = Arc::new(TestShelf::default());
-        let rules = rules(&shelf);
-        let mut table = configured(HostTable::default(), &shelf, most);
+        let segments = Arc::new(TestSegments::default());
+        let rules = rules(&segments);
+        let mut table = configured(HostTable::default(), &segments, most);
         let mut model: BTreeMap<HostKey, Expected> = BTreeMap::new();
         let begin = |table: &mut HostTable| {
-            let mut rows = shelf.0.lock().unwrap();
+            let mut rows = segments.0.lock().unwrap();
             rows.first_young = rows.next;
             table.begin_copy();
         };
@@ -223,7 +223,7 @@ proptest! {
                     let expected = model.get_mut(&name(host)).and_then(|host| host.pages.pop_front());
                     if let Some(expected) = expected {
                         let turn = table.change(&name(host), |of| of.take(&name(host), time, &rules));
-                        let Some(Some(HostTurn::Fetch { entry, .. })) = turn else { panic!("{turn:?}") };
+                        let Some(Some(FromHost::Fetch { entry, .. })) = turn else { panic!("{turn:?}") };
                         prop_assert_eq!(&*entry.url, expected);
                     }
                 }
@@ -237,7 +237,7 @@ proptest! {
                     copy.extend(more.hosts);
                     is_all = more.is_all;
                     if is_all {
-                        let read = read(&copy, &shelf).unwrap();
+                        let read = read(&copy, &segments).unwrap();
                         prop_assert_eq!(content(&read, &rules), all_expected(&at_begin));
                     }
                 }

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::hosts::Shelf;
+use crate::hosts::SegmentStore;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
-/// A store that the frontier writes and the shelf reads.
+/// A store that the frontier writes, and that its queues read.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedStore(Arc<Mutex<Box<dyn Store>>>);
 
@@ -29,9 +29,9 @@ impl SharedStore {
     }
 }
 
-/// The segments of one frontier.
+/// The segments of one frontier, in its store.
 #[derive(Debug)]
-pub(crate) struct StoreShelf {
+pub(crate) struct StoredSegments {
     store: SharedStore,
     segments: Mutex<Segments>,
 }
@@ -59,8 +59,8 @@ struct Segments {
     error: Option<StoreError>,
 }
 
-impl StoreShelf {
-    /// Makes a shelf whose next segment has this number.
+impl StoredSegments {
+    /// Makes segments whose next one has this number.
     ///
     /// If the store has one with this number or a greater one, it has the number after it instead: see the head of this file.
     pub(super) fn new(store: SharedStore, next: u64, young_at_once: usize) -> Self {
@@ -194,7 +194,7 @@ impl Segments {
     }
 }
 
-impl Shelf for StoreShelf {
+impl SegmentStore for StoredSegments {
     fn put(&self, segment: Box<[u8]>) -> u64 {
         let mut segments = self.segments();
         let number = segments.next;
