@@ -87,13 +87,13 @@ impl Lines {
     fn finish(self) -> Result<Option<PathBuf>, StateFailure> {
         let path = self.path;
         let written = self.to.and_then(|to| match to {
-            Some(mut to) => to.flush().and_then(|()| to.get_ref().sync_all()).map(|()| true),
-            None => Ok(false),
+            Some(mut to) => to
+                .flush()
+                .and_then(|()| to.get_ref().sync_all())
+                .map(|()| Some(path.clone())),
+            None => Ok(None),
         });
-        match written {
-            Ok(is_there) => Ok(is_there.then_some(path)),
-            Err(source) => Err(StateFailure::Exported { path, source }),
-        }
+        written.map_err(|source| StateFailure::Exported { path, source })
     }
 }
 

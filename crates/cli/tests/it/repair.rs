@@ -3,41 +3,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::program::{Folder, crawler, fails, folder, lines_of, number, succeeds};
+use crate::program::{crawler, fails, lines_of, number, succeeds};
 use crate::servers::tree;
+use crate::state::Crawl;
 use serde_json::Value;
 
 const PAGES: usize = 40;
 
-/// A crawl in a state directory, with an output, that was interrupted after twelve pages.
-struct Crawl {
-    folder: Folder,
-    seed: String,
-    state: String,
-    pages: String,
+/// Makes a crawl that was interrupted after twelve pages.
+fn interrupted(name: &str) -> Crawl {
+    let crawl = Crawl::of(name, tree(PAGES));
+    succeeds(&crawl.with("--max-pages 12"));
+    crawl
 }
 
 impl Crawl {
-    fn new(name: &str) -> Self {
-        let (folder, seed) = (folder(name), tree(PAGES));
-        let (state, pages) = (folder.path("state"), folder.path("pages.jsonl"));
-        let crawl = Self {
-            folder,
-            seed,
-            state,
-            pages,
-        };
-        succeeds(&crawl.with("--max-pages 12"));
-        crawl
-    }
-
-    fn with(&self, options: &str) -> String {
-        format!(
-            "--delay 0 --state {} -o {} {} {options}",
-            self.state, self.pages, self.seed
-        )
-    }
-
     fn database(&self) -> PathBuf {
         Path::new(&self.state).join("frontier.sqlite")
     }
@@ -76,7 +56,7 @@ impl Crawl {
 
 #[test]
 fn a_directory_that_is_whole_stays_as_it_is() {
-    let crawl = Crawl::new("repair-whole");
+    let crawl = interrupted("repair-whole");
     let before = fs::read(crawl.database()).unwrap();
     let (code, report) = crawl.repair();
     assert_eq!((code, &report["outcome"]), (0, &"whole".into()));
@@ -89,7 +69,7 @@ fn a_directory_that_is_whole_stays_as_it_is() {
 
 #[test]
 fn a_database_of_which_nothing_can_be_read_and_one_of_another_program_are_refused_and_left_alone() {
-    let crawl = Crawl::new("repair-cut");
+    let crawl = interrupted("repair-cut");
     let whole = fs::read(crawl.database()).unwrap();
     let no_store = "is not the store of a frontier";
     for (bytes, message) in [
@@ -118,7 +98,7 @@ fn a_database_of_which_nothing_can_be_read_and_one_of_another_program_are_refuse
 
 #[test]
 fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
-    let crawl = Crawl::new("repair-records");
+    let crawl = interrupted("repair-records");
     crawl.damage("record");
     fails(&["list", &crawl.state, "--done"], 1, &["crawler repair"]);
     let (code, report) = crawl.repair();
@@ -135,7 +115,7 @@ fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
 
 #[test]
 fn what_cannot_be_continued_is_exported_for_a_new_crawl_and_left_as_it_is() {
-    let crawl = Crawl::new("repair-not");
+    let crawl = interrupted("repair-not");
     crawl.damage("checkpoint");
     let damaged = fs::read(crawl.database()).unwrap();
     fails(&crawl.with(""), 1, &["crawler repair"]);
@@ -158,7 +138,7 @@ fn what_cannot_be_continued_is_exported_for_a_new_crawl_and_left_as_it_is() {
 
 #[test]
 fn damaged_files_beside_the_database_are_set_aside() {
-    let crawl = Crawl::new("repair-files");
+    let crawl = interrupted("repair-files");
     for name in ["rules.json", "fetcher.json"] {
         fs::write(Path::new(&crawl.state).join(name), "{ this is no").unwrap();
     }

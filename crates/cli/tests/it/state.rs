@@ -9,12 +9,12 @@ use crate::servers::{answer, server_of, site_of, tree};
 
 const PAGES: u64 = 60;
 
-/// A crawl of a tree of pages, with a state directory and an output.
-struct Crawl {
-    folder: Folder,
-    seed: String,
-    state: String,
-    pages: String,
+/// A crawl with a state directory and an output.
+pub(crate) struct Crawl {
+    pub(crate) folder: Folder,
+    pub(crate) seed: String,
+    pub(crate) state: String,
+    pub(crate) pages: String,
 }
 
 impl Crawl {
@@ -22,7 +22,7 @@ impl Crawl {
         Self::of(name, tree(PAGES as usize))
     }
 
-    fn of(name: &str, seed: String) -> Self {
+    pub(crate) fn of(name: &str, seed: String) -> Self {
         let folder = folder(name);
         let (state, pages) = (folder.path("state"), folder.path("pages.jsonl"));
         Self {
@@ -38,7 +38,7 @@ impl Crawl {
         format!("--delay 0 --state {} {} {options}", self.state, self.seed)
     }
 
-    fn with(&self, options: &str) -> String {
+    pub(crate) fn with(&self, options: &str) -> String {
         self.without_output(&format!("-o {} {options}", self.pages))
     }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::memory_file::lines;
 use crawler::Crawl;
 use crawler::output::OutputFile;
 use serde_json::Value;
@@ -44,12 +45,7 @@ impl Folder {
 
     /// The lines of an output, all of them whole.
     pub(crate) fn lines(&self, name: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.file(name)).unwrap();
-        assert!(
-            text.is_empty() || text.ends_with('\n'),
-            "{name} ends with a part of a line"
-        );
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        lines(&fs::read_to_string(self.file(name)).unwrap())
     }
 
     /// How often each URL is in an output.

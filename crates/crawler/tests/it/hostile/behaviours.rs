@@ -183,27 +183,6 @@ pub(crate) fn table() -> Vec<Behaviour> {
             REQUESTS_IF_SILENT,
         ),
         row(
-            "no-number",
-            "has a status that is not a number",
-            |_| Script::say("HTTP/1.1 2x0 OK\r\n\r\n"),
-            broken,
-            REQUESTS_IF_SILENT,
-        ),
-        row(
-            "four-digits",
-            "has a status of four digits",
-            |_| Script::say("HTTP/1.1 2000 OK\r\n\r\n"),
-            broken,
-            REQUESTS_IF_SILENT,
-        ),
-        row(
-            "other-version",
-            "has a version that does not exist",
-            |_| Script::say("HTTP/7.3 200 OK\r\n\r\n"),
-            broken,
-            REQUESTS_IF_SILENT,
-        ),
-        row(
             "unknown-status",
             "has an unknown status",
             |_| Script::say(page("999 Go Away", "", "")),
