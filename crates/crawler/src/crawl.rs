@@ -17,6 +17,18 @@ pub use self::builder::CrawlBuilder;
 
 /// One crawl. [`run`](Self::run) runs it until it ends; [`on_event`](Self::on_event) shows what happens, and a
 /// [`StopHandle`] ends it earlier.
+///
+/// ```no_run
+/// use crawler::{Crawl, CrawlOptions, Event};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+/// let crawl = Crawl::builder(options)?.state_dir("state").build()?;
+/// let summary = crawl.on_event(|event| if let Event::Page(page) = event { println!("{}", page.url) }).run().await?;
+/// println!("{} pages; {:?}", summary.pages, summary.ending);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Crawl<S = HttpFetcher> {
     run: Run<S>,
 }

@@ -39,14 +39,10 @@ const EXHAUSTION_LASTS: Duration = Duration::from_secs(2);
 /// What is kept for a later run of a crawl with a state directory.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
-    version: u32,
     #[serde(flatten)]
     guard: SavedGuard,
     jars: SavedJars,
 }
-
-/// The version of its format.
-const KEPT_VERSION: u32 = 3;
 
 /// Fetches over HTTP/1.1 and HTTP/2, with TLS by rustls.
 #[derive(Debug)]
@@ -242,7 +238,6 @@ impl Fetcher for HttpFetcher {
             return None;
         }
         let kept = Kept {
-            version: KEPT_VERSION,
             guard: self.guard.save(),
             jars: self.jars.save(),
         };
@@ -251,12 +246,6 @@ impl Fetcher for HttpFetcher {
 
     fn restore(&self, saved: &[u8]) -> Result<(), String> {
         let mut kept: Kept = serde_json::from_slice(saved).map_err(|error| error.to_string())?;
-        if kept.version != KEPT_VERSION {
-            return Err(format!(
-                "its format is {}, and this program reads format {KEPT_VERSION}",
-                kept.version
-            ));
-        }
         if self.http.untrusted_seeds {
             kept.guard.seed_origins.clear();
         }
@@ -325,31 +314,5 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     let bytes = text.and_then(|text| text.chars().map(|c| u8::try_from(c).ok()).collect::<Option<Vec<u8>>>());
     if let Some(value) = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok()) {
         headers.insert(name, value);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_kept_in_another_format_is_refused_with_its_number() {
-        let options = CrawlOptions {
-            seeds: vec!["http://a.example/".to_owned()],
-            ..CrawlOptions::default()
-        };
-        let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &HttpOptions::default()).unwrap();
-        let text = |version: u32| {
-            format!(
-                r#"{{"version":{version},"first_looks":{{"a.example":true}},"jars":{{"by_origin":[],"file":null}}}}"#
-            )
-        };
-        fetcher.restore(text(KEPT_VERSION).as_bytes()).unwrap();
-        assert_eq!(fetcher.guard.save().first_looks.get("a.example"), Some(&true));
-        for other in [KEPT_VERSION - 1, KEPT_VERSION + 1] {
-            let refused = fetcher.restore(text(other).as_bytes()).unwrap_err();
-            assert!(refused.contains(&format!("format is {other}")), "{refused}");
-        }
-        assert!(fetcher.restore(b"{").is_err());
     }
 }

@@ -29,7 +29,7 @@ pub enum Again {
     /// Those that got no answer: they failed in all attempts without one, or were dropped because their origin was given up or its
     /// robots.txt could not be fetched. Pages that a limit or a rule refused are not among them.
     ///
-    /// Such a retry begins when the frontier is [drained](crate::Frontier::is_drained) and all is [persisted](crate::Frontier::persist),
+    /// Such a retry begins when the frontier is [drained](crate::Report::is_drained) and all is [persisted](crate::Frontier::persist),
     /// as at the begin of a run over a directory whose crawl has ended: all origins that were given up are asked again as ones that were
     /// never away. Otherwise the call continues the retry that has begun, if any, also of an earlier run. Each page is queued once in a
     /// retry, and fewer than `up_to` at once if half of the [queue](crate::FrontierConfig::max_queued) is taken.
