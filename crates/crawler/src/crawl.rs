@@ -25,7 +25,7 @@ pub use self::builder::CrawlBuilder;
 /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
 /// let crawl = Crawl::builder(options)?.state_dir("state").build()?;
 /// let summary = crawl.on_event(|event| if let Event::Page(page) = event { println!("{}", page.url) }).run().await?;
-/// println!("{} pages; {:?}", summary.pages, summary.ending);
+/// println!("{} pages; {}", summary.pages, summary.ending);
 /// # Ok(())
 /// # }
 /// ```
