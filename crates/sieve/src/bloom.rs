@@ -296,18 +296,7 @@ impl Filter for BloomFilter {
     }
 
     fn load(&self) -> Load {
-        let estimated_len = self.estimated_len();
-        Load {
-            capacity: Some(self.sizing.capacity()),
-            estimated_len,
-            estimate_noise: self.sizing.estimate_noise(estimated_len),
-            false_positive_rate: self.false_positive_rate(),
-            bits: self.sizing.bits(),
-            ones: self.ones,
-            hashes: self.sizing.hashes(),
-            memory_bytes: self.memory_bytes(),
-            ..Load::default()
-        }
+        self.sizing.load(self.ones, self.false_positive_rate())
     }
 
     #[inline]

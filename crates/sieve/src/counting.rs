@@ -245,18 +245,10 @@ impl Filter for CountingBloomFilter {
     }
 
     fn load(&self) -> Load {
-        let estimated_len = self.estimated_len();
         Load {
-            capacity: Some(self.sizing.capacity()),
-            estimated_len,
-            estimate_noise: self.sizing.estimate_noise(estimated_len),
-            false_positive_rate: self.false_positive_rate(),
-            bits: self.sizing.bits(),
-            ones: self.ones,
-            hashes: self.sizing.hashes(),
             forgets: self.removed > 0,
             memory_bytes: self.memory_bytes(),
-            ..Load::default()
+            ..self.sizing.load(self.ones, self.false_positive_rate())
         }
     }
 

@@ -95,7 +95,7 @@ pub(crate) const ALL: &[Setting] = settings! {
     "lower-case-path" Switch rules.lower_case_path: "Treat /Index.html and /index.html as the same URL";
     "retry-wait" Time crawl.frontier.retries.first_wait: "Wait before the second request for a URL; it doubles with each further one";
     "max-retry-wait" Time crawl.frontier.retries.longest_wait: "Maximum wait before a retry, even if the server asks for more";
-    "retry-jitter" Percent crawl.frontier.retries.jitter_percent: "Random addition to each wait before a retry, in percent";
+    "retry-jitter" Count crawl.frontier.retries.jitter_percent: "Random addition to each wait before a retry, in percent";
     "max-host-downtime" Time crawl.frontier.retries.max_host_downtime: "How long to retry an origin that stopped responding; then its queued URLs are dropped";
     "max-first-downtime" Time crawl.frontier.retries.max_first_downtime: "How long to retry an origin that has never responded";
     "throttle-wait" Time crawl.frontier.retries.first_throttle: "Wait after a 429 without Retry-After; it doubles each time in a row";
@@ -198,7 +198,6 @@ kind!(
     LongTime<Duration>: parse_duration_above_zero, |time: &Duration| show_duration(*time)
 );
 kind!(Switch<bool>: |text: &str| text.parse().map_err(|_| "write true or false".to_owned()), bool::to_string);
-kind!(Percent<u8>: super::values::parse_percent, u8::to_string);
 kind!(
     /// A number, or 0 for no limit.
     Limit<Option<NonZeroU32>>: |text| parse_count(text).map(NonZeroU32::new),

@@ -282,7 +282,7 @@ fn values_out_of_range_are_refused() {
         ["--set", "max-path-repeats=0"],
         ["--set", "max-fingerprints=0"],
         ["--set", "retry-wait=-1"],
-        ["--set", "retry-jitter=101"],
+        ["--set", "retry-jitter=256"],
         ["--set", "connect-timeout=0"],
         ["--set", "ignore-www=yes"],
         ["--set", "hash=md5"],

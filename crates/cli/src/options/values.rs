@@ -98,18 +98,6 @@ pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a whole percentage from 0 to 100.
-///
-/// # Errors
-///
-/// When the text is not such a percentage.
-pub(super) fn parse_percent(text: &str) -> Result<u8, String> {
-    match text.strip_suffix('%').unwrap_or(text).parse() {
-        Ok(percent) if percent <= 100 => Ok(percent),
-        _ => Err("write a percentage from 0 to 100, such as 25".to_owned()),
-    }
-}
-
 /// Writes a count in the largest unit that needs no fraction. Counts below ten thousand stay as they are.
 pub(super) fn show_count(count: impl TryInto<u64>) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
@@ -221,9 +209,6 @@ mod tests {
         for text in ["0", "1", "100%", "0%", "NaN", "x", "-0.1"] {
             assert!(parse_rate(text).is_err(), "{text}");
         }
-        for text in ["101", "-1", "x", ""] {
-            assert!(parse_percent(text).is_err(), "{text}");
-        }
     }
 
     #[test]
@@ -262,6 +247,5 @@ mod tests {
         assert_eq!(show_size(10_485_760_u64), "10MiB");
         assert_eq!(show_duration(Duration::from_secs(300)), "5m");
         assert_eq!(parse_rate("1%"), Ok(0.01));
-        assert_eq!(parse_percent("25%"), Ok(25));
     }
 }

@@ -97,7 +97,7 @@ fn an_invalid_value_is_refused_with_a_valid_example() {
         ("--max-body", "10 bodies", "64MiB"),
         ("--max-body", "0", "1 or more"),
         ("--max-redirects", "256", "too large"),
-        ("--set", "retry-jitter=101", "from 0 to 100"),
+        ("--set", "retry-jitter=256", "too large"),
     ] {
         fails(&[option, value, "http://127.0.0.1:1/"], 2, &[option, value, example]);
     }

@@ -1,6 +1,7 @@
 //! The number of keys estimated from the number of bits set, and the inverse.
 
 use super::{Layout, Sizing};
+use crate::filter::Load;
 
 /// The noise of the estimate in blocks divided by that in the classic layout, at most. Keys are spread unevenly over blocks.
 const BLOCK_NOISE: f64 = 1.2;
@@ -21,11 +22,27 @@ impl Sizing {
         (from..=self.bits.min(from + 4)).find(|&ones| self.keys_at(ones) > keys)
     }
 
+    /// Returns the load of a filter of this shape with `ones` bits set.
+    pub(crate) fn load(&self, ones: u64, false_positive_rate: f64) -> Load {
+        let estimated_len = self.keys_at(ones);
+        Load {
+            capacity: Some(self.capacity),
+            estimated_len,
+            estimate_noise: self.estimate_noise(estimated_len),
+            false_positive_rate,
+            bits: self.bits,
+            ones,
+            hashes: self.hashes,
+            memory_bytes: self.memory_bytes(),
+            ..Load::default()
+        }
+    }
+
     /// Returns the standard deviation of the estimate, √(m(eᵗ − t − 1)) / k with t = ks/m.
     ///
     /// K.-Y. Whang et al., "A linear-time probabilistic counting algorithm", ACM TODS 15(2), 1990, section 4, for k = 1;
     /// k probes per key see k times the draws, and the estimate divides by k.
-    pub(crate) fn estimate_noise(&self, keys: f64) -> f64 {
+    fn estimate_noise(&self, keys: f64) -> f64 {
         let (bits, hashes) = (self.bits as f64, f64::from(self.hashes));
         let load = hashes * keys / bits;
         let classic = (bits * (load.exp_m1() - load).max(0.0)).sqrt() / hashes;
