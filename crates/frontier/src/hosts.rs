@@ -46,7 +46,7 @@ pub(crate) use packed_entries::SegmentStore;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use stored::HostsOnDisk;
-pub(crate) use table::{Facts, HostReader, HostRef, HostTable, HostsError};
+pub(crate) use table::{HostReader, HostRef, HostTable, HostsError};
 use timers::Timers;
 
 use crate::config::{FrontierConfig, MAX_ORIGINS_PER_HOST};
@@ -176,7 +176,7 @@ impl HostQueues {
             self.traps.admit_host(link)?;
             return self.traps.admit(link);
         };
-        if facts.is_restricted()
+        if facts.is_restricted
             && let Some(host) = self.hosts.get(name)
         {
             if host.gave_up(link.url.url().as_str()) {
@@ -187,10 +187,10 @@ impl HostQueues {
                 return Err(Refusal::TooManyPorts);
             }
         }
-        if link.sitemap_of.is_none() && !facts.takes_pages() {
+        if link.sitemap_of.is_none() && !facts.takes_pages {
             return Err(Refusal::HostBudget);
         }
-        if !facts.is_counted() {
+        if !facts.is_counted {
             self.traps.admit_host(link)?;
         }
         self.traps.admit(link)

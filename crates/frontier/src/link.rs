@@ -85,16 +85,10 @@ impl Link {
     #[must_use]
     pub fn found(url: CanonicalUrl, depth: u32, referrer: Arc<str>) -> Self {
         Self {
-            url,
             depth,
-            hops: 0,
-            embedded: 0,
             referrer: Some(referrer),
-            redirected_from: None,
             seed: false,
-            lastmod: None,
-            previous: None,
-            sitemap_of: None,
+            ..Self::seed(url)
         }
     }
 
@@ -103,16 +97,11 @@ impl Link {
     #[must_use]
     pub fn sitemap(url: CanonicalUrl, of: Origin, indexes: u32, referrer: Option<Arc<str>>) -> Self {
         Self {
-            url,
             depth: indexes,
-            hops: 0,
-            embedded: 0,
             referrer,
-            redirected_from: None,
             seed: false,
-            lastmod: None,
-            previous: None,
             sitemap_of: Some(of),
+            ..Self::seed(url)
         }
     }
 }

@@ -8,7 +8,7 @@ use super::Source;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
 use super::error::{OpenError, StateError};
 use super::keys::SharedKeys;
-use super::parts::{PartsReader, joined, visit_parts};
+use super::parts::{PartsReader, parts};
 use super::seen_set::{read_seen_set, with_keys};
 use super::segments::{SharedStore, StoredSegments};
 use super::sizes::Sizes;
@@ -181,20 +181,24 @@ fn seen_set(
 
 /// Reads the state of a checkpoint, but for the seen-set and the hosts.
 pub(crate) fn state(store: &dyn Store, manifest: &Manifest) -> Result<Vec<u8>, OpenError> {
-    joined(store, manifest.keys_of_state())
+    let parts = parts(store, manifest.keys_of_state());
+    parts.collect::<Result<Vec<_>, _>>().map(|parts| parts.concat())
 }
 
 /// Reads the hosts of a checkpoint.
 fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
     let mut reader = HostReader::new(parse);
-    visit_parts(store, manifest.keys_of_hosts(), &mut |part| reader.read(part))?;
+    for part in parts(store, manifest.keys_of_hosts()) {
+        reader.read(&part?).map_err(StateError::from)?;
+    }
     Ok(reader.finish().map_err(StateError::from)?)
 }
 
 /// Reads the hosts of a checkpoint up to the first part that is missing.
 pub(crate) fn readable_hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> HostTable {
     let mut reader = HostReader::new(parse);
-    let _ = visit_parts(store, manifest.keys_of_hosts(), &mut |part| reader.read(part));
+    let mut parts = parts(store, manifest.keys_of_hosts());
+    let _ = parts.try_for_each(|part| reader.read(&part.ok()?).ok());
     reader.finish_anyway()
 }
 

@@ -7,7 +7,6 @@ use super::host::budget::Leaving;
 use super::jitter::jitter_thousandths;
 use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
-use super::table::Facts;
 use super::{HostQueues, LeasedEntry, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
@@ -185,7 +184,7 @@ impl HostQueues {
     /// Does the same for all such origins. Cost: a look at all hosts, and at the evicted ones with such an origin.
     pub(crate) fn reopen_all(&mut self, now: Time) {
         let mut shut = Vec::new();
-        for (key, host) in self.hosts.iter_if(Facts::is_shut) {
+        for (key, host) in self.hosts.iter_if(|facts| facts.is_shut) {
             let of_host = host.origins().iter().filter(|origin| origin.is_shut());
             shut.extend(of_host.map(|origin| (key.clone(), origin.id.text(key))));
         }

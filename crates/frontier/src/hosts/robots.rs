@@ -2,7 +2,6 @@
 
 use super::HostQueues;
 use super::origin_queue::OriginId;
-use super::table::Facts;
 use crate::rules::{KnownRules, MAX_RULES_BYTES, Policy};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
@@ -101,7 +100,7 @@ impl HostQueues {
     /// Cost: a scan of all hosts, and a look at those with rules, amortised over the bytes of new rules.
     fn make_room(&mut self, now: Time) {
         let (mut used, mut fresh) = (Vec::new(), Vec::new());
-        for (key, host) in self.hosts.iter_if(Facts::has_rules) {
+        for (key, host) in self.hosts.iter_if(|facts| facts.has_rules) {
             for origin in host.origins() {
                 let Some(known) = origin.known.as_ref().filter(|known| known.policy.bytes() > 0) else {
                     continue;

@@ -20,7 +20,7 @@ use super::HostRules;
 use super::host::{Host, HostState};
 use crate::url::HostKey;
 pub(crate) use copy::{HostReader, HostsError};
-pub(crate) use facts::Facts;
+use facts::Facts;
 use {copy::HostCopy, groups::Evicted, groups::HostGroups, workbench::Resident, workbench::Workbench};
 
 /// The hosts that are remembered.
@@ -80,7 +80,7 @@ impl HostTable {
     pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
         Some(match self.slot(name)? {
             Slot::Resident(resident) => Facts::of(&resident.host, &self.rules),
-            Slot::Evicted(evicted) => evicted.facts(),
+            Slot::Evicted(evicted) => evicted.facts,
         })
     }
 
@@ -88,7 +88,7 @@ impl HostTable {
     pub(crate) fn is_counted(&self, name: &str) -> bool {
         self.slot(name).is_some_and(|slot| match slot {
             Slot::Resident(resident) => resident.host.is_counted(),
-            Slot::Evicted(evicted) => evicted.facts().is_counted(),
+            Slot::Evicted(evicted) => evicted.facts.is_counted,
         })
     }
 
@@ -191,7 +191,7 @@ impl HostTable {
     /// Removes a host. Returns it, unless it is evicted and has no rules of robots.txt.
     pub(crate) fn remove(&mut self, key: &HostKey) -> Option<Host> {
         let index = self.index_of(key.as_str())?;
-        if self.facts(key.as_str())?.has_rules() {
+        if self.facts(key.as_str())?.has_rules {
             self.bring_here(index)?;
         }
         self.copy.before_removal(&mut self.slots, index);
@@ -226,14 +226,14 @@ impl HostTable {
             .slots
             .values()
             .filter_map(move |slot| match slot {
-                Slot::Evicted(evicted) if is_wanted(evicted.facts()) => Some(evicted.group),
+                Slot::Evicted(evicted) if is_wanted(evicted.facts) => Some(evicted.group),
                 _ => None,
             })
             .collect();
         let evicted = groups
             .into_iter()
             .flat_map(|group| self.groups.hosts_of(group, &self.slots));
-        let wanted = evicted.filter(move |(_, _, evicted)| is_wanted(evicted.facts()));
+        let wanted = evicted.filter(move |(_, _, evicted)| is_wanted(evicted.facts));
         here.chain(wanted.filter_map(|(_, key, evicted)| {
             let host = self.groups.read(key.as_str(), evicted)?;
             Some((key, HostRef::Read(Box::new(host))))
@@ -250,7 +250,7 @@ impl Slot {
     fn state(&self) -> HostState {
         match self {
             Self::Resident(resident) => resident.host.state,
-            Self::Evicted(evicted) => evicted.state(),
+            Self::Evicted(evicted) => evicted.state,
         }
     }
 

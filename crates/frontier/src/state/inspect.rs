@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::State;
 use crate::entry::Entry;
 use crate::error::FrontierError;
-use crate::hosts::Facts;
 use crate::link::Link;
 use crate::report::{AwayReport, HostReport, Report, Wait, Why};
 use crate::scope::Refusal;
@@ -92,7 +91,7 @@ impl State {
     }
 
     pub(crate) fn away(&self) -> impl Iterator<Item = AwayReport> {
-        let hosts = self.sieve.queue().hosts().iter_if(Facts::is_away);
+        let hosts = self.sieve.queue().hosts().iter_if(|facts| facts.is_away);
         hosts.flat_map(|(key, host)| {
             let away = host.origins().iter().filter_map(|origin| {
                 let outage = origin.outage()?;

@@ -17,7 +17,6 @@ use crate::appended::append;
 use crate::hosts::host::{Host, HostState};
 use crate::hosts::{HostRules, SegmentStore};
 use crate::rules::ParseRules;
-use crate::time::Time;
 use crate::url::HostKey;
 
 /// Groups that stay in memory after they were read.
@@ -29,61 +28,15 @@ const HEAD: usize = 4;
 /// Where an evicted host lies, and what is asked of it most.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Evicted {
-    time: Time,
+    pub(super) state: HostState,
     pub(super) group: u64,
     offset: u32,
     #[serde(skip)]
     pub(super) copied_in: u32,
-    kind: StateKind,
-    facts: Facts,
-}
-
-/// A [`HostState`] without its time.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum StateKind {
-    Idle,
-    Due,
-    WaitingForAddress,
-    Waiting,
-    WaitingForSettlement,
-    Resting,
+    pub(super) facts: Facts,
 }
 
 impl Evicted {
-    pub(super) fn state(&self) -> HostState {
-        match self.kind {
-            StateKind::Idle => HostState::Idle,
-            StateKind::Due => HostState::Due,
-            StateKind::WaitingForAddress => HostState::WaitingForAddress,
-            StateKind::Waiting => HostState::Waiting(self.time),
-            StateKind::WaitingForSettlement => HostState::WaitingForSettlement,
-            StateKind::Resting => HostState::Resting(self.time),
-        }
-    }
-
-    fn new(host: &Host, rules: &HostRules, copied_in: u32) -> Self {
-        let (kind, time) = match host.state {
-            HostState::Idle => (StateKind::Idle, Time::EPOCH),
-            HostState::Due => (StateKind::Due, Time::EPOCH),
-            HostState::WaitingForAddress => (StateKind::WaitingForAddress, Time::EPOCH),
-            HostState::Waiting(time) => (StateKind::Waiting, time),
-            HostState::WaitingForSettlement => (StateKind::WaitingForSettlement, Time::EPOCH),
-            HostState::Resting(time) => (StateKind::Resting, time),
-        };
-        Self {
-            time,
-            group: u64::MAX,
-            offset: 0,
-            copied_in,
-            kind,
-            facts: Facts::of(host, rules),
-        }
-    }
-
-    pub(super) fn facts(&self) -> Facts {
-        self.facts
-    }
-
     fn is_at(&self, group: u64, offset: usize) -> bool {
         self.group == group && self.offset as usize == offset
     }
@@ -266,9 +219,13 @@ impl HostGroups {
             };
             if let Slot::Resident(resident) = slot {
                 gone(resident);
-                let mut evicted = Evicted::new(&resident.host, rules, resident.copied_in);
-                (evicted.group, evicted.offset) = (group, offset);
-                *slot = Slot::Evicted(evicted);
+                *slot = Slot::Evicted(Evicted {
+                    state: resident.host.state,
+                    group,
+                    offset,
+                    copied_in: resident.copied_in,
+                    facts: Facts::of(&resident.host, rules),
+                });
             }
         }
     }
