@@ -56,7 +56,8 @@ pub struct ResemblanceCounts {
 /// The latest pages, in clusters.
 ///
 /// Memory: up to about 200 bytes and the URL per page kept, and tables of 16 to 32 bytes per leader, 1 MiB at the most.
-#[derive(Debug)]
+#[derive(Debug, serde::Deserialize)]
+#[serde(try_from = "stored::Stored")]
 pub(crate) struct Clusters {
     room: usize,
     exact: HashMap<ContentHash, Original>,

@@ -21,6 +21,8 @@ pub(super) struct Resident {
     /// The bytes that are counted for it.
     bytes: u32,
     is_kept: bool,
+    /// Whether it is in a group that is about to be written.
+    is_leaving: bool,
 }
 
 impl Resident {
@@ -30,6 +32,7 @@ impl Resident {
             copied_in,
             bytes: 0,
             is_kept: false,
+            is_leaving: false,
         }
     }
 
@@ -168,7 +171,7 @@ impl Workbench {
 
     /// Returns whether the [next](Self::next) host may be evicted. If not, it is kept from now on, or comes again.
     pub(super) fn may_go(&mut self, key: &HostKey, resident: &mut Resident) -> bool {
-        if resident.is_kept {
+        if resident.is_kept || resident.is_leaving {
             // It was removed, and has come again.
             return false;
         }
@@ -184,7 +187,8 @@ impl Workbench {
         if resident.is_kept {
             self.kept_bytes += bytes;
         }
-        !resident.is_kept
+        resident.is_leaving = !resident.is_kept;
+        resident.is_leaving
     }
 
     /// Records that hosts were evicted. If that did not help, the next attempt is made when there are `more` bytes.

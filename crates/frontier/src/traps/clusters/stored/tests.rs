@@ -165,19 +165,10 @@ fn leaders_that_are_not_in_order_are_an_error() {
 #[test]
 fn a_page_whose_url_is_missing_is_an_error() {
     let is_read = |first, url| {
-        let page = StoredPage {
-            content: 1,
-            cluster: 1,
-            first,
-            url,
-        };
-        let stored = StoredClusters {
-            urls: vec!["first", "second"],
-            leaders: Vec::new(),
-            pages: vec![page],
-            oldest: 1,
-            bits: 10,
-            counts: ResemblanceCounts::default(),
+        let stored = Stored {
+            urls: vec!["first".into(), "second".into()],
+            pages: vec![(ContentHash::from(1), 1, first, url)],
+            ..Stored::default()
         };
         postcard::from_bytes::<Clusters>(&postcard::to_allocvec(&stored).unwrap()).is_ok()
     };
