@@ -7,7 +7,6 @@ mod fetch_task;
 mod last_sync;
 mod ledger;
 mod observers;
-mod open_seeds;
 mod plan;
 mod refreshing;
 mod reports;
@@ -25,7 +24,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use self::conclusions::Conclusion;
 use self::ledger::Ledger;
 use self::observers::Observers;
-use self::open_seeds::OpenSeeds;
 use self::plan::Next;
 use self::seeding::Recrawl;
 use self::stop::Stop;
@@ -56,7 +54,6 @@ pub(crate) struct Run<S> {
     /// The previous crawl that this one repeats.
     recrawl: Option<Recrawl>,
     seen_links: Arc<SeenLinkCache>,
-    open_seeds: OpenSeeds,
     ledger: Ledger,
     clock: Clock,
     ending: Option<Ending>,
@@ -73,7 +70,6 @@ impl<S: Fetcher> Run<S> {
             commits: None,
             recrawl: None,
             seen_links: Arc::default(),
-            open_seeds: OpenSeeds::default(),
             ledger: Ledger::default(),
             clock: Clock::start(),
             ending: None,
@@ -141,7 +137,6 @@ impl<S: Fetcher> Run<S> {
         let mut ended = settlements.iter().zip(&reports);
         let has_new_reach = ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome()));
         for ((settlement, report), settled) in settlements.iter().zip(reports).zip(settled) {
-            self.open_seeds.settled(&report.entry, settlement.links(), &settled);
             self.observers.notify(&Event::Offered {
                 links: settlement.links(),
                 verdicts: &settled.verdicts,

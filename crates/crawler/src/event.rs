@@ -70,7 +70,7 @@ pub enum Event<'a> {
     },
     /// A change that an operator should know: an origin is away, is back, or was given up, or a path prefix was closed.
     Notice(&'a Notice),
-    /// The links of one page were offered to the frontier. Links that the crawl recently found to be seen, or out of reach, are only counted, unless
+    /// The links of one page were offered to the frontier. Links that the crawl recently found to be seen are only counted, unless
     /// [`report_links`](crate::CrawlOptions::report_links) or [`report_content`](crate::CrawlOptions::report_content) is set.
     Offered {
         /// The links.

@@ -26,9 +26,8 @@ pub(crate) struct Page {
     pub(crate) links: Vec<FoundLink>,
     /// The key of each link in the cache of seen links.
     pub(crate) link_keys: Vec<LinkKey>,
-    /// How many links were left out, because the cache says that the frontier has seen them, or refused them as out of reach.
+    /// How many links were left out, because the cache says that the frontier has seen them.
     pub(crate) known: usize,
-    pub(crate) out_of_reach: usize,
     /// How many links were dropped, because the page has more than `max_links`.
     pub(crate) links_dropped: usize,
     /// How many links are not followed, because the page or the link has `nofollow`.
@@ -95,7 +94,6 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
             link_keys: vec![LinkKey::NONE; extracted.links.len()],
             extracted,
             known: 0,
-            out_of_reach: 0,
         };
         return Page {
             fingerprint: Fingerprint::new(content, None),
@@ -145,12 +143,12 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
             link_keys.push(key);
         }
     }
-    let (known, out_of_reach, mut links_nofollow) = if robots.nofollow {
-        (0, 0, new.known + new.out_of_reach)
+    let (known, known_nofollow) = if robots.nofollow {
+        (0, new.known)
     } else {
-        (new.known, new.out_of_reach, 0)
+        (new.known, 0)
     };
-    links_nofollow += unfollowed.len();
+    let links_nofollow = known_nofollow + unfollowed.len();
     if !config.options().needs_all_links() {
         unfollowed.clear();
     }
@@ -159,7 +157,6 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
         links,
         link_keys,
         known,
-        out_of_reach,
         unfollowed,
         links_dropped: found.dropped,
         title: found.title,

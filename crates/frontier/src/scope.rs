@@ -207,11 +207,6 @@ impl Scope {
         self.reached.judge(url).is_ok()
     }
 
-    /// Returns how links out of reach are refused; `None` if everything is in reach.
-    pub(crate) fn out_of_reach(&self) -> Option<Refusal> {
-        self.reached.refusal()
-    }
-
     /// Checks whether a link may be crawled.
     ///
     /// Cheap checks come first: the length bounds the cost of all others. A seed need only be short enough. The target of a

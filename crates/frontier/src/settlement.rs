@@ -138,7 +138,6 @@ pub struct Settlement {
     pub(crate) end: End,
     pub(crate) links: Vec<Link>,
     pub(crate) links_known: u64,
-    pub(crate) links_out_of_reach: u64,
     /// Links that a journal has counted, and not stored.
     pub(crate) other_links: Vec<OtherLinks>,
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -208,7 +207,6 @@ impl Settlement {
             end,
             links: Vec::new(),
             links_known: 0,
-            links_out_of_reach: 0,
             other_links: Vec::new(),
             fingerprint: None,
             status: None,
@@ -227,13 +225,6 @@ impl Settlement {
     /// offered them before. A link that is seen stays seen, so a cache of such links is safe.
     pub fn with_known_links(mut self, count: u64) -> Self {
         self.links_known = count;
-        self
-    }
-
-    /// Counts links of the page that you omit because they were refused as out of [reach](crate::scope::Reach) when you offered them before.
-    /// They stay so only while no seed is queued or in flight: the target of a redirected seed extends the reach.
-    pub fn with_links_out_of_reach(mut self, count: u64) -> Self {
-        self.links_out_of_reach = count;
         self
     }
 

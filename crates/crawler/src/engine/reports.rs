@@ -132,7 +132,6 @@ impl<S: Fetcher> Run<S> {
     /// Reports entries that left the queue without a request.
     pub(super) fn report_dropped(&mut self, dropped: Vec<Dropped>) {
         for Dropped { entry, why, cause, .. } in dropped {
-            self.open_seeds.ended(&entry);
             self.ledger.new_links.remove(&entry.url);
             match entry.purpose {
                 Purpose::Sitemap(_) => {
@@ -149,15 +148,11 @@ impl<S: Fetcher> Run<S> {
         }
     }
 
-    /// Puts links into the cache that the frontier has seen, or that are out of reach for ever, so that later pages do not offer them again.
+    /// Puts links into the cache that the frontier has seen, so that later pages do not offer them again.
     fn remember_links(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
-        let reach_is_final = self.open_seeds.are_none();
         for (link_key, verdict) in link_keys.iter().zip(verdicts) {
             match verdict {
                 Verdict::Queued | Verdict::Seen => self.seen_links.remember(*link_key),
-                Verdict::Refused(why) if reach_is_final && why.is_out_of_reach() => {
-                    self.seen_links.remember(link_key.out_of_reach());
-                }
                 Verdict::Refused(_) => {}
             }
         }

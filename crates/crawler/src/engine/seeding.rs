@@ -6,7 +6,6 @@ use frontier::{CanonicalUrl, FrontierError, Link};
 
 use super::Run;
 use crate::engine::conclusions::sitemaps::well_known;
-use crate::engine::open_seeds::OpenSeeds;
 use crate::engine::stop::Stop;
 use crate::error::CrawlError;
 use crate::event::Event;
@@ -79,9 +78,6 @@ impl<S: Fetcher> Run<S> {
     /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
     /// has done it. If they are many, it commits meanwhile, and a run after a kill offers all again.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
-        if self.has_only_new_seeds() {
-            self.open_seeds = OpenSeeds::none();
-        }
         // Before the seeds, which may be of origins that were given up.
         self.begin_retry()?;
         let config = Arc::clone(&self.config);
@@ -90,7 +86,6 @@ impl<S: Fetcher> Run<S> {
         for (at, seed) in config.seeds().iter().filter(|_| has_new_seeds).enumerate() {
             let verdict = self.frontier.add_seed(seed, self.clock.now())?;
             let link = [Link::seed(seed.clone())];
-            self.open_seeds.offered(&link, &[verdict]);
             self.observers.notify(&Event::Offered {
                 links: &link,
                 verdicts: &[verdict],
@@ -108,13 +103,6 @@ impl<S: Fetcher> Run<S> {
             }
         }
         self.queue_retried()
-    }
-
-    /// Returns whether no seeds are queued later than at the begin: old ones that are fetched again, or those of an earlier run.
-    fn has_only_new_seeds(&self) -> bool {
-        let is_continued = self.commits.as_ref().is_some_and(|commits| commits.is_continued);
-        let is_first_run = self.frontier.report().is_drained() && !is_continued;
-        is_first_run && self.config.options().refresh.is_none() && self.recrawl.is_none()
     }
 
     /// Offers more pages of the previous crawl after a redirected seed has extended the reach.

@@ -216,9 +216,8 @@ pub(crate) struct NewLinks {
     pub(crate) extracted: Extracted,
     /// The key of each link, in the same order.
     pub(crate) link_keys: Vec<LinkKey>,
-    /// How many links were left out, because the cache has them as seen, and as out of reach. Each URL counts once.
+    /// How many links were left out, because the cache has them. Each URL counts once.
     pub(crate) known: usize,
-    pub(crate) out_of_reach: usize,
 }
 
 /// Extracts what a style sheet loads: other style sheets, images, fonts.

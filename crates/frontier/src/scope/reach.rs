@@ -61,7 +61,7 @@ impl Reached {
     }
 
     /// Returns how URLs out of reach are refused; `None` if there are none.
-    pub(super) fn refusal(&self) -> Option<Refusal> {
+    fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Hosts(_) => Some(Refusal::OtherHost),
             Self::Sites(_) => Some(Refusal::OtherSite),

@@ -248,7 +248,6 @@ struct StoredSettlement<'a> {
     end: Cow<'a, End>,
     links: Links<'a>,
     links_known: u64,
-    links_out_of_reach: u64,
     fingerprint: Option<Fingerprint>,
 }
 
@@ -271,7 +270,6 @@ impl Serialize for Settlements<'_> {
                     verdicts: (!are_all_stored).then_some(&settled.verdicts),
                 },
                 links_known: settlement.links_known,
-                links_out_of_reach: settlement.links_out_of_reach,
                 fingerprint: settlement.fingerprint,
             }
         });
@@ -286,7 +284,6 @@ impl<'de> Deserialize<'de> for Settlements<'_> {
             links: stored.links.links.into_owned(),
             other_links: stored.links.others.into_owned(),
             links_known: stored.links_known,
-            links_out_of_reach: stored.links_out_of_reach,
             fingerprint: stored.fingerprint,
             ..Settlement::new(stored.lease, stored.end.into_owned())
         });

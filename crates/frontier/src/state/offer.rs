@@ -64,14 +64,9 @@ impl State {
         counts.count(verdict);
     }
 
-    /// Counts links that the caller omitted because they are known to be seen, or out of reach.
+    /// Counts links that the caller omitted because they are known to be seen.
     pub(super) fn count_omitted(&mut self, settlement: &Settlement) {
         self.tables.links.count_others(None, settlement.links_known);
-        if let Some(refusal) = self.scope.out_of_reach().filter(|_| settlement.links_out_of_reach > 0) {
-            self.tables
-                .links
-                .count_others(Some(refusal), settlement.links_out_of_reach);
-        }
         self.count_others(&settlement.other_links);
     }
 

@@ -151,8 +151,7 @@ impl State {
         let resemblance = self.tables.clusters.classify(&entry.url, fingerprint);
         settled.duplicate_of = resemblance.duplicate_of;
         settled.near_duplicate_of = resemblance.near_duplicate_of;
-        let has_omitted = settlement.links_known > 0 || settlement.links_out_of_reach > 0;
-        let leads_on = !settlement.links.is_empty() || has_omitted || !settlement.other_links.is_empty();
+        let leads_on = !settlement.links.is_empty() || settlement.links_known > 0 || !settlement.other_links.is_empty();
         let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
             return LinkTreatment::default();

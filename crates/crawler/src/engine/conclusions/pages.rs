@@ -94,7 +94,7 @@ fn fetched(
     config: &CrawlConfig,
 ) -> (Settlement, PageReport) {
     let options = config.options();
-    let (found, known, out_of_reach) = (page.links.len(), page.known, page.out_of_reach);
+    let (found, known) = (page.links.len(), page.known);
     let records = match options.needs_all_links() {
         true => link_graph::records_of(&page, &options.canonicalizer),
         false => Vec::new(),
@@ -106,7 +106,7 @@ fn fetched(
     let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
     let (text, fingerprint) = (page.text.take(), page.fingerprint);
     let mut record = record(entry, answer, page, started);
-    record.links_found += found + known + out_of_reach;
+    record.links_found += found + known;
     if record.selected.is_none() && !options.fields.is_empty() {
         record.selected = Some(Selected::without_values(&options.fields));
     }
@@ -131,7 +131,6 @@ fn fetched(
         .settle(outcome)
         .with_links(links)
         .with_known_links(known as u64)
-        .with_links_out_of_reach(out_of_reach as u64)
         .with_version(validators, content_of(entry, answer, fingerprint));
     (settlement, report)
 }

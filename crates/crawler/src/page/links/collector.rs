@@ -14,7 +14,7 @@ use super::assets::{self, Asset, Assets};
 use super::references::{TextContext, decoded};
 use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
-use super::seen_cache::{Directory, KnownLink, PassThroughHasher};
+use super::seen_cache::{Directory, PassThroughHasher};
 use super::tag::{Attribute, Attributes, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
 
@@ -68,8 +68,6 @@ pub(super) struct Collector<'a> {
     directory: Option<Directory>,
     /// The URL hashes of this page's links that the cache has. None of these is in `links`.
     known: HashSet<u64, PassThroughHasher>,
-    /// How many of those are out of reach.
-    out_of_reach: usize,
     /// Links that cannot be crawled.
     uncrawlable: HashSet<String>,
     /// How many bytes further links may take.
@@ -100,7 +98,6 @@ impl<'a> Collector<'a> {
             extracted: Extracted::default(),
             links: IndexMap::default(),
             known: HashSet::default(),
-            out_of_reach: 0,
             uncrawlable: HashSet::new(),
             bytes_left: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             resolvable_bytes_left: RESOLVED_BYTES.saturating_add(options.max_links.saturating_mul(RESOLVED_LINK_BYTES)),
@@ -116,8 +113,7 @@ impl<'a> Collector<'a> {
     pub(super) fn into_new_links(self) -> NewLinks {
         NewLinks {
             link_keys: self.links.values().map(|info| info.link_key).collect(),
-            known: self.known.len() - self.out_of_reach,
-            out_of_reach: self.out_of_reach,
+            known: self.known.len(),
             extracted: self.into_extracted(),
         }
     }
@@ -140,7 +136,7 @@ impl<'a> Collector<'a> {
         let directory = self.directory.filter(|_| !nofollow);
         let spelling = directory.and_then(|directory| self.cache?.spelling(directory, target));
         let is_taken = match spelling.and_then(|spelling| self.cache?.find(spelling)) {
-            Some(link) => self.visit_known(link),
+            Some(target) => self.visit_known(target),
             None => self.add_target(
                 &decoded(target, TextContext::Attribute),
                 LinkSource::Anchor,
@@ -155,8 +151,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Adds a link to follow that the cache has; false if the page is full.
-    fn visit_known(&mut self, link: KnownLink) -> bool {
-        let target = link.target;
+    fn visit_known(&mut self, target: u64) -> bool {
         self.base_used = true;
         if let Some(info) = self.links.get_mut(&target) {
             // It is in `links` with another spelling.
@@ -167,7 +162,6 @@ impl<'a> Collector<'a> {
                 return false;
             }
             self.known.insert(target);
-            self.out_of_reach += usize::from(link.is_out_of_reach);
         }
         true
     }

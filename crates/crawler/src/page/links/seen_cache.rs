@@ -1,9 +1,8 @@
-//! A cache of links that the frontier has seen, or refused as out of reach, by their spelling.
+//! A cache of links that the frontier has seen, by their spelling.
 //!
 //! Most links of a site were seen before: half of those in the Python manual, nine of ten in Rust's. Mostly they have
 //! the same spelling on every page of a directory. Offering such a link again changes nothing, so it is left out before
-//! it is even resolved. Links to other hosts are often the same on every page, too. They are in the cache once no seed can
-//! redirect any more and bring them into reach.
+//! it is even resolved.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -28,28 +27,6 @@ pub(crate) struct LinkKey {
 impl LinkKey {
     /// The key of a link that is not cached.
     pub(crate) const NONE: Self = Self { spelling: 0, target: 0 };
-
-    /// The key of the same link, as one that is out of reach.
-    pub(crate) fn out_of_reach(self) -> Self {
-        match self {
-            Self::NONE => self,
-            _ => Self {
-                target: self.target | OUT_OF_REACH,
-                ..self
-            },
-        }
-    }
-}
-
-/// The bit of a target that says that it is out of reach. The hash of a URL has it not.
-const OUT_OF_REACH: u64 = 1;
-
-/// What the cache has of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KnownLink {
-    /// The hash of its URL.
-    pub(super) target: u64,
-    pub(super) is_out_of_reach: bool,
 }
 
 /// The keyed hash of the directory that relative links start from, and of the encoding of the page: cached links depend on nothing else of
@@ -132,24 +109,21 @@ impl SeenLinkCache {
         (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
     }
 
-    /// Returns the link with this spelling, if it is cached.
-    pub(super) fn find(&self, spelling: u64) -> Option<KnownLink> {
+    /// Returns the hash of the URL of a link with this spelling, if it is cached.
+    pub(super) fn find(&self, spelling: u64) -> Option<u64> {
         let slot = self.slot(spelling);
         let is_stored = || slot.spelling.load(Ordering::Acquire) == spelling;
         // The spelling is zero while the slot is written. If it is the same before and after, the target belongs to it.
         let target = is_stored().then(|| slot.target.load(Ordering::Acquire))?;
-        is_stored().then_some(KnownLink {
-            target: target & !OUT_OF_REACH,
-            is_out_of_reach: target & OUT_OF_REACH != 0,
-        })
+        is_stored().then_some(target)
     }
 
     /// Returns the hash of a URL.
     pub(super) fn url_hash(&self, url: &Url) -> u64 {
-        self.key.hash_one(url.as_str()) & !OUT_OF_REACH
+        self.key.hash_one(url.as_str())
     }
 
-    /// Stores a link that the frontier has seen, or refused as out of reach. It overwrites the previous link in its slot.
+    /// Stores a link that the frontier has seen. It overwrites the previous link in its slot.
     pub(crate) fn remember(&self, link: LinkKey) {
         if link == LinkKey::NONE {
             return;

@@ -70,7 +70,6 @@ pub(crate) fn settlement(lease: &Lease, end: &End) -> Settlement {
             .settle(outcome)
             .with_links(links_of_page)
             .with_known_links(end.links_known)
-            .with_links_out_of_reach(end.links_known / 2)
             .with_fingerprint(Fingerprint::new(
                 end.content.map(|content| u128::from(content).into()),
                 end.text.map(|text| (u64::from(text) * 0x1111_1111_1111_1111).into()),
