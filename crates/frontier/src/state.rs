@@ -24,7 +24,7 @@ use sieve::{SeenSet, Sieve};
 pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
 pub(crate) use call::{Answer, Call, Links};
 pub(crate) use seen::{Seen, StoredKeys};
-pub(crate) use stored::DecodeError;
+pub(crate) use stored::StateError;
 
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::{Entry, Purpose};

@@ -1,12 +1,10 @@
 //! Why a directory cannot be opened.
 
 use std::borrow::Cow;
-use std::io;
 
 use crate::config::ConfigError;
 use crate::error::FrontierError;
-use crate::hosts::HostsError;
-use crate::state::DecodeError;
+use crate::state::StateError;
 use crate::store::StoreError;
 
 /// Why a directory cannot be opened.
@@ -63,15 +61,6 @@ fn change(option: &str, was: &str, wanted: &str) -> String {
     }
 }
 
-impl From<DecodeError> for StateError {
-    fn from(error: DecodeError) -> Self {
-        match error {
-            DecodeError::Bytes(error) => Self::State(error),
-            DecodeError::Config(error) => Self::Config(error),
-        }
-    }
-}
-
 impl From<StateError> for OpenError {
     fn from(error: StateError) -> Self {
         match error {
@@ -79,21 +68,4 @@ impl From<StateError> for OpenError {
             other => Self::Damaged(other.to_string()),
         }
     }
-}
-
-/// Why bytes are not the state of a frontier.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StateError {
-    #[error("its state cannot be read: {0}")]
-    State(#[from] postcard::Error),
-    #[error("a configuration in it cannot be read: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("its seen-set cannot be read: {0}")]
-    SeenSet(#[from] sieve::snapshot::SnapshotError),
-    #[error(transparent)]
-    Hosts(#[from] HostsError),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error("its seen-set cannot be written: {0}")]
-    Write(#[from] io::Error),
 }

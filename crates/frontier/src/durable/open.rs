@@ -1,7 +1,7 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
 use super::checkpoint::LOGIC;
-use super::error::{OpenError, StateError};
+use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{Restored, restore};
 use super::seen_set::with_keys;
@@ -11,7 +11,7 @@ use super::{Durable, Source, options};
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::rules::ParseRules;
-use crate::state::{Call, State, bloom_filter};
+use crate::state::{Call, State, StateError, bloom_filter};
 use crate::store::{Space, Store};
 use crate::time::Time;
 
@@ -123,7 +123,7 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
     let hosts = std::mem::take(state.host_table());
     let seen_set = with_keys(state.into_seen_set(), config, restored.keys.as_ref());
     let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.segments));
-    restored.state = decoded.map_err(StateError::from)?;
+    restored.state = decoded?;
     restored.state.share_memory(source.sizes.resident_bytes);
     options::note_widened_limits(&mut restored.state, &restored.config, config)?;
     Ok(restored)

@@ -7,10 +7,9 @@ use std::num::NonZeroU32;
 use sieve::OnSaturation;
 
 use super::OpenError;
-use super::error::StateError;
 use crate::config::FrontierConfig;
 use crate::scope::{MOST_HOPS, Refusal};
-use crate::state::State;
+use crate::state::{State, StateError};
 
 /// Returns the configuration of the next run: the wanted one, with the secret of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
@@ -47,102 +46,68 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
     })
 }
 
-/// How a limit on links differs from that of the last run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    None,
-    /// It refuses more than before.
-    Narrower,
-    /// It may accept what was refused.
-    Wider,
+/// Compares what two limits accept, which may be missing: less, if the second is wider and may accept what was refused.
+fn optional<T: Copy + Into<u64>>(was: Option<T>, is: Option<T>) -> Ordering {
+    let limit = |limit: Option<T>| limit.map_or(u64::MAX, Into::into);
+    limit(was).cmp(&limit(is))
 }
 
-impl Change {
-    /// Of a limit that accepts more the greater it is.
-    fn of(was: u64, is: u64) -> Self {
-        match was.cmp(&is) {
-            Ordering::Equal => Self::None,
-            Ordering::Less => Self::Wider,
-            Ordering::Greater => Self::Narrower,
-        }
-    }
+/// The same for limits that are not zero.
+fn counts(was: Option<NonZeroU32>, is: Option<NonZeroU32>) -> Ordering {
+    optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
+}
 
-    /// Of a limit that may be missing.
-    fn of_optional<T: Copy + Into<u64>>(was: Option<T>, is: Option<T>) -> Self {
-        let limit = |limit: Option<T>| limit.map_or(u64::MAX, Into::into);
-        Self::of(limit(was), limit(is))
-    }
-
-    /// Of a limit that may be missing and is not zero.
-    fn of_counts(was: Option<NonZeroU32>, is: Option<NonZeroU32>) -> Self {
-        Self::of_optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
-    }
-
-    /// Of patterns, one of which a URL has to match, if there are any.
-    fn of_include(was: &[String], is: &[String]) -> Self {
-        let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
-        match () {
-            () if was == is => Self::None,
-            () if was.is_empty() || !is.is_empty() && is.is_subset(&was) => Self::Narrower,
-            () => Self::Wider,
-        }
-    }
-
-    /// Of patterns, none of which a URL may match.
-    fn of_exclude(was: &[String], is: &[String]) -> Self {
-        let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
-        match () {
-            () if was == is => Self::None,
-            () if was.is_subset(&is) => Self::Narrower,
-            () => Self::Wider,
-        }
+/// The same for patterns, one of which a URL has to match, if there are any.
+fn include(was: &[String], is: &[String]) -> Ordering {
+    let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
+    match () {
+        () if was == is => Ordering::Equal,
+        () if was.is_empty() || !is.is_empty() && is.is_subset(&was) => Ordering::Greater,
+        () => Ordering::Less,
     }
 }
 
-/// Returns the limits that hold for links when they are found, and what they refuse.
-fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'static str, Refusal, Change); 8] {
+/// The same for patterns, none of which a URL may match.
+fn exclude(was: &[String], is: &[String]) -> Ordering {
+    let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
+    match () {
+        () if was == is => Ordering::Equal,
+        () if was.is_subset(&is) => Ordering::Greater,
+        () => Ordering::Less,
+    }
+}
+
+/// Returns the limits that hold for links when they are found, what they refuse, and how they compare with those of the last run.
+fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'static str, Refusal, Ordering); 8] {
     let (was, is) = (&stored.scope, &wanted.scope);
-    let of_sizes = |was: usize, is: usize| Change::of(was as u64, is as u64);
     [
-        (
-            "max_depth",
-            Refusal::TooDeep,
-            Change::of_optional(was.max_depth, is.max_depth),
-        ),
-        (
-            "include",
-            Refusal::NotIncluded,
-            Change::of_include(&was.include, &is.include),
-        ),
-        (
-            "exclude",
-            Refusal::Excluded,
-            Change::of_exclude(&was.exclude, &is.exclude),
-        ),
+        ("max_depth", Refusal::TooDeep, optional(was.max_depth, is.max_depth)),
+        ("include", Refusal::NotIncluded, include(&was.include, &is.include)),
+        ("exclude", Refusal::Excluded, exclude(&was.exclude, &is.exclude)),
         (
             "max_url_bytes",
             Refusal::UrlTooLong,
-            of_sizes(was.max_url_bytes, is.max_url_bytes),
+            was.max_url_bytes.cmp(&is.max_url_bytes),
         ),
         (
             "max_segment_repeats",
             Refusal::RepeatedSegments,
-            of_sizes(was.max_segment_repeats, is.max_segment_repeats),
+            was.max_segment_repeats.cmp(&is.max_segment_repeats),
         ),
         (
             "max_hops",
             Refusal::TooManyHops,
-            Change::of(was.max_hops.min(MOST_HOPS).into(), is.max_hops.min(MOST_HOPS).into()),
+            was.max_hops.min(MOST_HOPS).cmp(&is.max_hops.min(MOST_HOPS)),
         ),
         (
             "max_queries_per_path",
             Refusal::TooManyQueries,
-            Change::of_counts(stored.max_queries_per_path, wanted.max_queries_per_path),
+            counts(stored.max_queries_per_path, wanted.max_queries_per_path),
         ),
         (
             "max_hosts_per_site",
             Refusal::TooManySubdomains,
-            Change::of_counts(stored.max_hosts_per_site, wanted.max_hosts_per_site),
+            counts(stored.max_hosts_per_site, wanted.max_hosts_per_site),
         ),
     ]
 }
@@ -150,7 +115,7 @@ fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'stat
 /// Returns the options that differ and hold for links from now on, not for what is queued.
 pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
     let limits = limits_of_links(stored, wanted).into_iter();
-    let changed = limits.filter(|(_, _, change)| *change != Change::None);
+    let changed = limits.filter(|(_, _, change)| change.is_ne());
     changed.map(|(option, _, _)| option).collect()
 }
 
@@ -159,25 +124,19 @@ fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<It
     let others = [
         (
             Refusal::HostBudget,
-            Change::of_optional(stored.max_pages_per_host, wanted.max_pages_per_host),
+            optional(stored.max_pages_per_host, wanted.max_pages_per_host),
         ),
-        (Refusal::QueueFull, Change::of(stored.max_queued, wanted.max_queued)),
-        (
-            Refusal::TooManyHosts,
-            Change::of(stored.max_hosts as u64, wanted.max_hosts as u64),
-        ),
-        (
-            Refusal::TooManySitemaps,
-            Change::of(stored.max_sitemaps as u64, wanted.max_sitemaps as u64),
-        ),
+        (Refusal::QueueFull, stored.max_queued.cmp(&wanted.max_queued)),
+        (Refusal::TooManyHosts, stored.max_hosts.cmp(&wanted.max_hosts)),
+        (Refusal::TooManySitemaps, stored.max_sitemaps.cmp(&wanted.max_sitemaps)),
         (
             Refusal::NearDuplicates,
-            Change::of_counts(stored.max_near_duplicates_in_all, wanted.max_near_duplicates_in_all),
+            counts(stored.max_near_duplicates_in_all, wanted.max_near_duplicates_in_all),
         ),
     ];
     let of_links = limits_of_links(stored, wanted).map(|(_, why, change)| (why, change));
     let all = of_links.into_iter().chain(others);
-    all.filter(|(_, change)| *change == Change::Wider).map(|(why, _)| why)
+    all.filter(|(_, change)| change.is_lt()).map(|(why, _)| why)
 }
 
 /// Notes whether links were refused that the wanted configuration might accept. When its limits are as narrow again, nothing is missing.

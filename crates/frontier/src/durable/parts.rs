@@ -3,7 +3,8 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::error::{OpenError, StateError};
+use super::error::OpenError;
+use crate::state::StateError;
 use crate::store::{Space, Store};
 
 /// Reads the parts with these keys. Each must be there.

@@ -6,7 +6,7 @@ use sieve::SeenSet;
 
 use super::Source;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
-use super::error::{OpenError, StateError};
+use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::parts::{PartsReader, parts};
 use super::seen_set::{read_seen_set, with_keys};
@@ -15,7 +15,7 @@ use super::sizes::Sizes;
 use crate::config::FrontierConfig;
 use crate::hosts::{HostReader, HostTable, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
-use crate::state::State;
+use crate::state::{State, StateError};
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
 /// The rows of the journal that are read at once.
@@ -97,7 +97,7 @@ pub(crate) fn restore_checkpoint(source: Source<'_>) -> Result<Option<Restored>,
     let segments = source.segments(manifest.next_segment);
     let decoded = State::decode(&state, seen_set, hosts, &config, source.on_disk(&segments));
     Ok(Some(Restored {
-        state: decoded.map_err(StateError::from)?,
+        state: decoded?,
         segments,
         keys,
         config,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use sieve::snapshot::{Counts, Snapshot as _, SnapshotError};
 use sieve::{Filter as _, Hashing, SeenSet};
 
-use super::error::StateError;
 use super::keys::SharedKeys;
 use crate::config::FrontierConfig;
-use crate::state::{Seen, bloom_filter};
+use crate::state::{Seen, StateError, bloom_filter};
 
 /// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
 ///

@@ -3,23 +3,33 @@
 //! It is written by postcard, field after field, so it can be read by the same version of the format only. It contains nothing of the
 //! configuration.
 
+use std::io;
+
 use sieve::{SeenSet, Sieve};
 
 use super::{Seen, State, Tables};
 use crate::config::{ConfigError, FrontierConfig};
-use crate::hosts::{HostQueues, HostRules, HostTable, HostsOnDisk};
+use crate::hosts::{HostQueues, HostRules, HostTable, HostsError, HostsOnDisk};
 use crate::scope::Reached;
 
 /// What is stored of a state.
 type Stored = (sieve::Counters, HostQueues, Reached, Tables);
 
-/// Why bytes are not a state.
+/// Why bytes are not the state of a frontier.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DecodeError {
+pub(crate) enum StateError {
+    #[error("its state cannot be read: {0}")]
+    State(#[from] postcard::Error),
+    #[error("a configuration in it cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("its seen-set cannot be read: {0}")]
+    SeenSet(#[from] sieve::snapshot::SnapshotError),
     #[error(transparent)]
-    Bytes(#[from] postcard::Error),
+    Hosts(#[from] HostsError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error("its seen-set cannot be written: {0}")]
+    Write(#[from] io::Error),
 }
 
 impl State {
@@ -41,7 +51,7 @@ impl State {
         hosts: HostTable,
         config: &FrontierConfig,
         on_disk: HostsOnDisk<'_>,
-    ) -> Result<Self, DecodeError> {
+    ) -> Result<Self, StateError> {
         let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state)?;
         let mut state = Self::new(config, SeenSet::exact())?;
         tables.sitemaps.configure(config.max_sitemaps);
