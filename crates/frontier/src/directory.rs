@@ -7,66 +7,13 @@ use std::path::Path;
 pub use repair::{Exported, RepairOutcome, RepairReport};
 
 use crate::config::FrontierConfig;
-use crate::durable::sizes::SIZES;
 use crate::durable::{OpenError, PageRecord, Unsynced, open, record, restore, unsynced};
-use crate::frontier::{Frontier, Opened};
+use crate::frontier::Opened;
 use crate::rules::ParseRules;
 use crate::sqlite::SqliteStore;
 use crate::store::{LockHolder, StoreError};
-use crate::time::Time;
 
-impl Frontier {
-    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again.
-    ///
-    /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
-    /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
-    /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned, and makes the same ones as in the run before:
-    /// [`Directory::config`] has the name for it. To read them by another name, open the directory by the stored one first,
-    /// and make a [`checkpoint`](Self::checkpoint).
-    ///
-    /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
-    /// higher limit of near-duplicates opens what was closed. What is queued stays queued, also if it is more than a lower
-    /// [`max_queued`](FrontierConfig::max_queued), or out of a smaller scope.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, RobotsRules, Time};
-    ///
-    /// #[derive(Debug)]
-    /// struct AllowAll;
-    /// impl RobotsRules for AllowAll {
-    ///     fn allows(&self, _path: &str) -> bool { true }
-    ///     fn text(&self) -> Option<&[u8]> { Some(b"") }
-    /// }
-    ///
-    /// let dir = std::env::temp_dir().join(format!("crawl-{}", std::process::id()));
-    /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(|_: &[u8]| Arc::new(AllowAll) as _));
-    ///
-    /// let now = Time::from_millis(1_700_000_000_000);
-    /// let mut frontier = open(now)?.frontier;
-    /// frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now)?;
-    /// frontier.persist(b"my own state", now)?;
-    /// drop(frontier); // or the process is killed
-    ///
-    /// let opened = open(now)?;
-    /// assert_eq!(opened.attachment.as_deref(), Some(&b"my own state"[..]));
-    /// assert_eq!(opened.frontier.report().queued_pages, 1);
-    /// # std::fs::remove_dir_all(&dir)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// Handle or ignore SIGXFSZ, so that a file at its size limit (RLIMIT_FSIZE) is an error: on Unix, that signal ends the program by default.
-    ///
-    /// # Errors
-    ///
-    /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.
-    pub fn open(dir: &Path, config: FrontierConfig, now: Time, parse: ParseRules) -> Result<Opened, OpenError> {
-        let store = SqliteStore::open(dir)?;
-        Ok(open::open(Box::new(store), config, now, &parse, SIZES)?.into())
-    }
-}
-
-/// The directory of a durable frontier, closed or in use: what it says of the frontier, and how it is mended. [`Frontier::open`] opens it.
+/// The directory of a durable frontier, closed or in use: what it says of the frontier, and how it is mended. [`Frontier::open`](crate::Frontier::open) opens it.
 #[derive(Debug, Clone, Copy)]
 pub struct Directory<'d>(&'d Path);
 
@@ -76,7 +23,7 @@ impl<'d> Directory<'d> {
         Self(path)
     }
 
-    /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](Frontier::persist). The copy is in
+    /// Reads the frontier of a directory, beside the process that runs it, as of its last [`persist`](crate::Frontier::persist). The copy is in
     /// memory: nothing that is done to it reaches the directory.
     ///
     /// # Errors
@@ -100,7 +47,7 @@ impl<'d> Directory<'d> {
         }
     }
 
-    /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`Frontier::open`] begins one there.
+    /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`Frontier::open`](crate::Frontier::open) begins one there.
     pub fn is_missing(self) -> bool {
         crate::sqlite::has_none(self.0)
     }
@@ -120,7 +67,7 @@ impl<'d> Directory<'d> {
     ///
     /// After a power cut, the directory may have commits whose outputs are lost: the system writes what was not synced in any order. Compare the
     /// outputs with the attachment. If they lack something, [`discard_unsynced`](Self::discard_unsynced) goes back to the last sync, before
-    /// which the outputs were synced. If they do not, sync them before [`Frontier::open`]: opening may sync the directory.
+    /// which the outputs were synced. If they do not, sync them before [`Frontier::open`](crate::Frontier::open): opening may sync the directory.
     ///
     /// # Errors
     ///

@@ -2,6 +2,9 @@
 
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod opened;
+
+pub use opened::Opened;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -10,7 +13,6 @@ use std::time::Duration;
 use sieve::SeenSet;
 
 use crate::config::{ConfigError, FrontierConfig};
-use crate::durable::open::Opening;
 use crate::durable::{Again, Durable, QueuedAgain, SaveStatus};
 use crate::entry::Entry;
 use crate::error::FrontierError;
@@ -57,41 +59,6 @@ pub struct Frontier {
     is_poisoned: bool,
 }
 
-/// A frontier that was opened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Opened {
-    /// The frontier.
-    pub frontier: Frontier,
-    /// The caller's own text of the last [`persist`](Frontier::persist); `None` for a new directory.
-    pub attachment: Option<Vec<u8>>,
-    /// Entries that were in flight when the last run ended, and are queued again. 0 when only read.
-    pub released: u64,
-    /// Options of the scope that differ from those of the last run: they hold for links from now on. What is queued is not checked again, and what was refused is not looked at again.
-    pub for_new_links: Vec<&'static str>,
-    /// The time of opening, or the latest time of the last run if that is later: the clock was set back. Later calls must not be earlier.
-    pub now: Time,
-    /// The configuration, with the secret of the hash.
-    pub config: FrontierConfig,
-}
-
-impl From<Opening> for Opened {
-    fn from(opening: Opening) -> Self {
-        Self {
-            frontier: Frontier {
-                state: opening.state,
-                durable: opening.durable,
-                is_poisoned: false,
-            },
-            attachment: opening.attachment,
-            released: opening.released,
-            for_new_links: opening.for_new_links,
-            now: opening.now,
-            config: opening.config,
-        }
-    }
-}
-
 impl Frontier {
     /// Creates a frontier in memory, with the seen-set that the configuration describes.
     ///
@@ -109,6 +76,62 @@ impl Frontier {
             durable: None,
             is_poisoned: false,
         })
+    }
+
+    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again.
+    ///
+    /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
+    /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
+    /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned, and makes the same ones as in the run before:
+    /// [`Directory::config`](crate::Directory::config) has the name for it. To read them by another name, open the directory by the stored one first,
+    /// and make a [`checkpoint`](Self::checkpoint).
+    ///
+    /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
+    /// higher limit of near-duplicates opens what was closed. What is queued stays queued, also if it is more than a lower
+    /// [`max_queued`](FrontierConfig::max_queued), or out of a smaller scope.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, RobotsRules, Time};
+    ///
+    /// #[derive(Debug)]
+    /// struct AllowAll;
+    /// impl RobotsRules for AllowAll {
+    ///     fn allows(&self, _path: &str) -> bool { true }
+    ///     fn text(&self) -> Option<&[u8]> { Some(b"") }
+    /// }
+    ///
+    /// let dir = std::env::temp_dir().join(format!("crawl-{}", std::process::id()));
+    /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(|_: &[u8]| Arc::new(AllowAll) as _));
+    ///
+    /// let now = Time::from_millis(1_700_000_000_000);
+    /// let mut frontier = open(now)?.frontier;
+    /// frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now)?;
+    /// frontier.persist(b"my own state", now)?;
+    /// drop(frontier); // or the process is killed
+    ///
+    /// let opened = open(now)?;
+    /// assert_eq!(opened.attachment.as_deref(), Some(&b"my own state"[..]));
+    /// assert_eq!(opened.frontier.report().queued_pages, 1);
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Handle or ignore SIGXFSZ, so that a file at its size limit (RLIMIT_FSIZE) is an error: on Unix, that signal ends the program by default.
+    ///
+    /// # Errors
+    ///
+    /// A directory that another process uses, that cannot be read or written, or that is damaged; a configuration that does not fit it.
+    #[cfg(feature = "durable")]
+    pub fn open(
+        dir: &std::path::Path,
+        config: FrontierConfig,
+        now: Time,
+        parse: crate::rules::ParseRules,
+    ) -> Result<Opened, crate::durable::OpenError> {
+        let store = crate::sqlite::SqliteStore::open(dir)?;
+        let opening = crate::durable::open::open(Box::new(store), config, now, &parse, crate::durable::sizes::SIZES)?;
+        Ok(opening.into())
     }
 
     /// Offers a seed. It joins the scope; depth and patterns do not apply to it.
