@@ -164,7 +164,7 @@ impl Frontier {
         Ok(self.apply(Call::Lease(up_to as u64), now)?.leasing)
     }
 
-    /// Settles leases, each with the links of its page, in one commit. Returns what happened to each, in the order of `settlements`.
+    /// Settles leases, each with the links of its page, in one call. Returns what happened to each, in the order of `settlements`.
     ///
     /// # Errors
     ///
