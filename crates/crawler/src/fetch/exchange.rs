@@ -1,6 +1,5 @@
 //! A request and its answer as they were sent, for archives (WARC 1.1, ISO 28500:2017).
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use reqwest::Version;
@@ -12,7 +11,7 @@ use url::{Position, Url};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The version that the server answered with.
-    pub version: HttpVersion,
+    pub version: Version,
     /// What the request line names: path and query.
     pub target: String,
     /// The request's headers, in the order in which they were sent. Credentials are among them. HTTP/2 has no `host`, but
@@ -35,28 +34,6 @@ pub struct Exchange {
 /// One header: its name in lower case, its value.
 pub type Header = (String, Vec<u8>);
 
-/// The version of HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HttpVersion {
-    /// HTTP/1.0.
-    Http10,
-    /// HTTP/1.1.
-    Http11,
-    /// HTTP/2.
-    Http2,
-}
-
-impl fmt::Display for HttpVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Http10 => "HTTP/1.0",
-            Self::Http11 => "HTTP/1.1",
-            Self::Http2 => "HTTP/2",
-        })
-    }
-}
-
 impl Exchange {
     /// Makes the exchange of an answer to a request with these headers, without its body.
     pub(super) fn new(url: &Url, sent: &HeaderMap, answer: &reqwest::Response) -> Self {
@@ -69,11 +46,7 @@ impl Exchange {
             request_headers.push((HOST.as_str().to_owned(), host));
         }
         Self {
-            version: match answer.version() {
-                Version::HTTP_09 | Version::HTTP_10 => HttpVersion::Http10,
-                Version::HTTP_11 => HttpVersion::Http11,
-                _ => HttpVersion::Http2,
-            },
+            version: answer.version(),
             target: url[Position::BeforePath..Position::AfterQuery].to_owned(),
             request_headers,
             status: answer.status().as_u16(),

@@ -155,7 +155,7 @@ async fn an_exchange_has_the_bytes_of_the_connection() {
     assert_eq!(answer.body, page);
     let exchange = answer.exchange.unwrap();
     assert_eq!(exchange.encoded_body.as_deref(), Some(encoded.as_slice()));
-    let mut said = format!("GET {} {}\r\n", exchange.target, exchange.version).into_bytes();
+    let mut said = format!("GET {:?} {}\r\n", exchange.target, exchange.version).into_bytes();
     for (name, value) in &exchange.request_headers {
         said.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
     }
@@ -193,7 +193,7 @@ async fn a_body_without_codings_is_kept_once() {
         .unwrap();
     assert_eq!(answer.body, b"<p>");
     let exchange = answer.exchange.unwrap();
-    assert_eq!((exchange.encoded_body, exchange.version), (None, HttpVersion::Http10));
+    assert_eq!((exchange.encoded_body, exchange.version), (None, HttpVersion::HTTP_10));
     let answer = answer_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", HttpOptions::default())
         .await
         .unwrap();

@@ -186,8 +186,8 @@ fn push_header(block: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 fn version(version: HttpVersion) -> &'static str {
     match version {
-        HttpVersion::Http10 => "HTTP/1.0",
-        HttpVersion::Http11 | HttpVersion::Http2 => "HTTP/1.1",
+        HttpVersion::HTTP_09 | HttpVersion::HTTP_10 => "HTTP/1.0",
+        _ => "HTTP/1.1",
     }
 }
 
@@ -232,7 +232,7 @@ impl Head {
             head.field("WARC-IP-Address", &address.ip());
         }
         head.id_field("WARC-Warcinfo-ID", info.id);
-        if capture.exchange.version == HttpVersion::Http2 {
+        if capture.exchange.version == HttpVersion::HTTP_2 {
             head.field("WARC-Protocol", &"h2");
         }
         head

@@ -71,7 +71,7 @@ fn report(observer: &mut dyn Observer, number: usize) -> io::Result<Option<Strin
 /// An answer without anything.
 pub(crate) fn exchange() -> Exchange {
     Exchange {
-        version: HttpVersion::Http11,
+        version: HttpVersion::HTTP_11,
         target: "/".to_owned(),
         request_headers: Vec::new(),
         status: 200,

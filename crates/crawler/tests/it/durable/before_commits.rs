@@ -165,7 +165,7 @@ impl Fetcher for Archived {
             _ => self.0.fetch(request).await?,
         };
         answer.exchange = Some(Box::new(Exchange {
-            version: HttpVersion::Http11,
+            version: HttpVersion::HTTP_11,
             target,
             request_headers: Vec::new(),
             status: answer.status,
