@@ -155,7 +155,7 @@ async fn an_exchange_has_the_bytes_of_the_connection() {
     assert_eq!(answer.body, page);
     let exchange = answer.exchange.unwrap();
     assert_eq!(exchange.encoded_body.as_deref(), Some(encoded.as_slice()));
-    let mut said = format!("GET {:?} {}\r\n", exchange.target, exchange.version).into_bytes();
+    let mut said = format!("GET {} {:?}\r\n", exchange.target, exchange.version).into_bytes();
     for (name, value) in &exchange.request_headers {
         said.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
     }
