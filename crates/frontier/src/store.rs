@@ -20,8 +20,6 @@ pub use error::StoreError;
 pub use lock::LockHolder;
 #[cfg(any(test, fuzzing))]
 pub(crate) use memory::MemoryStore;
-#[cfg(test)]
-pub(crate) use memory::{FailingStore, Failure};
 pub(crate) use system_start::system_start;
 
 /// One family of blobs, ordered by a number.

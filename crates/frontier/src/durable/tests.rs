@@ -8,6 +8,7 @@ mod crash_images;
 mod damage;
 mod each_option;
 mod eviction;
+mod failing_store;
 mod hosts_of_a_site;
 mod keys;
 mod numbers;

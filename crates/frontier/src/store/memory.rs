@@ -1,10 +1,7 @@
-//! Stores for tests: one in memory, and one that fails when told.
+//! A store in memory, for tests.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 
 use super::{Batch, Change, Space, Store, StoreError};
 
@@ -61,97 +58,5 @@ impl Store for MemoryStore {
     fn bytes(&self) -> u64 {
         let values = self.spaces.iter().flat_map(BTreeMap::values);
         values.map(|value| value.len() as u64).sum()
-    }
-}
-
-/// How a [`FailingStore`] fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Full,
-    Io,
-    /// The error comes after the commit, which was applied.
-    IoAfterwards,
-}
-
-/// A store whose n-th call fails; calls are commits, ranges and last keys. After a failed commit, every call
-/// answers [`StoreError::Failed`].
-#[derive(Debug)]
-pub(crate) struct FailingStore<S> {
-    inner: S,
-    calls_before: Cell<u64>,
-    failure: Failure,
-    failed: bool,
-}
-
-impl<S: Store> FailingStore<S> {
-    /// Fails once, at the call after `calls_before`.
-    pub(crate) fn new(inner: S, calls_before: u64, failure: Failure) -> Self {
-        Self {
-            inner,
-            calls_before: Cell::new(calls_before),
-            failure,
-            failed: false,
-        }
-    }
-
-    fn call(&self) -> Result<(), StoreError> {
-        if self.failed {
-            return Err(StoreError::Failed);
-        }
-        match self.calls_before.get() {
-            u64::MAX => Ok(()),
-            0 => {
-                self.calls_before.set(u64::MAX);
-                let path = PathBuf::from("a failing store");
-                Err(match self.failure {
-                    Failure::Full => StoreError::Full { path },
-                    Failure::Io | Failure::IoAfterwards => StoreError::Io {
-                        path,
-                        source: io::Error::other("told to fail"),
-                    },
-                })
-            }
-            calls => {
-                self.calls_before.set(calls - 1);
-                Ok(())
-            }
-        }
-    }
-}
-
-impl<S: Store> Store for FailingStore<S> {
-    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError> {
-        let done = match self.call() {
-            Err(error @ StoreError::Io { .. }) if self.failure == Failure::IoAfterwards => {
-                self.inner.commit(batch, sync)?;
-                Err(error)
-            }
-            called => called.and_then(|()| self.inner.commit(batch, sync)),
-        };
-        self.failed |= done.is_err();
-        done
-    }
-
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.call()?;
-        self.inner.range(space, keys, visit)
-    }
-
-    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        self.call()?;
-        self.inner.last(space, at_or_below)
-    }
-
-    fn last_key(&self, space: Space) -> Option<u64> {
-        self.inner.last_key(space)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
     }
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::common::START;
+use super::failing_store::{FailingStore, Failure};
 use super::pair::{Step, make};
 use super::run::{Run, config_of, is_checkpoint, steps_of};
 use super::seen_sets::SeenSet;
 use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
-use crate::store::{FailingStore, Failure, MemoryStore, Space};
+use crate::store::{MemoryStore, Space};
 use crate::{Frontier, FrontierError, OpenError, PageRecord};
 
 /// Opens a store after a crash, and compares it with a model that has made the steps that its attachment names. Returns their number.

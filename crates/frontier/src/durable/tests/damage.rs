@@ -257,7 +257,7 @@ fn a_checkpoint_of_another_logic_is_continued_and_the_journal_after_it_is_of_thi
 
 #[test]
 fn an_error_of_the_first_commit_is_named() {
-    use crate::store::{FailingStore, Failure};
+    use super::failing_store::{FailingStore, Failure};
     let store = FailingStore::new(MemoryStore::default(), 1, Failure::Full);
     let error = open_store(store, run::config(), START).unwrap_err();
     assert!(
