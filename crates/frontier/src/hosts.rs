@@ -59,7 +59,7 @@ use crate::url::HostKey;
 
 /// The configuration that all hosts share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HostRules {
+pub(crate) struct HostConfig {
     pub(crate) per_host: u32,
     pub(crate) per_address: bool,
     pub(crate) delay: Duration,
@@ -72,7 +72,7 @@ pub(crate) struct HostRules {
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
 
-impl HostRules {
+impl HostConfig {
     pub(crate) fn of(config: &FrontierConfig) -> Self {
         Self {
             per_host: config.per_host.get(),
@@ -101,7 +101,7 @@ impl HostRules {
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct HostQueues {
     #[serde(skip)]
-    rules: HostRules,
+    rules: HostConfig,
     #[serde(skip)]
     hosts: HostTable,
     due: VecDeque<HostKey>,
@@ -140,7 +140,7 @@ pub(crate) struct LeasedEntry {
 }
 
 impl HostQueues {
-    pub(crate) fn new(rules: HostRules, traps: Traps) -> Self {
+    pub(crate) fn new(rules: HostConfig, traps: Traps) -> Self {
         Self {
             traps,
             addresses: Addresses::new(rules.per_host, rules.delay),
@@ -337,7 +337,7 @@ impl HostQueues {
         &mut self.traps
     }
 
-    pub(crate) fn rules(&self) -> &HostRules {
+    pub(crate) fn rules(&self) -> &HostConfig {
         &self.rules
     }
 

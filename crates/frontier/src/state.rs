@@ -28,7 +28,7 @@ pub(crate) use stored::StateError;
 
 use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
 use crate::entry::{Entry, Purpose};
-use crate::hosts::{HostQueues, HostRules, HostTable, LeasedEntry};
+use crate::hosts::{HostConfig, HostQueues, HostTable, LeasedEntry};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
 use crate::report::{LinkCounts, PageCounts};
@@ -80,7 +80,7 @@ impl State {
     /// An invalid pattern of the scope.
     pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, ConfigError> {
         let hash = KeyedHash::with_secret_of(&config.hashing);
-        let queues = HostQueues::new(HostRules::of(config), Traps::new(config, hash));
+        let queues = HostQueues::new(HostConfig::of(config), Traps::new(config, hash));
         Ok(Self {
             sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.on_saturation),
             scope: Scope::new(config.scope.clone())?,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::host::{Host, HostState, Moved};
 use super::origin_queue::OriginId;
-use super::{HostQueues, HostRules, round_robin};
+use super::{HostConfig, HostQueues, round_robin};
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::time::Time;
 use crate::url::HostKey;
@@ -27,7 +27,7 @@ impl HostQueues {
     }
 
     /// Changes a host and updates its state. All changes of queues and times go through this function.
-    pub(super) fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostRules)) {
+    pub(super) fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostConfig)) {
         let moved = self.hosts.change(key, |host| {
             let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
             change(host, &self.rules);

@@ -21,7 +21,7 @@ use super::addresses::Address;
 use super::origin_queue::{FromOrigin, OriginId, OriginQueue};
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
-use super::{HostRules, is_page};
+use super::{HostConfig, is_page};
 use crate::entry::{Entry, Purpose};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -101,7 +101,7 @@ pub(crate) enum FromHost {
 }
 
 impl Host {
-    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
+    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {
         self.queued += 1;
         self.queued_pages += u32::from(entry.purpose == Purpose::Page);
         self.is_counted |= is_page(&entry);
@@ -117,21 +117,28 @@ impl Host {
         }
     }
 
-    pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostRules) {
+    pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {
         let id = OriginId::of(&entry.url);
         self.origin(id).push(entry, rules.segments());
         self.refresh(id, now, rules);
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
-    pub(crate) fn postpone(&mut self, entry: &Entry, rules: &HostRules) {
+    pub(crate) fn postpone(&mut self, entry: &Entry, rules: &HostConfig) {
         self.rare().postponed += 1;
         self.is_counted = true;
         self.origin(OriginId::of(&entry.url)).postpone(entry, rules.segments());
     }
 
     /// Queues up to `most` postponed pages, and returns their number. They will not be postponed again.
-    pub(crate) fn release(&mut self, host: &HostKey, id: OriginId, most: usize, now: Time, rules: &HostRules) -> usize {
+    pub(crate) fn release(
+        &mut self,
+        host: &HostKey,
+        id: OriginId,
+        most: usize,
+        now: Time,
+        rules: &HostConfig,
+    ) -> usize {
         let mut released = 0;
         while released < most {
             let Some(mut entry) = self.origin(id).take_postponed(host, rules.segments()) else {
@@ -166,7 +173,7 @@ impl Host {
     }
 
     /// Returns the next entry to lease, or the address or robots.txt that it needs first. The origins of the host take turns.
-    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostRules) -> Option<FromHost> {
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<FromHost> {
         self.bring_due(now, rules);
         let fetch = |entry| FromHost::Fetch { entry, is_probe: false };
         if rules.per_address
@@ -253,7 +260,7 @@ impl Host {
     }
 
     /// Finds the entry with a key. Cost: a scan of the whole queue.
-    pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str, rules: &HostRules) -> Option<Entry> {
+    pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str, rules: &HostConfig) -> Option<Entry> {
         let in_origin = |origin: &OriginQueue| {
             let text = origin.id.text(key);
             let origin_ref = OriginRef {
@@ -278,7 +285,7 @@ impl Host {
     pub(crate) fn visit_waiting(
         &self,
         key: &HostKey,
-        rules: &HostRules,
+        rules: &HostConfig,
         visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for origin in &self.origins {

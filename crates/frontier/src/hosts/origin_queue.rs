@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::HostRules;
+use super::HostConfig;
 use super::outage::{OriginHealth, Outage};
 use super::packed_entries::{OriginRef, PackedEntries, SegmentStore};
 use crate::entry::{Entry, Purpose, origin_text, split_scheme};
@@ -194,7 +194,7 @@ impl OriginQueue {
     }
 
     /// Returns the next entry: sitemaps and pages take turns, then retries. While the origin is away, it is the probe.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostRules) -> Option<FromOrigin> {
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<FromOrigin> {
         let ask_robots = rules.ask_robots;
         if let Some(away) = self.rare.as_mut().and_then(|rare| rare.health.outage.as_mut()) {
             away.is_probing = true;

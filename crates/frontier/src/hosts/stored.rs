@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::host::HostState;
 use super::table::HostTable;
 use super::timers::Timers;
-use super::{HostQueues, HostRules, SegmentStore};
+use super::{HostConfig, HostQueues, SegmentStore};
 use crate::config::FrontierConfig;
 use crate::lease::NotFetched;
 use crate::rules::ParseRules;
@@ -34,14 +34,14 @@ impl HostQueues {
     /// Makes queues usable that were read from a store, with hosts that were read, too.
     pub(crate) fn configure(
         &mut self,
-        rules: HostRules,
+        rules: HostConfig,
         config: &FrontierConfig,
         mut hosts: HostTable,
         on_disk: HostsOnDisk<'_>,
     ) {
         self.addresses.configure(rules.per_host, rules.delay);
         self.traps.configure(config);
-        self.rules = HostRules {
+        self.rules = HostConfig {
             segments: Some(Arc::clone(&on_disk.segments)),
             ..rules
         };

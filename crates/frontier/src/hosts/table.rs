@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indexmap::IndexMap;
 
-use super::HostRules;
+use super::HostConfig;
 use super::host::{Host, HostState};
 use crate::url::HostKey;
 pub(crate) use copy::{HostReader, HostsError};
@@ -33,7 +33,7 @@ pub(crate) struct HostTable {
     copy: HostCopy,
     /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
     latest: AtomicUsize,
-    rules: HostRules,
+    rules: HostConfig,
 }
 
 /// Where a host is.
@@ -45,7 +45,7 @@ enum Slot {
 }
 
 impl HostTable {
-    pub(crate) fn new(rules: HostRules) -> Self {
+    pub(crate) fn new(rules: HostConfig) -> Self {
         Self {
             rules,
             ..Self::default()

@@ -9,7 +9,7 @@ use sieve::{SeenSet, Sieve};
 
 use super::{Seen, State, Tables};
 use crate::config::{ConfigError, FrontierConfig};
-use crate::hosts::{HostQueues, HostRules, HostTable, HostsError, HostsOnDisk};
+use crate::hosts::{HostConfig, HostQueues, HostTable, HostsError, HostsOnDisk};
 use crate::scope::Reached;
 
 /// What is stored of a state.
@@ -67,6 +67,6 @@ impl State {
 
     /// Sets the hosts, and where those lie that are not in memory.
     pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk<'_>) {
-        self.hosts().configure(HostRules::of(config), config, hosts, on_disk);
+        self.hosts().configure(HostConfig::of(config), config, hosts, on_disk);
     }
 }

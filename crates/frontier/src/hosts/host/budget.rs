@@ -2,7 +2,7 @@
 
 use super::super::origin_queue::OriginQueue;
 use super::super::packed_entries::PackedEntries;
-use super::super::{HostRules, OriginId, counts_as_page};
+use super::super::{HostConfig, OriginId, counts_as_page};
 use super::Host;
 use crate::entry::{Entry, Purpose};
 use crate::url::HostKey;
@@ -46,7 +46,7 @@ impl TakenOut {
 impl Host {
     /// Returns whether another page may be queued. More pages are queued than the budget allows, because forbidden pages and redirects
     /// spend nothing.
-    pub(crate) fn takes_pages(&self, rules: &HostRules) -> bool {
+    pub(crate) fn takes_pages(&self, rules: &HostConfig) -> bool {
         rules.max_pages_per_host.is_none_or(|most| {
             let room = most.saturating_mul(WAITING_PER_PAGE).saturating_add(WAITING_AT_LEAST);
             u64::from(self.settled_pages) < most && u64::from(self.queued_pages) + self.postponed() < room
@@ -54,14 +54,14 @@ impl Host {
     }
 
     /// Says whether the pages in flight may spend all that is left of the budget: what waits must wait for them.
-    pub(crate) fn holds_pages(&self, rules: &HostRules) -> bool {
+    pub(crate) fn holds_pages(&self, rules: &HostConfig) -> bool {
         let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
         let is_held = |most| settled < most && settled + leased >= most;
         rules.max_pages_per_host.is_some_and(is_held)
     }
 
     /// Counts a page that was fetched. Returns whether pages must be dropped, because the budget is spent now.
-    pub(crate) fn count_page(&mut self, rules: &HostRules) -> bool {
+    pub(crate) fn count_page(&mut self, rules: &HostConfig) -> bool {
         self.settled_pages = self.settled_pages.saturating_add(1);
         self.exceeds_budget(rules)
     }
@@ -77,7 +77,7 @@ impl Host {
     }
 
     /// Returns whether the budget is spent, and pages wait that would spend more.
-    pub(crate) fn exceeds_budget(&self, rules: &HostRules) -> bool {
+    pub(crate) fn exceeds_budget(&self, rules: &HostConfig) -> bool {
         let is_spent = |most| self.settled_pages() >= most;
         rules.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
     }
@@ -96,7 +96,7 @@ impl Host {
     }
 
     /// Drains the queue of an origin, or its new pages only. Robots.txt files of other origins that were redirected here stay.
-    pub(crate) fn take_out(&mut self, key: &HostKey, id: OriginId, leaving: Leaving, rules: &HostRules) -> TakenOut {
+    pub(crate) fn take_out(&mut self, key: &HostKey, id: OriginId, leaving: Leaving, rules: &HostConfig) -> TakenOut {
         let origin = self.origin(id);
         let postponed = origin.postponed_len();
         let (packed, mut entries) = match leaving {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::super::origin_queue::{OriginId, OriginQueue};
 use super::Host;
-use crate::hosts::HostRules;
+use crate::hosts::HostConfig;
 use crate::time::Time;
 
 impl Host {
@@ -41,7 +41,7 @@ impl Host {
     }
 
     /// Applies changed rules: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
-    pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostRules) {
+    pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostConfig) {
         self.set_admitted_by(None);
         self.update_crawl_delay(rules.max_crawl_delay);
         self.in_round = 0;
@@ -58,7 +58,7 @@ impl Host {
     }
 
     /// Updates an origin after a change: adds it to the round, or sets its timer.
-    pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostRules) {
+    pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostConfig) {
         let origin = self.origin(id);
         let Some(time) = origin.ready_at(now, rules.ask_robots) else {
             return;
@@ -97,7 +97,7 @@ impl Host {
     }
 
     /// Queues the retries that are due, and adds the origins to the round whose timers are due.
-    pub(super) fn bring_due(&mut self, now: Time, rules: &HostRules) {
+    pub(super) fn bring_due(&mut self, now: Time, rules: &HostConfig) {
         while let Some(rare) = &mut self.rare {
             if rare.delayed.peek().is_some_and(|delayed| delayed.entry.due <= now) {
                 if let Some(delayed) = rare.delayed.pop() {
@@ -121,7 +121,7 @@ impl Host {
     }
 
     /// Returns when the first entry is due that waits for time only.
-    pub(super) fn first_due(&mut self, now: Time, rules: &HostRules) -> Option<Time> {
+    pub(super) fn first_due(&mut self, now: Time, rules: &HostConfig) -> Option<Time> {
         let urgent = self
             .rare
             .as_ref()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Host, ShortestGap};
 use crate::entry::{Entry, Purpose};
-use crate::hosts::{HostRules, counts_as_page};
+use crate::hosts::{HostConfig, counts_as_page};
 use crate::time::Time;
 
 impl Host {
@@ -53,7 +53,7 @@ impl Host {
     }
 
     /// Returns the delay of the host.
-    pub(crate) fn delay(&self, rules: &HostRules) -> Duration {
+    pub(crate) fn delay(&self, rules: &HostConfig) -> Duration {
         let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
         rules.delay.max(own).max(Duration::from_millis(self.crawl_delay.into()))
     }
@@ -94,7 +94,7 @@ impl Host {
     }
 
     /// Returns when the next request may start.
-    pub(crate) fn free_from(&self, rules: &HostRules) -> Time {
+    pub(crate) fn free_from(&self, rules: &HostConfig) -> Time {
         let free = self.pace.free_from(self.delay(rules), rules.per_host);
         free.max(self.blocked_until())
     }

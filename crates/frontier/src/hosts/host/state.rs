@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::HostRules;
+use super::super::HostConfig;
 use super::super::addresses::Address;
 use super::super::origin_queue::OriginQueue;
 use super::Host;
@@ -37,7 +37,7 @@ pub(crate) struct Moved {
 
 impl Host {
     /// Updates its state after a change. Returns the new one, if it is another.
-    pub(crate) fn update_state(&mut self, now: Time, rules: &HostRules) -> Option<Moved> {
+    pub(crate) fn update_state(&mut self, now: Time, rules: &HostConfig) -> Option<Moved> {
         if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
             // Its state is checked again at its turn.
             return None;
@@ -59,7 +59,7 @@ impl Host {
     }
 
     /// Returns the state of the host after a change.
-    pub(crate) fn next_state(&mut self, now: Time, rules: &HostRules) -> HostState {
+    pub(crate) fn next_state(&mut self, now: Time, rules: &HostConfig) -> HostState {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
             return self.idle_state(now, rules);
         }
@@ -76,7 +76,7 @@ impl Host {
         }
     }
 
-    fn idle_state(&self, now: Time, rules: &HostRules) -> HostState {
+    fn idle_state(&self, now: Time, rules: &HostConfig) -> HostState {
         let must_be_kept = self.rare.as_ref().is_some_and(|rare| !rare.own_delay.is_zero())
             || self.gave_up_any()
             || self.postponed() > 0

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::groups::NewGroup;
 use super::workbench::HostMemory;
 use super::{HostTable, Resident, Slot};
-use crate::hosts::{HostRules, SegmentStore};
+use crate::hosts::{HostConfig, SegmentStore};
 use crate::rules::ParseRules;
 
 /// The hosts that are looked at for one access, of which some stay.
@@ -15,7 +15,7 @@ impl HostTable {
     /// Sets where groups lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
     pub(crate) fn configure(
         &mut self,
-        rules: HostRules,
+        rules: HostConfig,
         segments: Arc<dyn SegmentStore>,
         parse: ParseRules,
         group_bytes: usize,

@@ -1,7 +1,7 @@
 //! What decides about most links of a host, so that an evicted one need not be read for them.
 
 use crate::config::MAX_ORIGINS_PER_HOST;
-use crate::hosts::HostRules;
+use crate::hosts::HostConfig;
 use crate::hosts::host::Host;
 use crate::rules::KnownRules;
 
@@ -23,7 +23,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(host: &Host, rules: &HostRules) -> Self {
+    pub(super) fn of(host: &Host, rules: &HostConfig) -> Self {
         let origins = host.origins();
         let has_rules = |known: &KnownRules| known.policy.bytes() > 0;
         Self {

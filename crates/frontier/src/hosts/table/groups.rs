@@ -15,7 +15,7 @@ use super::facts::Facts;
 use super::{Resident, Slot};
 use crate::appended::append;
 use crate::hosts::host::{Host, HostState};
-use crate::hosts::{HostRules, SegmentStore};
+use crate::hosts::{HostConfig, SegmentStore};
 use crate::rules::ParseRules;
 use crate::url::HostKey;
 
@@ -205,7 +205,7 @@ impl HostGroups {
         &mut self,
         new: NewGroup,
         slots: &mut IndexMap<HostKey, Slot>,
-        rules: &HostRules,
+        rules: &HostConfig,
         mut gone: impl FnMut(&Resident),
     ) {
         let Some(disk) = &self.disk else { return };

@@ -11,7 +11,7 @@ use super::super::HostRef;
 use super::*;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::host::FromHost;
-use crate::hosts::{HostRules, SegmentStore};
+use crate::hosts::{HostConfig, SegmentStore};
 use crate::rules::ParseRules;
 use crate::time::Time;
 
@@ -83,10 +83,10 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn rules(segments: &Arc<TestSegments>) -> HostRules {
-    HostRules {
+fn rules(segments: &Arc<TestSegments>) -> HostConfig {
+    HostConfig {
         segments: Some(Arc::clone(segments) as Arc<dyn SegmentStore>),
-        ..HostRules::default()
+        ..HostConfig::default()
     }
 }
 
@@ -103,7 +103,7 @@ fn name(host: u8) -> HostKey {
 
 fn configured(mut table: HostTable, segments: &Arc<TestSegments>, most: u64) -> HostTable {
     let segments = Arc::clone(segments) as Arc<dyn SegmentStore>;
-    table.configure(HostRules::default(), segments, Arc::new(|_| unreachable!()), 1_000);
+    table.configure(HostConfig::default(), segments, Arc::new(|_| unreachable!()), 1_000);
     table.set_most_resident(most);
     table
 }
@@ -111,7 +111,7 @@ fn configured(mut table: HostTable, segments: &Arc<TestSegments>, most: u64) -> 
 /// What a host is blocked until, its queue, and what is postponed.
 type Content = BTreeMap<HostKey, (Time, Vec<String>)>;
 
-fn content(table: &HostTable, rules: &HostRules) -> Content {
+fn content(table: &HostTable, rules: &HostConfig) -> Content {
     let of_host = |(key, host): (&HostKey, HostRef<'_>)| {
         let mut waiting = Vec::new();
         let _ = host.visit_waiting(key, rules, &mut |entry| {
