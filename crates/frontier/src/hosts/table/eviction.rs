@@ -48,9 +48,19 @@ impl HostTable {
 
     /// Evicts hosts if the workbench is full. Cost: O(hosts that are evicted), and a look at some others.
     pub(super) fn make_room(&mut self) {
-        if !self.workbench.is_full() {
+        if self.workbench.is_full() {
+            self.evict();
+        } else if !self.workbench.has_too_many_keys() {
             return;
         }
+        let residents = self.slots.iter_mut().filter_map(|(key, slot)| match slot {
+            Slot::Resident(resident) => Some((key, &mut **resident)),
+            Slot::Evicted(_) => None,
+        });
+        self.workbench.begin_anew(residents);
+    }
+
+    fn evict(&mut self) {
         let at_once = 2 * self.groups.group_bytes() as u64;
         let target = self.workbench.most().saturating_sub(at_once);
         let mut group = NewGroup::default();
@@ -75,11 +85,6 @@ impl HostTable {
         }
         self.close(group);
         self.workbench.set_full(at_once);
-        let residents = self.slots.iter_mut().filter_map(|(key, slot)| match slot {
-            Slot::Resident(resident) => Some((key, &mut **resident)),
-            Slot::Evicted(_) => None,
-        });
-        self.workbench.begin_anew(residents);
     }
 
     /// Puts a group of hosts into the store.

@@ -1,7 +1,7 @@
 //! The workbench: resident hosts, what they take, and which of them are evicted first.
 //!
 //! The hosts are leased in a circle, so the host that was not used for longest is the next one to be used. An order by the last use would
-//! evict each host just before it is used. So most of the room is for hosts that are **kept** for as long as something waits for them, and
+//! evict each host just before it is used. So most of the room is for hosts that are **kept** until their turn has come, and
 //! the others pass through the rest of the room in the order in which they came.
 
 use std::collections::VecDeque;
@@ -151,6 +151,11 @@ impl Workbench {
         self.bytes > self.full_at
     }
 
+    /// Returns whether most keys are those of hosts that were removed.
+    pub(super) fn has_too_many_keys(&self) -> bool {
+        self.passing.len() > 2 * self.residents + 64
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -203,8 +208,7 @@ impl Workbench {
 
     /// Lets all hosts pass that are resident, once most of the passing ones were removed, or too many are kept to make room.
     pub(super) fn begin_anew<'r>(&mut self, residents: impl Iterator<Item = (&'r HostKey, &'r mut Resident)>) {
-        let has_too_many = self.passing.len() > 2 * self.residents + 64;
-        if has_too_many || self.passing.is_empty() && self.kept_bytes > self.most_kept() {
+        if self.has_too_many_keys() || self.passing.is_empty() && self.kept_bytes > self.most_kept() {
             self.kept_bytes = 0;
             self.passing = residents
                 .map(|(key, resident)| {
