@@ -32,7 +32,7 @@ pub use client::HttpFetcher;
 pub use connections::ClientError;
 pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
-pub use exchange::{Exchange, Header};
+pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
 pub use options::{
@@ -41,7 +41,6 @@ pub use options::{
 };
 pub use own_headers::{OwnHeaderError, Secret};
 pub use proxy::ProxyError;
-pub use reqwest::Version as HttpVersion;
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
 const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;

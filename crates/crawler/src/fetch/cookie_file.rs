@@ -6,13 +6,17 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use httpdate::fmt_http_date;
 use siphasher::sip::SipHasher13;
 use url::{Host, Url};
 
 /// How lines of cookies start that scripts may not read; they are no comments.
 const HTTP_ONLY: &str = "#HttpOnly_";
+
+/// The last second of the year 9999: HTTP has no later date.
+const LATEST_END: u64 = 253_402_300_799;
 
 /// The cookies of a file, to start a crawl from ([`HttpOptions::cookie_file`](crate::HttpOptions::cookie_file)).
 ///
@@ -175,7 +179,8 @@ fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'sta
         set_cookie += "; Secure";
     }
     if expires > 0 {
-        set_cookie += &format!("; Max-Age={}", expires - now);
+        let end = UNIX_EPOCH + Duration::from_secs(expires.unsigned_abs().min(LATEST_END));
+        set_cookie += &format!("; Expires={}", fmt_http_date(end));
     }
     let has_expired = expires > 0 && expires <= now;
     let cookie = FileCookie { subdomains, set_cookie };
@@ -206,7 +211,7 @@ mod tests {
         assert_eq!(file.len(), 4);
         let own = of_host(&file, "https://example.com/");
         assert_eq!(own.len(), 3, "{own:?}");
-        assert!(own[0].starts_with("all=a b; Path=/x; Domain=example.com; Secure; Max-Age="));
+        assert!(own[0].starts_with("all=a b; Path=/x; Domain=example.com; Secure; Expires="));
         assert_eq!(own[1..], ["empty=; Path=/; Domain=example.com", "own=1; Path=/"]);
         assert_eq!(of_host(&file, "http://www.example.com:8080/").len(), 2);
         assert_eq!(of_host(&file, "http://127.0.0.1/"), ["ip==; Path=/"]);

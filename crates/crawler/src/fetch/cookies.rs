@@ -117,8 +117,9 @@ impl Jars {
             return dropped;
         };
         let jars = &mut self.lock().by_origin;
-        // What only deletes cookies takes no jar.
-        if !jars.contains_key(&origin) && cookies.iter().all(|cookie| cookie.is_expired()) {
+        // What only deletes cookies takes no jar, unless there are some in the file.
+        let has_some = jars.contains_key(&origin) || self.file.set_cookies(url).next().is_some();
+        if !has_some && cookies.iter().all(|cookie| cookie.is_expired()) {
             return dropped;
         }
         if jars.len() >= MAX_JARS && !jars.contains_key(&origin) {
@@ -307,6 +308,9 @@ mod tests {
         );
         assert_eq!(sent(&jars, "https://example.com/x"), ["id=new", "key=k"]);
         assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"], "another origin");
+        let gone = "id=; Path=/; Domain=example.com; Max-Age=0".to_owned();
+        set(&jars, "https://www.example.com/", &[gone]);
+        assert_eq!(sent(&jars, "https://www.example.com/x"), Vec::<String>::new());
     }
 
     #[test]

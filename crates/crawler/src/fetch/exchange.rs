@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use reqwest::Version;
+pub use reqwest::Version as HttpVersion;
 use reqwest::header::{HOST, HeaderMap, HeaderValue};
 use url::{Position, Url};
 
@@ -11,7 +11,7 @@ use url::{Position, Url};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exchange {
     /// The version that the server answered with.
-    pub version: Version,
+    pub version: HttpVersion,
     /// What the request line names: path and query.
     pub target: String,
     /// The request's headers, in the order in which they were sent. Credentials are among them. HTTP/2 has no `host`, but

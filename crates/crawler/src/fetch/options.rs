@@ -68,8 +68,8 @@ pub struct HttpOptions {
     pub logins: Vec<Secret>,
     /// Whether to keep cookies, in a separate jar per origin. A jar holds up to 50 cookies and 8 KiB; 2 000 jars are kept.
     pub cookies: bool,
-    /// Cookies to start from; they switch `cookies` on. In a crawl that is continued, they win over saved ones if the file is not the one of
-    /// the run before.
+    /// Cookies to start from; they switch `cookies` on. In a crawl that is continued, they win over saved ones if the text of
+    /// the file is not that of the run before: all of its cookies are set anew, also for sites that have replaced theirs since.
     pub cookie_file: Option<CookieFile>,
     /// Whether to accept any certificate: expired, of another host, or signed by nobody. Whoever is on the way can then read and change what
     /// is sent and received, logins and cookies included.

@@ -1,5 +1,6 @@
 //! The settings of TLS: which certificates are trusted, and how many sessions are kept.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::Resumption;
@@ -30,6 +31,7 @@ pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>
         let system = System {
             provider,
             verifier: OnceLock::new(),
+            has_logged: AtomicBool::new(false),
         };
         if needed_now {
             system.verifier()?;
@@ -52,21 +54,26 @@ pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>
 #[derive(Debug)]
 struct System {
     provider: Arc<CryptoProvider>,
-    verifier: OnceLock<Result<Verifier, Error>>,
+    /// Only once they could be read: at the limit of open files they cannot, but later.
+    verifier: OnceLock<Verifier>,
+    has_logged: AtomicBool,
 }
 
 impl System {
     fn verifier(&self) -> Result<&Verifier, Error> {
-        let read = || {
-            Verifier::new(Arc::clone(&self.provider)).inspect_err(|why| {
+        if let Some(verifier) = self.verifier.get() {
+            return Ok(verifier);
+        }
+        let read = Verifier::new(Arc::clone(&self.provider)).inspect_err(|why| {
+            if !self.has_logged.swap(true, Ordering::Relaxed) {
                 log::warn!(
                     target: "crawler::fetch",
                     "no https page can be fetched: {why}; install the certificates of your system (ca-certificates), or name them in \
                      SSL_CERT_FILE"
                 );
-            })
-        };
-        self.verifier.get_or_init(read).as_ref().map_err(Error::clone)
+            }
+        })?;
+        Ok(self.verifier.get_or_init(|| read))
     }
 }
 
