@@ -19,7 +19,7 @@ fn an_invalid_field_is_refused_before_the_first_request() {
     let seed = "http://127.0.0.1:1/";
     for (field, message) in [
         ("title", "--select"),
-        ("x=h1 > > p", "character 4"),
+        ("x=h1 > > p", "is invalid"),
         ("a=h1", "two fields are named"),
     ] {
         let output = crawler(&["--output", "-", "--select", "A=h2", "--select", field, seed]);
