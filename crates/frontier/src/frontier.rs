@@ -263,33 +263,14 @@ impl Frontier {
         self.with_durable(|state, durable| durable.persist(state, attachment, now), || ())
     }
 
-    /// Writes a checkpoint, at the end of a run. The next `open` then makes no call again, and a later version of this crate can read it if
+    /// Writes a checkpoint and syncs it, at the end of a run: sync before what belongs to the attachment. The next `open` then makes no call again, and a later version of this crate can read it if
     /// the format of the state is the same. In memory it does nothing.
-    ///
-    /// It syncs the checkpoint only after `is_synced`, which is called once, when there is nothing else left to do: wait there for another
-    /// thread that syncs what belongs to the attachment. Returns its answer. If that is `false`, the directory has all changes, but not
-    /// synced, and the frontier is poisoned.
     ///
     /// # Errors
     ///
     /// Those of [`persist`](Self::persist).
-    pub fn checkpoint(
-        &mut self,
-        attachment: &[u8],
-        now: Time,
-        is_synced: impl FnOnce() -> bool,
-    ) -> Result<bool, FrontierError> {
-        let Some(durable) = self.durable.as_deref_mut().filter(|_| !self.is_poisoned) else {
-            return if self.is_poisoned {
-                Err(FrontierError::Poisoned)
-            } else {
-                Ok(is_synced())
-            };
-        };
-        self.is_poisoned = true;
-        let has_synced = durable.checkpoint(&mut self.state, attachment, now, is_synced)?;
-        self.is_poisoned = !has_synced;
-        Ok(has_synced)
+    pub fn checkpoint(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.with_durable(|state, durable| durable.checkpoint(state, attachment, now), || ())
     }
 
     /// Returns what the next [`persist`](Self::persist) has to do; `None` in memory.

@@ -170,9 +170,7 @@ fn open_frontier(config: &CrawlConfig, state: &Path) -> Result<Opened, StartErro
         let mut opened = open(&last_name)?;
         for_new_links = opened.for_new_links;
         let attachment = opened.attachment.unwrap_or_default();
-        let ended = opened
-            .frontier
-            .checkpoint(&attachment, clock.next_millisecond(), || true);
+        let ended = opened.frontier.checkpoint(&attachment, clock.next_millisecond());
         ended.map_err(OpenError::from)?;
     }
     let mut opened = open(config.product_token())?;

@@ -178,7 +178,7 @@ impl<S: Fetcher> Run<S> {
         commits.saved.note_synced();
         self.save_fetcher(&commits)?;
         let state = self.encode(&mut commits, now)?;
-        self.frontier.checkpoint(&state, now, || true)?;
+        self.frontier.checkpoint(&state, now)?;
         Ok(())
     }
 

@@ -160,7 +160,7 @@ impl Durable {
         Ok(())
     }
 
-    /// Reads records from a place on, up to a row, until there are so many pages that are due, or a row that is younger than `until`.
+    /// Reads records from a place on, up to the row `last`. It ends earlier when `up_to` pages are due, or at a row that is younger than `until`.
     fn read_due(
         &self,
         from: Place,

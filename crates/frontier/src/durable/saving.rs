@@ -101,22 +101,10 @@ impl Durable {
         Ok(())
     }
 
-    /// Writes a row, and then a checkpoint, which it syncs only after `is_synced`. Returns its answer.
-    pub(crate) fn checkpoint(
-        &mut self,
-        state: &mut State,
-        attachment: &[u8],
-        now: Time,
-        is_synced: impl FnOnce() -> bool,
-    ) -> Result<bool, FrontierError> {
+    /// Writes a row, and then a checkpoint, which it syncs.
+    pub(crate) fn checkpoint(&mut self, state: &mut State, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
         self.write_row(state, attachment, now, false)?;
-        self.check_read()?;
-        let batch = self.encode_checkpoint(state, now)?;
-        let has_synced = is_synced();
-        if has_synced {
-            self.commit_synced(batch, now)?;
-        }
-        Ok(has_synced)
+        self.write_checkpoint(state, now)
     }
 
     /// Writes a checkpoint. All calls must have been saved, or belong to no row.

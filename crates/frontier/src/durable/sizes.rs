@@ -16,7 +16,7 @@ pub(crate) struct Sizes {
     /// The parts that are written with one row.
     pub(crate) parts_at_once: usize,
     pub(crate) keys: KeySizes,
-    /// The size of a group of evicted hosts, in bytes, if so many are evicted at once.
+    /// The size of a group of evicted hosts, in bytes, unless fewer are evicted at once.
     pub(crate) group_bytes: usize,
     /// The segments that no checkpoint has and that are no longer needed, before they are removed together: neighbours share pages.
     pub(crate) young_at_once: usize,

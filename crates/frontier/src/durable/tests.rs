@@ -43,13 +43,20 @@ mod settlements;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
+use super::again::Again;
 use super::sizes::Sizes;
 use crate as frontier;
+use crate::{Frontier, Time};
 use calls::settings;
 use pair::{Pair, events};
 use seen_sets::seen_sets;
 use settlements::config;
 use stores::{Recorder, SMALL, SizedStore};
+
+/// Queues pages again, and returns how many.
+fn queued_again(frontier: &mut Frontier, which: Again, up_to: usize, now: Time) -> u64 {
+    frontier.queue_again(which, up_to, now).unwrap().pages.queued
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::cases::cases(150), failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]

@@ -73,9 +73,9 @@ fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
         next += keys;
         frontier.persist(b"", START).unwrap();
     }
-    frontier.checkpoint(b"one", START, || true).unwrap();
-    frontier.checkpoint(b"two", START, || true).unwrap();
-    frontier.checkpoint(b"three", START, || true).unwrap();
+    frontier.checkpoint(b"one", START).unwrap();
+    frontier.checkpoint(b"two", START).unwrap();
+    frontier.checkpoint(b"three", START).unwrap();
 }
 
 /// A store that cannot read segments for a moment.
@@ -138,7 +138,7 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
         frontier.persist(b"", START).unwrap();
     }
     assert_eq!(fetch_all(&mut frontier, START, 3), HOSTS);
-    frontier.checkpoint(b"", START, || true).unwrap();
+    frontier.checkpoint(b"", START).unwrap();
     let memory = frontier.report().memory.unwrap();
     assert!(memory.hosts_on_disk > 20, "{memory} {}", frontier.report().hosts);
     drop(frontier);

@@ -139,7 +139,7 @@ fn is_poisoned(frontier: &mut Frontier, now: crate::Time) {
     assert_eq!(frontier.settle(&[], now).err(), poisoned);
     assert_eq!(frontier.release_leases(now).err(), poisoned);
     assert_eq!(frontier.persist(b"again", now).err(), poisoned);
-    assert_eq!(frontier.checkpoint(b"again", now, || true).err(), poisoned);
+    assert_eq!(frontier.checkpoint(b"again", now).err(), poisoned);
 }
 
 #[test]

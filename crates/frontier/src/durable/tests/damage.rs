@@ -82,7 +82,7 @@ fn parts_of_an_unfinished_checkpoint_do_no_harm() {
     });
     let recorder = Recorder::from(garbage);
     let mut opened = open_store(recorder.clone(), run::config(), run.time(STEPS)).unwrap();
-    opened.frontier.checkpoint(b"next", run.time(STEPS), || true).unwrap();
+    opened.frontier.checkpoint(b"next", run.time(STEPS)).unwrap();
     let expected = picture(&opened.frontier);
     drop(opened);
     let left = recorder.image();
@@ -90,7 +90,7 @@ fn parts_of_an_unfinished_checkpoint_do_no_harm() {
     assert_eq!(picture(&read_store(left.clone()).unwrap().frontier), expected);
     // The checkpoint after it has removed them.
     let mut opened = open_store(recorder.clone(), run::config(), run.time(STEPS)).unwrap();
-    opened.frontier.checkpoint(b"after", run.time(STEPS), || true).unwrap();
+    opened.frontier.checkpoint(b"after", run.time(STEPS)).unwrap();
     let parts = recorder.image().space(Space::Checkpoint).len() as u64;
     let last = manifest(&recorder.image());
     assert_eq!(parts, last.state_parts + last.seen_set_parts + last.host_parts);
@@ -233,7 +233,7 @@ fn a_checkpoint_of_another_logic_is_continued_and_the_journal_after_it_is_of_thi
     let now = run.time(STEPS);
     // Requests are in flight.
     frontier.lease(now + std::time::Duration::from_secs(100), 3).unwrap();
-    frontier.checkpoint(b"300", now, || true).unwrap();
+    frontier.checkpoint(b"300", now).unwrap();
     assert!(frontier.report().leased > 0);
     let expected = picture(&frontier);
     let other = with_manifest(&recorder.image(), |manifest| manifest.logic = LOGIC - 1);

@@ -35,7 +35,7 @@ fn many_hosts_sized(sizes: Sizes) -> (Recorder, Frontier, Frontier) {
         assert_eq!(durable.offer(part, START).unwrap(), model.offer(part, START).unwrap());
         durable.persist(b"", START).unwrap();
     }
-    durable.checkpoint(b"", START, || true).unwrap();
+    durable.checkpoint(b"", START).unwrap();
     (recorder, durable, model)
 }
 
@@ -76,7 +76,7 @@ fn hosts_that_were_evicted_are_leased_in_the_order_of_hosts_in_memory() {
         }
     }
     assert_eq!(picture(&durable), picture(&model));
-    durable.checkpoint(b"", START, || true).unwrap();
+    durable.checkpoint(b"", START).unwrap();
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn rows_of_evicted_hosts_do_not_pile_up() {
         }
         durable.persist(b"", START).unwrap();
     }
-    durable.checkpoint(b"", START, || true).unwrap();
-    durable.checkpoint(b"", START, || true).unwrap();
+    durable.checkpoint(b"", START).unwrap();
+    durable.checkpoint(b"", START).unwrap();
     let after = rows(&recorder);
     assert!(after <= before * 3, "{before} rows, then {after}");
     assert_eq!(picture(&durable), picture(&model));
@@ -122,7 +122,7 @@ fn rows_that_were_written_after_the_last_checkpoint_are_gone_with_the_first_afte
     drop(durable);
     // This run evicts nothing.
     let opened = open_sized(recorder.clone(), config(), START, ALL_RESIDENT);
-    opened.unwrap().frontier.checkpoint(b"", START, || true).unwrap();
+    opened.unwrap().frontier.checkpoint(b"", START).unwrap();
     assert!(!keys(&recorder).iter().any(is_new), "{:?}", keys(&recorder));
 }
 

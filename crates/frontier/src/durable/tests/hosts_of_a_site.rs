@@ -50,7 +50,7 @@ fn a_host_counts_once_also_on_disk_and_after_opening_and_not_before_its_first_pa
                 offer(&mut frontier, &[&format!("http://other{n}.example/{round}")]);
             }
             if is_in_checkpoint {
-                frontier.checkpoint(b"", START, || true).unwrap();
+                frontier.checkpoint(b"", START).unwrap();
             } else {
                 frontier.persist(b"", START).unwrap();
             }

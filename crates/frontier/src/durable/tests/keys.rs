@@ -241,7 +241,7 @@ fn an_exact_seen_set_takes_every_new_link_though_its_filter_says_seen_to_all() {
     let why = frontier.why(&url("http://site.example/never"), START);
     assert_eq!(why, Why::NeverOffered);
     // The state has no keys: they are in runs.
-    frontier.checkpoint(b"", START, || true).unwrap();
+    frontier.checkpoint(b"", START).unwrap();
     let state: usize = recorder.image().space(Space::Checkpoint).values().map(Vec::len).sum();
     assert!(state < 60_000, "{state}");
 }
@@ -251,7 +251,7 @@ fn a_part_of_the_keys_that_is_missing_ends_the_call_or_the_opening_with_an_error
     let recorder = Recorder::default();
     let mut frontier = open_store(recorder.clone(), exact(), START).unwrap().frontier;
     frontier.offer(&links(0..100), START).unwrap();
-    frontier.checkpoint(b"", START, || true).unwrap();
+    frontier.checkpoint(b"", START).unwrap();
     drop(frontier);
 
     let is_part = |key: u64| key & (1 << 31) == 0;

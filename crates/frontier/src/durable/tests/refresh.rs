@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::record;
 use super::common::{START, config, end, failure, url};
+use super::queued_again;
 use super::stores::{Recorder, open_store};
 use crate::config::FrontierConfig;
 use crate::{
@@ -93,11 +94,7 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
         assert_eq!(previous.content, Some(ContentHash::from(7)));
     }
     assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY * 2), 100, on_day(2))
-            .unwrap()
-            .pages
-            .queued,
+        queued_again(&mut frontier, Again::OlderThan(DAY * 2), 100, on_day(2)),
         0,
         "a second time"
     );
@@ -105,11 +102,7 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
     assert_eq!((report.pages.done, report.pages.refreshed), (5, 3));
     // Their second fetch comes of age, too.
     assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY * 2), 100, on_day(3))
-            .unwrap()
-            .pages
-            .queued,
+        queued_again(&mut frontier, Again::OlderThan(DAY * 2), 100, on_day(3)),
         2
     );
     let refreshed = frontier.queue_again(Again::OlderThan(DAY * 2), 100, on_day(4)).unwrap();

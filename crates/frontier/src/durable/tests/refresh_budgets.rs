@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::common::{START, config, one};
+use super::queued_again;
 use super::retry::{DAY, asking_robots, crawl, offer, page, settle};
 use super::segments::config_of_many;
 use super::stores::{Recorder, open_store};
@@ -53,14 +54,7 @@ fn pages_that_wait_to_be_fetched_again_stay_when_an_option_changes() {
     offer_pages(&mut frontier, 0..3, now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 100, now)
-            .unwrap()
-            .pages
-            .queued,
-        3
-    );
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 3);
     frontier.persist(b"", now).unwrap();
     let changed = FrontierConfig {
         max_hosts: 1_000,
@@ -72,11 +66,7 @@ fn pages_that_wait_to_be_fetched_again_stay_when_an_option_changes() {
     assert_eq!((report.pages.refreshed, report.not_fetched.len()), (3, 0));
     now = now + DAY;
     assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 100, now)
-            .unwrap()
-            .pages
-            .queued,
+        queued_again(&mut frontier, Again::OlderThan(DAY), 100, now),
         3,
         "and so on"
     );
@@ -90,23 +80,9 @@ fn a_budget_that_is_spent_drops_new_pages_only() {
     offer_pages(&mut frontier, 0..4, now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 1, now)
-            .unwrap()
-            .pages
-            .queued,
-        1
-    );
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1, now), 1);
     offer_pages(&mut frontier, 4..6, now);
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 100, now)
-            .unwrap()
-            .pages
-            .queued,
-        3
-    );
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 3);
     offer_pages(&mut frontier, 6..7, now);
     // Its retry waits for its time.
     let retried = one(&mut frontier, now);
@@ -152,23 +128,9 @@ fn a_page_that_was_never_fetched_is_dropped_without_those_that_are_fetched_again
                 .next
                 .is_some()
             {}
-            assert_eq!(
-                frontier
-                    .queue_again(Again::OlderThan(DAY), 1_000, now)
-                    .unwrap()
-                    .pages
-                    .queued,
-                2
-            );
+            assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1_000, now), 2);
         } else {
-            assert_eq!(
-                frontier
-                    .queue_again(Again::OlderThan(DAY), 1_000, now)
-                    .unwrap()
-                    .pages
-                    .queued,
-                302
-            );
+            assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1_000, now), 302);
         }
         assert_eq!(dropped(&mut frontier, now).len(), 300);
         let mut again = urls_of(&crawl(&mut frontier, &mut now, |_| None));
@@ -194,23 +156,12 @@ fn of_a_long_queue_on_disk_the_pages_that_are_fetched_again_stay_in_order() {
     now = now + DAY;
     offer(&mut frontier, &pages(1_000..1_300), now);
     assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), FETCHED / 2, now)
-            .unwrap()
-            .pages
-            .queued,
+        queued_again(&mut frontier, Again::OlderThan(DAY), FETCHED / 2, now),
         200
     );
     offer(&mut frontier, &pages(1_300..1_600), now);
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), FETCHED, now)
-            .unwrap()
-            .pages
-            .queued,
-        200
-    );
-    frontier.checkpoint(b"", now, || true).unwrap();
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), FETCHED, now), 200);
+    frontier.checkpoint(b"", now).unwrap();
     let segments = |recorder: &Recorder| recorder.image().space(Space::Segment).len();
     assert!(segments(&recorder) > 2, "{}", segments(&recorder));
     let last = one(&mut frontier, now);
@@ -222,8 +173,8 @@ fn of_a_long_queue_on_disk_the_pages_that_are_fetched_again_stay_in_order() {
     assert_eq!(frontier.report().queued_pages, FETCHED as u64);
     assert_eq!(dropped(&mut frontier, now), pages(1_001..1_600));
     assert_eq!(urls_of(&crawl(&mut frontier, &mut now, |_| None)), pages(0..FETCHED));
-    frontier.checkpoint(b"", now, || true).unwrap();
-    frontier.checkpoint(b"", now, || true).unwrap();
+    frontier.checkpoint(b"", now).unwrap();
+    frontier.checkpoint(b"", now).unwrap();
     assert_eq!(segments(&recorder), 0, "nothing waits any more");
 }
 
@@ -235,14 +186,7 @@ fn new_pages_wait_for_no_page_that_is_fetched_again() {
     offer_pages(&mut frontier, 0..1, now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 1, now)
-            .unwrap()
-            .pages
-            .queued,
-        1
-    );
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1, now), 1);
     offer_pages(&mut frontier, 1..2, now);
     assert_eq!(*one(&mut frontier, now).entry.url, page(0, 0));
     assert_eq!(
@@ -286,14 +230,7 @@ fn pages_under_a_prefix_that_was_closed_since_are_fetched_again() {
     assert!(done < 9);
     for day in 1..3 {
         now = now + DAY;
-        assert_eq!(
-            frontier
-                .queue_again(Again::OlderThan(DAY), 100, now)
-                .unwrap()
-                .pages
-                .queued,
-            done
-        );
+        assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), done);
         assert_eq!(crawl(&mut frontier, &mut now, |_| None).len() as u64, done);
         assert_eq!(frontier.report().pages.refreshed, day * done);
         assert_eq!(frontier.report().not_fetched, not_fetched);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::super::record;
 use super::common::{START, config, failure, url};
+use super::queued_again;
 use super::stores::{Recorder, SMALL, open_sized, open_store};
 use crate::config::{FrontierConfig, RetryPolicy};
 use crate::{
@@ -375,25 +376,11 @@ fn an_old_page_of_an_origin_that_was_given_up_is_fetched_again_while_the_crawl_r
     offer(&mut frontier, &[page(0, 0), page(0, 1)], now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 100, now)
-            .unwrap()
-            .pages
-            .queued,
-        2
-    );
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 2);
     crawl(&mut frontier, &mut now, |_| Some(FailureKind::Connect));
     assert_eq!(frontier.report().origins_given_up, 1);
     now = now + DAY;
-    assert_eq!(
-        frontier
-            .queue_again(Again::OlderThan(DAY), 100, now)
-            .unwrap()
-            .pages
-            .queued,
-        2
-    );
+    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 2);
     let asked = crawl(&mut frontier, &mut now, |_| None);
     assert!(asked.iter().all(|lease| {
         let previous = lease.entry.metadata.previous.as_deref().unwrap();

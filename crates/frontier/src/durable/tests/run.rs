@@ -96,7 +96,7 @@ impl Run {
             }
             let attachment = ended.made.to_string();
             let done = if is_checkpoint(ended.made) {
-                frontier.checkpoint(attachment.as_bytes(), *now, || true).map(drop)
+                frontier.checkpoint(attachment.as_bytes(), *now).map(drop)
             } else {
                 frontier.persist(attachment.as_bytes(), *now)
             };

@@ -29,7 +29,7 @@ pub(super) fn long_queue() -> (Recorder, Frontier) {
     frontier
         .offer(&(0..PAGES).map(link).collect::<Vec<_>>(), START)
         .unwrap();
-    frontier.checkpoint(b"", START, || true).unwrap();
+    frontier.checkpoint(b"", START).unwrap();
     assert!(recorder.image().space(Space::Segment).len() > 1);
     (recorder, frontier)
 }
@@ -97,7 +97,7 @@ fn a_segment_that_is_being_read_is_in_no_checkpoint_and_stays_on_disk_until_its_
         .into_iter()
         .map(|lease| lease.entry.url)
         .collect();
-    frontier.checkpoint(b"", START, || true).unwrap();
+    frontier.checkpoint(b"", START).unwrap();
     let grown = in_checkpoint(&recorder).saturating_sub(bytes);
     assert!(grown < 1_000, "three leases take {grown} bytes");
     assert_eq!(in_space(&recorder, Space::Segment), segments);
@@ -117,7 +117,7 @@ fn a_segment_that_is_being_read_is_in_no_checkpoint_and_stays_on_disk_until_its_
         (0..PAGES).all(|n| position(n) == Some(n)),
         "each has its place in the queue"
     );
-    opened.frontier.checkpoint(b"", START, || true).unwrap();
-    opened.frontier.checkpoint(b"", START, || true).unwrap();
+    opened.frontier.checkpoint(b"", START).unwrap();
+    opened.frontier.checkpoint(b"", START).unwrap();
     assert_eq!(in_space(&image, Space::Segment), 0, "no checkpoint needs them any more");
 }

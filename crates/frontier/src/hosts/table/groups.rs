@@ -98,7 +98,7 @@ impl fmt::Debug for Disk {
 /// The groups with evicted hosts.
 #[derive(Debug, Default)]
 pub(super) struct HostGroups {
-    /// A group has at least this many bytes, if so many hosts are evicted at once.
+    /// A group has at least this many bytes, unless fewer hosts are evicted at once.
     group_bytes: usize,
     disk: Option<Disk>,
     counts: BTreeMap<u64, Count>,

@@ -202,7 +202,7 @@ impl<P: Place> Pair<P> {
         let attachment = self.steps.len().to_string();
         durable.persist(attachment.as_bytes(), self.now).unwrap();
         if is_checkpoint {
-            durable.checkpoint(attachment.as_bytes(), self.now, || true).unwrap();
+            durable.checkpoint(attachment.as_bytes(), self.now).unwrap();
         }
         self.saved = self.steps.len();
     }

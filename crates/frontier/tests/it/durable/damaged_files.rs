@@ -72,7 +72,7 @@ impl Crawl {
             let attachment = format!("persist {number}");
             frontier.persist(attachment.as_bytes(), now).unwrap();
             if number == 2 {
-                frontier.checkpoint(attachment.as_bytes(), now, || true).unwrap();
+                frontier.checkpoint(attachment.as_bytes(), now).unwrap();
             }
             crawl.note(&dir.0, attachment.as_bytes(), &frontier);
         }

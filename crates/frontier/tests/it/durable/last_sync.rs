@@ -70,40 +70,8 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     let opened = dir.open(config(), at(3609));
     assert_eq!(opened.attachment.unwrap(), b"later 3608");
     let mut frontier = opened.frontier;
-    frontier.checkpoint(b"the end", at(3610), || true).unwrap();
+    frontier.checkpoint(b"the end", at(3610)).unwrap();
     drop(frontier);
     assert_eq!(unsynced(), None);
     assert_eq!(Directory::new(&dir.0).discard_unsynced().unwrap(), 0);
-}
-
-#[test]
-fn a_checkpoint_waits_for_what_belongs_to_it_and_is_given_up_without() {
-    let dir = TemporaryDir::new();
-    let mut frontier = dir.open(config(), START).frontier;
-    frontier
-        .offer(&common::pages("http://site.example/", 50), at(1))
-        .unwrap();
-    let mut asked = 0;
-    let mut answer = |is_synced| {
-        asked += 1;
-        is_synced
-    };
-    assert!(frontier.checkpoint(b"first", at(2), || answer(true)).unwrap());
-    assert_eq!(Directory::new(&dir.0).unsynced().unwrap(), None);
-    frontier
-        .offer(&common::pages("http://other.example/", 50), at(3))
-        .unwrap();
-    let given_up = frontier.checkpoint(b"second", at(4), || answer(false));
-    assert!(!given_up.unwrap());
-    assert_eq!(asked, 2);
-    let picture = picture(&frontier);
-    assert!(frontier.persist(b"third", at(5)).is_err(), "it is poisoned");
-    drop(frontier);
-    let unsynced = Directory::new(&dir.0).unsynced().unwrap().unwrap();
-    assert_eq!((unsynced.commits, unsynced.attachment.as_slice()), (1, &b"second"[..]));
-    let read = Directory::new(&dir.0).read(Arc::new(parse)).unwrap();
-    assert_eq!(self::picture(&read.frontier), picture);
-
-    let mut in_memory = Frontier::in_memory(config()).unwrap();
-    assert!(!in_memory.checkpoint(b"", at(1), || false).unwrap());
 }
