@@ -95,6 +95,7 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
+            Self::Start(StartError::Client(ClientError::Setup(_))) => 1,
             Self::Arguments(_)
             | Self::Seeds(_)
             | Self::Recrawl(_)
@@ -102,7 +103,7 @@ impl Failure {
             | Self::Start(
                 StartError::Frontier(_)
                 | StartError::TooLittleMemory { .. }
-                | StartError::Client(ClientError::Options(_))
+                | StartError::Client(_)
                 | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
                 | StartError::State(StateError::OtherRules),
             ) => 2,

@@ -29,18 +29,16 @@ use url::Url;
 
 pub use address_cache::CachedResolver;
 pub use client::HttpFetcher;
-pub use connections::ClientError;
 pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
 pub use options::{
-    DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_HEADER_BYTES, DEFAULT_MAX_HEADERS,
-    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions, HttpOptionsError,
+    ClientError, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_HEADER_BYTES, DEFAULT_MAX_HEADERS,
+    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions,
 };
 pub use own_headers::{OwnHeaderError, Secret};
-pub use proxy::ProxyError;
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
 const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;

@@ -103,8 +103,8 @@ pub use error::{CrawlError, StartError};
 pub use event::{Capture, Event, Observer, PageBody, PageRecord, Progress, SitemapEnd, SitemapRecord};
 #[doc(inline)]
 pub use fetch::{
-    AddressGuard, BodyExtent, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions, HttpOptionsError,
-    Request, ResourceKind, Response, TruncationReason,
+    AddressGuard, BodyExtent, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,
+    ResourceKind, Response, TruncationReason,
 };
 pub use frontier::{self, Failure, FailureKind};
 pub use page::link_graph::LinkRecord;

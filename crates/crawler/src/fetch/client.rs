@@ -12,15 +12,17 @@ use reqwest::header::{
 use reqwest::{Method, Response as Answer};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout, timeout_at};
-use url::{Host, Url};
+use url::Url;
 
 use super::address_cache::CachedResolver;
 use super::body;
-use super::connections::{ClientError, Connections, Settings};
+use super::connections::{Connections, Settings};
 use super::cookies::{Jars, SavedJars};
-use super::guard::{AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, none_is_left, order};
+use super::guard::{
+    AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, literal, look_up, none_is_left, order,
+};
 use super::headers::{self, is_css, is_html};
-use super::options::{HttpOptions, HttpOptionsError};
+use super::options::{ClientError, HttpOptions};
 use super::own_headers::OwnHeaders;
 use super::{
     BodyExtent, Exchange, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
@@ -48,8 +50,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct HttpFetcher {
     http: HttpOptions,
-    guarded: Connections,
-    open: Connections,
+    connections: Connections,
     guard: AddressGuard,
     resolver: Arc<dyn Resolver>,
     /// The headers of every request.
@@ -73,8 +74,8 @@ impl HttpFetcher {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Options`] for a header, a login or a proxy that cannot be used. [`ClientError::Client`] when the TLS roots of the
-    /// system cannot be read, and a seed needs them.
+    /// [`ClientError::Setup`] when the TLS roots of the system cannot be read, and a seed needs them; any other for options that cannot be
+    /// used.
     pub fn new(config: &CrawlConfig, http: &HttpOptions) -> Result<Self, ClientError> {
         Self::with_resolver(config, http, CachedResolver::new(SystemResolver))
     }
@@ -92,25 +93,16 @@ impl HttpFetcher {
     ) -> Result<Self, ClientError> {
         let options = config.options();
         if http.untrusted_seeds && !(http.headers.is_empty() && http.logins.is_empty()) {
-            return Err(HttpOptionsError::SecretsForUntrustedSeeds.into());
+            return Err(ClientError::SecretsForUntrustedSeeds);
         }
-        let own_headers = OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins);
-        let own_headers = own_headers.map_err(HttpOptionsError::from)?;
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
         let guard = AddressGuard::new(if http.untrusted_seeds { &[] } else { config.seeds() });
-        let settings = Settings::new(config, http, Arc::clone(&resolver), guard.clone())?;
-        let dials_of_seeds = if http.allow_private_addresses {
-            Dials::All
-        } else {
-            Dials::AsAtFirst
-        };
         Ok(Self {
-            open: Connections::new(settings.clone(), dials_of_seeds)?,
-            guarded: Connections::new(settings, Dials::PublicOnly)?,
+            connections: Connections::new(Settings::new(config, http, Arc::clone(&resolver), guard.clone())?),
             guard,
             resolver,
             headers: common_headers(options),
-            own_headers,
+            own_headers: OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins)?,
             jars: match (&http.cookie_file, http.cookies) {
                 (Some(file), _) => Jars::starting_from(file.clone()),
                 (None, true) => Jars::default(),
@@ -126,29 +118,32 @@ impl HttpFetcher {
         })
     }
 
-    /// Chooses the connections: those that were opened without the guard are never used for a guarded origin.
-    fn connections_for(&self, url: &Url) -> Result<&Connections, FetchError> {
-        if self.http.allow_private_addresses || self.guard.exempts(url) {
-            return Ok(&self.open);
+    /// Returns what may be dialled for a URL.
+    fn dials(&self, url: &Url) -> Result<Dials, FetchError> {
+        if self.http.allow_private_addresses {
+            return Ok(Dials::All);
         }
-        // Addresses are dialled without asking the resolver, which guards the names.
-        let literal = match url.host() {
-            Some(Host::Ipv4(v4)) => Some(IpAddr::V4(v4)),
-            Some(Host::Ipv6(v6)) => Some(IpAddr::V6(v6)),
-            _ => None,
+        let dials = self.guard.dials(url);
+        if dials == Dials::AsAtFirst {
+            return Ok(dials);
+        }
+        // Addresses are dialled without asking the resolver, which guards the names. A proxy looks names up itself; what localhost means
+        // needs no look-up.
+        let host = url.host_str().unwrap_or_default();
+        let is_inside = match literal(host) {
+            Some(address) => !is_public(address),
+            None => self.http.proxy.is_some() && is_localhost(host),
         };
-        let has_proxy = self.http.proxy.is_some();
-        match literal {
-            Some(address) if !is_public(address) => Err(FetchError::AddressForbidden),
-            // The proxy looks names up itself; what this one means needs no look-up.
-            None if has_proxy && url.host_str().is_some_and(is_localhost) => Err(FetchError::AddressForbidden),
-            _ => Ok(&self.guarded),
+        if is_inside {
+            return Err(FetchError::AddressForbidden);
         }
+        Ok(dials)
     }
 
     /// Sends a request and waits for the head of the answer.
     async fn send(&self, url: &Url, headers: HeaderMap, deadline: Instant) -> Result<Answer, FetchError> {
-        let client = self.connections_for(url)?.client_for(Origin::of(url));
+        let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
+        let client = self.connections.client_for(origin, self.dials(url)?)?;
         let mut request = reqwest::Request::new(Method::GET, url.clone());
         *request.headers_mut() = headers;
         let error = match timeout_at(deadline, client.execute(request)).await {
@@ -166,8 +161,7 @@ impl HttpFetcher {
         };
         if matches!(error, FetchError::OutOfHandles) {
             self.note_exhausted_handles(&error);
-            self.guarded.close_idle();
-            self.open.close_idle();
+            self.connections.close_idle();
         }
         Err(error)
     }
@@ -255,16 +249,9 @@ impl Fetcher for HttpFetcher {
     }
 
     async fn address(&self, host: &str) -> Option<IpAddr> {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let found = match bare.parse() {
-            Ok(address) => vec![address],
-            Err(_) => {
-                let longest = self.http.timeout.min(self.http.connect_timeout);
-                timeout(longest, self.resolver.resolve(host)).await.ok()?.ok()?
-            }
-        };
-        let found = found.into_iter().map(|address: IpAddr| address.to_canonical());
-        found.min_by_key(order)
+        let longest = self.http.timeout.min(self.http.connect_timeout);
+        let found = timeout(longest, look_up(&*self.resolver, host)).await.ok()?.ok()?;
+        found.iter().map(IpAddr::to_canonical).min_by_key(order)
     }
 
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {

@@ -1,9 +1,8 @@
 //! The connections that are kept open between requests: how many, and for how long. Alone in making clients of the HTTP library.
 //!
-//! A client bounds what is idle per host, but not in all: a crawl of many hosts would use up the process's file handles. So a client that has
-//! served half as many origins as may have idle connections takes no further ones. It still serves its own until the next one is left, too: the
-//! first page of a host mostly finds the connection of its robots.txt. Then its idle connections are closed; requests in flight keep theirs
-//! until they end.
+//! A client bounds what is idle per host, but not in all: a crawl of many hosts would use up the process's file handles. So a few clients have a
+//! part of the origins each, and the one that was used least recently is left for a new one. Then its idle connections are closed; requests in
+//! flight keep theirs until they end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +11,9 @@ use std::time::Duration;
 use frontier::Origin;
 use reqwest::{Client, Proxy, redirect, retry};
 
+use super::error::FetchError;
 use super::guard::{AddressGuard, Dials, Guarded, Resolver};
-use super::options::{HttpOptions, HttpOptionsError};
+use super::options::{ClientError, HttpOptions};
 use super::proxy::proxy_of;
 use super::tls;
 use crate::config::CrawlConfig;
@@ -29,17 +29,8 @@ const LONGEST_KEPT: Duration = Duration::from_secs(60);
 /// panics beyond 24 576.
 const MAX_HEADERS: usize = 16_384;
 
-/// Why the HTTP fetcher cannot be set up.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The options cannot be used.
-    #[error(transparent)]
-    Options(#[from] HttpOptionsError),
-    /// The HTTP client cannot be made, mostly because the certificates that the system trusts cannot be read.
-    #[error("the HTTP client cannot be set up: {0}")]
-    Client(String),
-}
+/// The most clients at once: the first page of a host mostly finds the connection of its robots.txt.
+const MOST_CLIENTS: usize = 4;
 
 /// What all clients of a crawl have in common.
 #[derive(Debug, Clone)]
@@ -63,10 +54,9 @@ impl Settings {
         guard: AddressGuard,
     ) -> Result<Self, ClientError> {
         let frontier = &config.options().frontier;
-        let proxy = http.proxy.as_ref().map(proxy_of).transpose();
-        let (proxy, proxy_host) = proxy.map_err(HttpOptionsError::from)?.unzip();
+        let (proxy, proxy_host) = http.proxy.as_ref().map(proxy_of).transpose()?.unzip();
         if proxy.is_some() && frontier.per_address {
-            return Err(HttpOptionsError::AddressesBehindProxy.into());
+            return Err(ClientError::AddressesBehindProxy);
         }
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
         let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
@@ -85,18 +75,22 @@ impl Settings {
                 proxy: proxy_host,
                 in_order: frontier.per_address,
             },
-            tls: tls.map_err(|error| ClientError::Client(error.to_string()))?,
+            tls: tls.map_err(|error| ClientError::Setup(error.to_string()))?,
         })
     }
 
-    fn client(&self) -> Result<Client, ClientError> {
+    fn client(&self, dials: Dials) -> Result<Client, FetchError> {
+        let resolver = Guarded {
+            dials,
+            ..self.resolver.clone()
+        };
         // What the server closed before the request was sent is sent once more, on a new connection. Nothing else is.
         let mut builder = Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
             .referer(false)
             .retry(retry::never())
-            .dns_resolver(self.resolver.clone())
+            .dns_resolver(resolver)
             .tls_backend_preconfigured(self.tls.clone())
             .connect_timeout(self.connect_timeout)
             .pool_max_idle_per_host(self.per_host)
@@ -110,81 +104,64 @@ impl Settings {
         if let Some(proxy) = &self.proxy {
             builder = builder.proxy(proxy.clone());
         }
-        builder.build().map_err(|error| ClientError::Client(error.to_string()))
+        builder.build().map_err(|error| FetchError::Other(error.to_string()))
     }
 }
 
-/// One guard's connections.
+/// The connections of a crawl.
 #[derive(Debug)]
 pub(super) struct Connections {
     settings: Settings,
-    /// Origins that a client may serve before it takes no further ones.
+    max_clients: usize,
+    /// The most origins of a client.
     max_origins: usize,
-    /// Whether a client that takes no further origins still serves its own.
-    keeps_last: bool,
-    clients: Mutex<Clients>,
+    /// The last one used is first.
+    clients: Mutex<Vec<Serving>>,
 }
 
-#[derive(Debug)]
-struct Clients {
-    current: Serving,
-    /// The one before, which takes no further origins.
-    last: Option<Serving>,
-}
-
-/// A client, and the origins that it serves.
+/// A client, and the origins that it serves. Connections that were opened without the guard are never used for a guarded origin.
 #[derive(Debug)]
 struct Serving {
     client: Client,
+    dials: Dials,
     origins: HashSet<Origin>,
 }
 
 impl Connections {
-    pub(super) fn new(mut settings: Settings, dials: Dials) -> Result<Self, ClientError> {
-        settings.resolver.dials = dials;
-        // There are two guards, and each origin may have several connections.
-        let max_origins = settings.max_idle / (2 * settings.per_host);
-        Ok(Self {
-            max_origins: (max_origins / 2).max(1),
-            keeps_last: max_origins > 1,
-            clients: Mutex::new(Clients {
-                current: Serving {
-                    client: settings.client()?,
-                    origins: HashSet::new(),
-                },
-                last: None,
-            }),
+    pub(super) fn new(settings: Settings) -> Self {
+        // Each may have several connections.
+        let origins = (settings.max_idle / settings.per_host).max(1);
+        let max_clients = origins.min(MOST_CLIENTS);
+        Self {
             settings,
-        })
+            max_clients,
+            max_origins: origins / max_clients,
+            clients: Mutex::default(),
+        }
     }
 
     /// Returns the client for a request to this origin.
-    pub(super) fn client_for(&self, origin: Option<Origin>) -> Client {
+    pub(super) fn client_for(&self, origin: Origin, dials: Dials) -> Result<Client, FetchError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(origin) = origin.filter(|origin| !clients.current.origins.contains(origin)) {
-            if let Some(last) = clients.last.as_ref().filter(|last| last.origins.contains(&origin)) {
-                return last.client.clone();
-            }
-            if clients.current.origins.len() >= self.max_origins {
-                let full = self.replace(&mut clients);
-                clients.last = full.filter(|_| self.keeps_last);
-            }
-            clients.current.origins.insert(origin);
-        }
-        clients.current.client.clone()
+        let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.dials == dials && fits(one));
+        let known = find(&|one| one.origins.contains(&origin));
+        let mut serving = match known.or_else(|| find(&|one| one.origins.len() < self.max_origins)) {
+            Some(place) => clients.remove(place),
+            None => Serving {
+                client: self.settings.client(dials)?,
+                dials,
+                origins: HashSet::new(),
+            },
+        };
+        serving.origins.insert(origin);
+        let client = serving.client.clone();
+        clients.insert(0, serving);
+        clients.truncate(self.max_clients);
+        Ok(client)
     }
 
     /// Closes what is idle.
     pub(super) fn close_idle(&self) {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        self.replace(&mut clients);
-        clients.last = None;
-    }
-
-    /// Replaces the current client, and returns it. If no other can be made, it stays.
-    fn replace(&self, clients: &mut Clients) -> Option<Serving> {
-        let client = self.settings.client().ok()?;
-        let origins = HashSet::new();
-        Some(std::mem::replace(&mut clients.current, Serving { client, origins }))
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use frontier::{CanonicalUrl, Origin};
 use reqwest::dns::{Addrs, Name, Resolve};
 use serde::{Deserialize, Serialize};
-use url::{Host, Url};
+use url::Url;
 
 use super::error::{FetchError, is_out_of_handles};
 use crate::fetch::address_guard::is_public;
@@ -141,11 +141,10 @@ impl AddressGuard {
     pub(super) fn save(&self) -> SavedGuard {
         let mut saved = self.lock().clone();
         let first_looks = &saved.first_looks;
-        saved.seed_origins.retain(|origin| match origin.robots_url().host() {
-            Some(Host::Ipv4(v4)) => !is_public(v4.into()),
-            Some(Host::Ipv6(v6)) => !is_public(v6.into()),
-            Some(Host::Domain(name)) => first_looks.get(name) != Some(&false),
-            None => false,
+        saved.seed_origins.retain(|origin| {
+            let url = origin.robots_url();
+            let host = url.host_str().unwrap_or_default();
+            literal(host).map_or(first_looks.get(host) != Some(&false), |address| !is_public(address))
         });
         saved
     }
@@ -163,39 +162,28 @@ impl AddressGuard {
     /// [`FetchError::AddressForbidden`] if no address passes, [`FetchError::Unresolved`] if there is none,
     /// [`FetchError::OutOfHandles`] if this process has no file handle left for the look-up.
     pub async fn resolve(&self, url: &Url, resolver: &impl Resolver) -> Result<Vec<SocketAddr>, FetchError> {
-        let found = match url.host() {
-            Some(Host::Ipv4(v4)) => vec![v4.into()],
-            Some(Host::Ipv6(v6)) => vec![v6.into()],
-            Some(Host::Domain(name)) => look_up(resolver.resolve(name)).await?,
-            None => return Err(FetchError::Unresolved("the URL has no host".to_owned())),
-        };
-        let port = url.port_or_known_default().unwrap_or(0);
-        let allowed = self.allowed(url, found).into_iter();
-        let allowed: Vec<_> = allowed.map(|address| SocketAddr::new(address, port)).collect();
-        if allowed.is_empty() {
-            return Err(FetchError::AddressForbidden);
+        let host = url.host_str().unwrap_or_default();
+        let found = look_up(resolver, host).await?;
+        let port = url.port_or_known_default().unwrap_or_default();
+        self.allowed(self.dials(url), host, found, port)
+    }
+
+    /// Returns which addresses may be dialled for a URL: it may have the origin of a seed.
+    pub(super) fn dials(&self, url: &Url) -> Dials {
+        match Origin::of(url) {
+            Some(origin) if self.lock().seed_origins.contains(&origin) => Dials::AsAtFirst,
+            _ => Dials::PublicOnly,
         }
-        Ok(allowed)
-    }
-
-    /// Returns those of the addresses of a URL's host that may be dialled, in their order. `found` are all addresses that a look-up
-    /// has returned; the first look-up of a seed's name decides whether it may be private.
-    pub fn allowed(&self, url: &Url, found: Vec<IpAddr>) -> Vec<IpAddr> {
-        let dials = if self.exempts(url) {
-            Dials::AsAtFirst
-        } else {
-            Dials::PublicOnly
-        };
-        self.allowed_by(dials, url.host_str().unwrap_or_default(), found)
-    }
-
-    /// Says whether a URL has the origin of a seed.
-    pub fn exempts(&self, url: &Url) -> bool {
-        Origin::of(url).is_some_and(|origin| self.lock().seed_origins.contains(&origin))
     }
 
     /// Returns those of the addresses of a name that may be dialled, in their order.
-    fn allowed_by(&self, dials: Dials, name: &str, mut found: Vec<IpAddr>) -> Vec<IpAddr> {
+    fn allowed(
+        &self,
+        dials: Dials,
+        name: &str,
+        mut found: Vec<IpAddr>,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, FetchError> {
         let allows_private = match dials {
             Dials::PublicOnly => false,
             Dials::AsAtFirst => {
@@ -209,7 +197,10 @@ impl AddressGuard {
             Dials::All => true,
         };
         found.retain(|address| allows_private || is_public(*address));
-        found
+        if found.is_empty() {
+            return Err(FetchError::AddressForbidden);
+        }
+        Ok(found.into_iter().map(|address| (address, port).into()).collect())
     }
 }
 
@@ -222,19 +213,22 @@ pub(super) enum Dials {
     All,
 }
 
-/// Waits for a look-up, and says why there is no address.
-async fn look_up(resolving: Resolving) -> Result<Vec<IpAddr>, FetchError> {
-    let found = resolving.await.map_err(|error| {
-        if is_out_of_handles(&error) || none_is_left() {
-            FetchError::OutOfHandles
-        } else {
-            FetchError::Unresolved(error.to_string())
-        }
-    })?;
-    if found.is_empty() {
-        return Err(FetchError::Unresolved("it has no address".to_owned()));
+/// Returns the address that stands in a URL as its host.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Looks up a host, unless it is an address, and says why there is no address.
+pub(super) async fn look_up(resolver: &(impl Resolver + ?Sized), host: &str) -> Result<Vec<IpAddr>, FetchError> {
+    if let Some(address) = literal(host) {
+        return Ok(vec![address]);
     }
-    Ok(found)
+    match resolver.resolve(host).await {
+        Ok(found) if found.is_empty() => Err(FetchError::Unresolved("it has no address".to_owned())),
+        Ok(found) => Ok(found),
+        Err(error) if is_out_of_handles(&error) || none_is_left() => Err(FetchError::OutOfHandles),
+        Err(error) => Err(FetchError::Unresolved(error.to_string())),
+    }
 }
 
 /// The order in which the addresses of a host are tried where requests count by address: the first is that by which they do.
@@ -264,19 +258,12 @@ impl Guarded {
         let is_proxy = self.proxy.as_deref() == Some(&name);
         let dials = if is_proxy { Dials::All } else { self.dials };
         // A SOCKS proxy that looks up no names is the reason why this is asked for addresses, too.
-        let mut found = match name.trim_matches(['[', ']']).parse() {
-            Ok(address) => vec![address],
-            Err(_) => look_up(self.resolver.resolve(&name)).await?,
-        };
+        let mut found = look_up(&*self.resolver, &name).await?;
         if self.in_order {
             found.sort_by_key(order);
         }
-        let allowed = self.guard.allowed_by(dials, &name, found);
-        if allowed.is_empty() {
-            return Err(FetchError::AddressForbidden);
-        }
         // The HTTP library puts in the port.
-        Ok(allowed.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect())
+        self.guard.allowed(dials, &name, found, 0)
     }
 }
 
@@ -291,8 +278,12 @@ impl Resolve for Guarded {
 mod tests {
     use super::*;
 
-    fn url(text: &str) -> Url {
-        Url::parse(text).unwrap()
+    fn is_allowed(guard: &AddressGuard, url: &str, address: [u8; 4]) -> bool {
+        let url = Url::parse(url).unwrap();
+        let found = vec![address.into()];
+        guard
+            .allowed(guard.dials(&url), url.host_str().unwrap(), found, 80)
+            .is_ok()
     }
 
     #[test]
@@ -307,23 +298,23 @@ mod tests {
             "https://waiting.example/",
         ];
         let guard = AddressGuard::new(&seeds.map(|seed| canonicalizer.parse(seed).unwrap()));
-        guard.allowed(&url("https://inside.example/"), vec![[10, 0, 0, 6].into()]);
-        guard.allowed(&url("https://public.example/"), vec![[8, 8, 8, 8].into()]);
+        is_allowed(&guard, "https://inside.example/", [10, 0, 0, 6]);
+        is_allowed(&guard, "https://public.example/", [8, 8, 8, 8]);
         let later = AddressGuard::new(&[]);
         later.restore(guard.save());
-        let private = |of: &str| later.allowed(&url(of), vec![[10, 0, 0, 7].into()]).len() == 1;
-        for seed in [seeds[0], seeds[1], seeds[3], seeds[5]] {
-            assert!(later.exempts(&url(seed)) && private(seed), "{seed}");
-        }
-        for other in [
-            seeds[2],
-            seeds[4],
-            "http://10.0.0.5/",
-            "https://10.0.0.5:8000/",
-            "http://inside.example/",
-            "http://10.0.0.7/",
+        for (url, is_exempt) in [
+            (seeds[0], true),
+            (seeds[1], true),
+            (seeds[2], false),
+            (seeds[3], true),
+            (seeds[4], false),
+            (seeds[5], true),
+            ("http://10.0.0.5/", false),
+            ("https://10.0.0.5:8000/", false),
+            ("http://inside.example/", false),
+            ("http://10.0.0.7/", false),
         ] {
-            assert!(!later.exempts(&url(other)) && !private(other), "{other}");
+            assert_eq!(is_allowed(&later, url, [10, 0, 0, 7]), is_exempt, "{url}");
         }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::cookie_file::CookieFile;
 use super::own_headers::{OwnHeaderError, Secret};
-use super::proxy::ProxyError;
 
 /// The default of [`HttpOptions::timeout`].
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -105,16 +104,19 @@ impl Default for HttpOptions {
     }
 }
 
-/// Why the HTTP fetcher refuses its options.
+/// Why the HTTP fetcher cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HttpOptionsError {
+pub enum ClientError {
     /// A header or a login cannot be used.
     #[error(transparent)]
     OwnHeader(#[from] OwnHeaderError),
-    /// The proxy cannot be used.
-    #[error(transparent)]
-    Proxy(#[from] ProxyError),
+    /// The proxy cannot be used. The message does not repeat it, for it may hold a password.
+    #[error(
+        "the proxy cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then \
+         host and port"
+    )]
+    Proxy,
     /// Requests are to be counted per address ([`per_address`](frontier::FrontierConfig::per_address)), but a proxy resolves the names.
     #[error(
         "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two"
@@ -123,4 +125,7 @@ pub enum HttpOptionsError {
     /// Headers or logins were given for seeds that are not trusted.
     #[error("headers and logins would be sent to seeds that are not trusted: leave them out, or trust the seeds")]
     SecretsForUntrustedSeeds,
+    /// The options are right, but the certificates that the system trusts cannot be read.
+    #[error("the HTTP client cannot be set up: {0}")]
+    Setup(String),
 }

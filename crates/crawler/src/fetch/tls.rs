@@ -25,22 +25,18 @@ const SESSIONS_PER_SERVER: u64 = 8;
 pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-    let verifier: Arc<dyn ServerCertVerifier> = if trusts_all {
-        Arc::new(Unchecked { provider })
-    } else {
-        let system = System {
-            provider,
-            verifier: OnceLock::new(),
-            has_logged: AtomicBool::new(false),
-        };
-        if needed_now {
-            system.verifier()?;
-        }
-        Arc::new(system)
+    let trust = Trust {
+        trusts_all,
+        provider,
+        system: OnceLock::new(),
+        has_logged: AtomicBool::new(false),
     };
+    if needed_now && !trusts_all {
+        trust.system()?;
+    }
     let mut config = builder
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
+        .with_custom_certificate_verifier(Arc::new(trust))
         .with_no_client_auth();
     let servers = max_memory.map_or(MOST_SERVERS, |bytes| MOST_SERVERS.min(bytes / MEMORY_PER_SERVER));
     let sessions = usize::try_from(servers * SESSIONS_PER_SERVER).unwrap_or(usize::MAX);
@@ -49,19 +45,21 @@ pub(super) fn config(trusts_all: bool, needed_now: bool, max_memory: Option<u64>
     Ok(config)
 }
 
-/// Trusts whom the system trusts. Its certificates are read once, when the first server shows its own: where they are files, that takes
-/// longer than a hundred pages over http.
+/// Trusts whom the system trusts, or everybody. The certificates of the system are read once, when the first server shows its own: where they are
+/// files, that takes longer than a hundred pages over http.
 #[derive(Debug)]
-struct System {
+struct Trust {
+    /// Accepts certificates that cannot be parsed, too: such are the ones of old devices.
+    trusts_all: bool,
     provider: Arc<CryptoProvider>,
     /// Only once they could be read: at the limit of open files they cannot, but later.
-    verifier: OnceLock<Verifier>,
+    system: OnceLock<Verifier>,
     has_logged: AtomicBool,
 }
 
-impl System {
-    fn verifier(&self) -> Result<&Verifier, Error> {
-        if let Some(verifier) = self.verifier.get() {
+impl Trust {
+    fn system(&self) -> Result<&Verifier, Error> {
+        if let Some(verifier) = self.system.get() {
             return Ok(verifier);
         }
         let read = Verifier::new(Arc::clone(&self.provider)).inspect_err(|why| {
@@ -73,11 +71,11 @@ impl System {
                 );
             }
         })?;
-        Ok(self.verifier.get_or_init(|| read))
+        Ok(self.system.get_or_init(|| read))
     }
 }
 
-impl ServerCertVerifier for System {
+impl ServerCertVerifier for Trust {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -86,8 +84,11 @@ impl ServerCertVerifier for System {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.verifier()?
-            .verify_server_cert(certificate, intermediates, server, ocsp, now)
+        if self.trusts_all {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let system = self.system()?;
+        system.verify_server_cert(certificate, intermediates, server, ocsp, now)
     }
 
     fn verify_tls12_signature(
@@ -96,7 +97,10 @@ impl ServerCertVerifier for System {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier()?.verify_tls12_signature(message, certificate, signature)
+        if self.trusts_all {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        self.system()?.verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -105,48 +109,10 @@ impl ServerCertVerifier for System {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier()?.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Accepts everything, certificates that cannot be parsed included: such are the ones of old devices.
-#[derive(Debug)]
-struct Unchecked {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
+        if self.trusts_all {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        self.system()?.verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

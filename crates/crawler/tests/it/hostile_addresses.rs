@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::hostile::server::{Script, Server, html};
 use crate::hostile::tls::start_self_signed;
 use crate::scripted::everywhere;
-use crawler::fetch::{AddressGuard, CachedResolver, ClientError, HttpOptionsError, Resolver, Resolving};
+use crawler::fetch::{AddressGuard, CachedResolver, ClientError, Resolver, Resolving};
 use crawler::{
     CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
@@ -167,10 +167,7 @@ fn requests_through_a_proxy_that_resolves_names_cannot_count_by_address() {
         ..HttpOptions::default()
     };
     let error = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &http).unwrap_err();
-    assert!(matches!(
-        error,
-        ClientError::Options(HttpOptionsError::AddressesBehindProxy)
-    ));
+    assert!(matches!(error, ClientError::AddressesBehindProxy));
     let error = error.to_string();
     assert!(error.contains("leave out one of the two"), "{error}");
 }
