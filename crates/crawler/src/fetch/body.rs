@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::error::{BrokenBody, classify_body};
+use super::error::{is_timeout, is_unexpected_end};
 use super::{BodyExtent, Response, TruncationReason};
 use crate::decoding::{self, Coding, End};
 
@@ -83,11 +83,9 @@ async fn receive(from: &mut Answer, cap: u64, deadline: Instant) -> (Vec<u8>, Re
                 }
             }
             Ok(Ok(None)) => break Received::Whole,
-            Ok(Err(error)) => match classify_body(&error) {
-                BrokenBody::UnexpectedEnd if ends_with_connection => break Received::Unannounced,
-                BrokenBody::TimedOut => break Received::Cut(TruncationReason::Time),
-                _ => break Received::Cut(TruncationReason::Connection),
-            },
+            Ok(Err(error)) if is_timeout(&error) => break Received::Cut(TruncationReason::Time),
+            Ok(Err(error)) if ends_with_connection && is_unexpected_end(&error) => break Received::Unannounced,
+            Ok(Err(_)) => break Received::Cut(TruncationReason::Connection),
             Err(_) => break Received::Cut(TruncationReason::Time),
         }
     };
@@ -102,26 +100,24 @@ fn finish(
     cap: u64,
     answer: &mut Response,
 ) -> Option<TruncationReason> {
-    let cut = match end {
-        Received::Cut(why) => Some(why),
-        Received::Whole | Received::Unannounced => None,
-    };
-    if codings.is_empty() {
+    let decoded = if codings.is_empty() {
         answer.body = received;
-        return cut;
-    }
-    let (body, decoded) = decoding::decode(codings, &received, usize::try_from(cap).unwrap_or(usize::MAX));
-    answer.body = body;
-    if let Some(exchange) = &mut answer.exchange {
-        exchange.encoded_body = Some(received);
-    }
-    match (decoded, cut) {
+        End::Whole
+    } else {
+        let (body, decoded) = decoding::decode(codings, &received, usize::try_from(cap).unwrap_or(usize::MAX));
+        answer.body = body;
+        if let Some(exchange) = &mut answer.exchange {
+            exchange.encoded_body = Some(received);
+        }
+        decoded
+    };
+    match (decoded, end) {
         // What was received was wrong before it came to an end.
         (End::Full, _) => Some(TruncationReason::Size),
         (End::Damaged, _) => Some(TruncationReason::Coding),
-        (End::Whole | End::Missing, Some(why)) => Some(why),
-        (End::Missing, None) if end == Received::Unannounced => Some(TruncationReason::Connection),
-        (End::Missing, None) => Some(TruncationReason::Coding),
-        (End::Whole, None) => None,
+        (_, Received::Cut(why)) => Some(why),
+        (End::Missing, Received::Unannounced) => Some(TruncationReason::Connection),
+        (End::Missing, Received::Whole) => Some(TruncationReason::Coding),
+        (End::Whole, _) => None,
     }
 }

@@ -154,33 +154,31 @@ impl HttpFetcher {
         if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
             self.resolver.not_connected(url.host_str().unwrap_or_default());
         }
-        let error = match error {
-            // Of the addresses of a host the last one speaks, and may be refused where the first found no handle left.
-            FetchError::Connect(_) if self.has_just_exhausted_handles() || none_is_left() => FetchError::OutOfHandles,
-            error => error,
+        Err(self.unless_out_of_handles(error))
+    }
+
+    /// Takes failed connections for a lack of file handles where there is one, or was shortly before: of the addresses of a host the last one
+    /// speaks, and may be refused where the first found no handle left.
+    fn unless_out_of_handles(&self, error: FetchError) -> FetchError {
+        let is_lacking = match error {
+            FetchError::OutOfHandles => true,
+            FetchError::Connect(_) => none_is_left(),
+            _ => return error,
         };
-        if matches!(error, FetchError::OutOfHandles) {
-            self.note_exhausted_handles(&error);
-            self.connections.close_idle();
-        }
-        Err(error)
-    }
-
-    fn has_just_exhausted_handles(&self) -> bool {
-        let last = *self.handles_exhausted.lock().unwrap_or_else(PoisonError::into_inner);
-        last.is_some_and(|last| last.elapsed() < EXHAUSTION_LASTS)
-    }
-
-    /// Logs it the first time.
-    fn note_exhausted_handles(&self, error: &FetchError) {
         let mut last = self.handles_exhausted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_lacking && last.is_none_or(|last| last.elapsed() >= EXHAUSTION_LASTS) {
+            return error;
+        }
+        let error = FetchError::OutOfHandles;
         if last.is_none() {
             log::warn!(target: "crawler::fetch", "{error}; until then requests that meet the limit are repeated");
         }
         // What is only taken for it does not prolong it.
-        if last.is_none_or(|last| last.elapsed() >= EXHAUSTION_LASTS) || none_is_left() {
+        if is_lacking {
             *last = Some(Instant::now());
         }
+        self.connections.close_idle();
+        error
     }
 
     fn request_headers(&self, url: &Url, validators: Option<&Validators>) -> HeaderMap {

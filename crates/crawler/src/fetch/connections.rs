@@ -33,14 +33,11 @@ const MAX_HEADERS: usize = 16_384;
 const MOST_CLIENTS: usize = 4;
 
 /// What all clients of a crawl have in common.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Settings {
-    connect_timeout: Duration,
+    http: HttpOptions,
     idle_timeout: Duration,
     per_host: usize,
-    max_idle: usize,
-    max_headers: usize,
-    max_header_bytes: usize,
     proxy: Option<Proxy>,
     resolver: Guarded,
     tls: rustls::ClientConfig,
@@ -61,12 +58,9 @@ impl Settings {
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
         let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
         Ok(Self {
-            connect_timeout: http.timeout.min(http.connect_timeout),
+            http: http.clone(),
             idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
             per_host: frontier.per_host.get() as usize,
-            max_idle: http.max_idle_connections.get(),
-            max_headers: http.max_headers.get().min(MAX_HEADERS),
-            max_header_bytes: http.max_header_bytes,
             proxy,
             resolver: Guarded {
                 resolver,
@@ -92,11 +86,11 @@ impl Settings {
             .retry(retry::never())
             .dns_resolver(resolver)
             .tls_backend_preconfigured(self.tls.clone())
-            .connect_timeout(self.connect_timeout)
+            .connect_timeout(self.http.timeout.min(self.http.connect_timeout))
             .pool_max_idle_per_host(self.per_host)
             .pool_idle_timeout(self.idle_timeout)
-            .http1_max_headers(self.max_headers)
-            .http2_max_header_list_size(u32::try_from(self.max_header_bytes).unwrap_or(u32::MAX))
+            .http1_max_headers(self.http.max_headers.get().min(MAX_HEADERS))
+            .http2_max_header_list_size(u32::try_from(self.http.max_header_bytes).unwrap_or(u32::MAX))
             // As browsers do: a line that is no header costs that line only.
             .http1_ignore_invalid_headers_in_responses(true)
             .http1_allow_spaces_after_header_name_in_responses(true)
@@ -130,7 +124,7 @@ struct Serving {
 impl Connections {
     pub(super) fn new(settings: Settings) -> Self {
         // Each may have several connections.
-        let origins = (settings.max_idle / settings.per_host).max(1);
+        let origins = (settings.http.max_idle_connections.get() / settings.per_host).max(1);
         let max_clients = origins.min(MOST_CLIENTS);
         Self {
             settings,

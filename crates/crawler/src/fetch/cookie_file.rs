@@ -1,13 +1,13 @@
 //! Cookies from a file in the Netscape format, as curl and the exports of browsers write it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
+use cookie_store::Cookie;
 use httpdate::fmt_http_date;
 use siphasher::sip::SipHasher13;
 use url::{Host, Url};
@@ -28,16 +28,9 @@ const LATEST_END: u64 = 253_402_300_799;
 /// with the origin that set it. A clone is cheap.
 #[derive(Clone, Default)]
 pub struct CookieFile {
-    by_host: Arc<HashMap<String, Vec<FileCookie>>>,
+    cookies: Arc<[Cookie<'static>]>,
     /// The hash of its text.
     hash: Option<u64>,
-}
-
-/// One line.
-struct FileCookie {
-    subdomains: bool,
-    /// As a server would set it.
-    set_cookie: String,
 }
 
 /// Why a file of cookies cannot be used. Cookies are secrets, so no message has a value.
@@ -84,37 +77,23 @@ impl CookieFile {
     ///
     /// A line that is no cookie.
     pub fn parse(text: &str, path: &str) -> Result<Self, CookieFileError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let mut by_host: HashMap<String, Vec<FileCookie>> = HashMap::new();
+        let mut cookies = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let line = line.strip_prefix(HTTP_ONLY).unwrap_or(line);
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
             }
-            let read = read_line(line, now).map_err(|what| CookieFileError::Line {
+            cookies.push(read_line(line).map_err(|what| CookieFileError::Line {
                 path: path.to_owned(),
                 line: index + 1,
                 what,
-            });
-            if let Some((host, cookie)) = read? {
-                by_host.entry(host).or_default().push(cookie);
-            }
+            })?);
         }
+        cookies.retain(|cookie| !cookie.is_expired());
         Ok(Self {
-            by_host: Arc::new(by_host),
+            cookies: cookies.into(),
             hash: Some(SipHasher13::new().hash(text.as_bytes())),
         })
-    }
-
-    /// Returns how many cookies it has; expired ones do not count.
-    pub fn len(&self) -> usize {
-        self.by_host.values().map(Vec::len).sum()
-    }
-
-    /// Says whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.by_host.is_empty()
     }
 
     /// Returns a hash of the text; `None` without a file. Later versions of this program must return the same, because it is stored.
@@ -122,29 +101,19 @@ impl CookieFile {
         self.hash
     }
 
-    /// Returns the `Set-Cookie` values of the cookies for a host, whatever their paths. Costs a look-up per label of its name.
-    pub(super) fn set_cookies<'f>(&'f self, url: &'f Url) -> impl Iterator<Item = &'f str> {
-        let host = url.host_str().unwrap_or_default();
-        let labels = match url.host() {
-            Some(Host::Domain(name)) => name,
-            _ => "",
-        };
-        let parents = labels.match_indices('.').map(|(at, _)| &host[at + 1..]);
-        let own = self.by_host.get(host).into_iter().flatten();
-        let inherited = parents.filter_map(|parent| self.by_host.get(parent)).flatten();
-        let all = own.chain(inherited.filter(|cookie| cookie.subdomains));
-        all.map(|cookie| cookie.set_cookie.as_str())
+    /// Returns the cookies for a host, whatever their paths.
+    pub(super) fn of_host(&self, url: &Url) -> impl Iterator<Item = &Cookie<'static>> {
+        self.cookies.iter().filter(|cookie| cookie.domain.matches(url))
     }
 }
 
 impl fmt::Debug for CookieFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CookieFile({} cookies)", self.len())
+        write!(f, "CookieFile({} cookies)", self.cookies.len())
     }
 }
 
-/// Reads a line: the host, and the cookie; `None` if it has expired.
-fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'static str> {
+fn read_line(line: &str) -> Result<Cookie<'static>, &'static str> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [host, subdomains, path, secure, expires, name, value] = match fields[..] {
         [a, b, c, d, e, f, g] => [a, b, c, d, e, f, g],
@@ -153,8 +122,9 @@ fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'sta
         _ => return Err("does not have seven fields with tabs between them"),
     };
     let is_plain = |text: &str| !text.contains(|c: char| c == ';' || c.is_control());
+    let no_cookie = "has a name, value or path that no cookie can have";
     if ![path, name, value].into_iter().all(is_plain) || name.contains('=') || name.trim().is_empty() {
-        return Err("has a name, value or path that no cookie can have");
+        return Err(no_cookie);
     }
     let host = Host::parse(host.strip_prefix('.').unwrap_or(host)).map_err(|_| "does not start with a host")?;
     let flag = |text: &str| match text {
@@ -182,9 +152,9 @@ fn read_line(line: &str, now: i64) -> Result<Option<(String, FileCookie)>, &'sta
         let end = UNIX_EPOCH + Duration::from_secs(expires.unsigned_abs().min(LATEST_END));
         set_cookie += &format!("; Expires={}", fmt_http_date(end));
     }
-    let has_expired = expires > 0 && expires <= now;
-    let cookie = FileCookie { subdomains, set_cookie };
-    Ok((!has_expired).then(|| (host.to_string(), cookie)))
+    let url = Url::parse(&format!("https://{host}/")).map_err(|_| "does not start with a host")?;
+    // As if the host had set it.
+    Ok(Cookie::parse(set_cookie, &url).map_err(|_| no_cookie)?.into_owned())
 }
 
 #[cfg(test)]
@@ -193,7 +163,7 @@ mod tests {
 
     fn of_host(file: &CookieFile, url: &str) -> Vec<String> {
         let url = Url::parse(url).unwrap();
-        let mut found: Vec<String> = file.set_cookies(&url).map(str::to_owned).collect();
+        let mut found: Vec<String> = file.of_host(&url).map(|cookie| cookie.to_string()).collect();
         found.sort();
         found
     }
@@ -208,10 +178,10 @@ mod tests {
             example.com\tFALSE\t/\tFALSE\t1\texpired\t1\n\
             127.0.0.1\tTRUE\t/\tFALSE\t0\tip\t=\n";
         let file = CookieFile::parse(text, "c.txt").unwrap();
-        assert_eq!(file.len(), 4);
+        assert_eq!(file.cookies.len(), 4);
         let own = of_host(&file, "https://example.com/");
         assert_eq!(own.len(), 3, "{own:?}");
-        assert!(own[0].starts_with("all=a b; Path=/x; Domain=example.com; Secure; Expires="));
+        assert!(own[0].starts_with("all=a b; Secure; Path=/x; Domain=example.com; Expires="));
         assert_eq!(own[1..], ["empty=; Path=/; Domain=example.com", "own=1; Path=/"]);
         assert_eq!(of_host(&file, "http://www.example.com:8080/").len(), 2);
         assert_eq!(of_host(&file, "http://127.0.0.1/"), ["ip==; Path=/"]);

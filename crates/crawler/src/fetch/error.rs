@@ -1,7 +1,7 @@
 //! Why there is no answer, or none that can be used.
 
 use std::error::Error;
-use std::io;
+use std::{io, iter};
 
 use frontier::{Failure, FailureKind};
 
@@ -65,50 +65,31 @@ impl FetchError {
     }
 }
 
-/// What the chain of causes of an error says. Its end is what went wrong; what stands before names the step.
-#[derive(Default)]
-struct Causes {
-    dial: Option<FetchError>,
-    tls: Option<String>,
-    timed_out: bool,
-    unexpected_end: bool,
-    last: String,
+/// Goes through the causes of an error. The last one is what went wrong; those before name the step.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |&cause| {
+        // An I/O error skips what it wraps when it is asked for its source.
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map_or_else(|| cause.source(), |wrapped| Some(wrapped))
+    })
 }
 
-impl Causes {
-    fn of(error: &reqwest::Error) -> Self {
-        let mut causes = Self {
-            timed_out: error.is_timeout(),
-            ..Self::default()
-        };
-        let mut next: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(cause) = next {
-            causes.note(cause);
-            next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-                // An I/O error skips what it wraps when it is asked for its source.
-                Some(wrapped) => Some(wrapped),
-                None => cause.source(),
-            };
-        }
-        causes
-    }
+fn find<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
+    causes(error).find_map(|cause| cause.downcast_ref())
+}
 
-    fn note(&mut self, cause: &(dyn Error + 'static)) {
-        if let Some(error) = cause.downcast_ref::<FetchError>() {
-            self.dial = Some(error.clone());
-        }
-        if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-            self.tls = Some(explained(error));
-        }
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            self.timed_out |= error.kind() == io::ErrorKind::TimedOut;
-            self.unexpected_end |= error.kind() == io::ErrorKind::UnexpectedEof;
-            if is_out_of_handles(error) {
-                self.dial = Some(FetchError::OutOfHandles);
-            }
-        }
-        self.last = cause.to_string();
-    }
+fn has_io_error(error: &reqwest::Error, is_it: impl Fn(&io::Error) -> bool) -> bool {
+    causes(error).filter_map(|cause| cause.downcast_ref()).any(is_it)
+}
+
+/// Says whether the time had run out.
+pub(super) fn is_timeout(error: &reqwest::Error) -> bool {
+    error.is_timeout() || has_io_error(error, |error| error.kind() == io::ErrorKind::TimedOut)
+}
+
+/// Says whether the connection ended, over TLS without the alert that announces it, or before all was there.
+pub(super) fn is_unexpected_end(error: &reqwest::Error) -> bool {
+    has_io_error(error, |error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
 /// Says whether the limit of open files was met, the process's or the system's.
@@ -134,32 +115,21 @@ const HEAD_TOO_LARGE: &str = "message head is too large";
 
 /// Classifies why no head of an answer was received.
 pub(super) fn classify(error: &reqwest::Error) -> FetchError {
-    let causes = Causes::of(error);
-    match (causes.dial, causes.tls) {
-        (Some(error), _) => error,
-        (None, Some(why)) => FetchError::Tls(why),
-        _ if causes.last == HEAD_TOO_LARGE => FetchError::HeadTooLarge("can be read".to_owned()),
-        // Asked first: a connection that does not come about in time is both, and says that the host is down.
-        _ if error.is_connect() => FetchError::Connect(causes.last),
-        _ if causes.timed_out => FetchError::Timeout,
-        _ => FetchError::Broken(causes.last),
+    if let Some(dialling) = find::<FetchError>(error) {
+        return dialling.clone();
     }
-}
-
-/// How the body of an answer broke off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BrokenBody {
-    TimedOut,
-    /// The connection ended, over TLS without the alert that announces it, or before all was there.
-    UnexpectedEnd,
-    Other,
-}
-
-/// Says how the body of an answer broke off.
-pub(super) fn classify_body(error: &reqwest::Error) -> BrokenBody {
-    match Causes::of(error) {
-        causes if causes.timed_out => BrokenBody::TimedOut,
-        causes if causes.unexpected_end => BrokenBody::UnexpectedEnd,
-        _ => BrokenBody::Other,
+    if has_io_error(error, is_out_of_handles) {
+        return FetchError::OutOfHandles;
+    }
+    if let Some(tls) = find::<rustls::Error>(error) {
+        return FetchError::Tls(explained(tls));
+    }
+    let last = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    match last {
+        last if last == HEAD_TOO_LARGE => FetchError::HeadTooLarge("can be read".to_owned()),
+        // Asked first: a connection that does not come about in time is both, and says that the host is down.
+        last if error.is_connect() => FetchError::Connect(last),
+        _ if is_timeout(error) => FetchError::Timeout,
+        last => FetchError::Broken(last),
     }
 }

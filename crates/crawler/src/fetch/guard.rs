@@ -70,36 +70,16 @@ pub(super) fn is_localhost(name: &str) -> bool {
 ///
 /// ```no_run
 /// use crawler::fetch::{AddressGuard, SystemResolver};
-/// use crawler::{Crawl, CrawlOptions, FetchError, Fetcher, Request, Response};
+/// use crawler::{Crawl, CrawlOptions, Request};
 ///
-/// struct MyFetcher {
-///     guard: AddressGuard,
-/// }
-///
-/// impl Fetcher for MyFetcher {
-///     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-///         let addresses = self.guard.resolve(&request.url, &SystemResolver).await?;
-///         // Connects to these addresses, and looks up no name.
-///         let client = reqwest::Client::builder()
-///             .no_proxy()
-///             .redirect(reqwest::redirect::Policy::none())
-///             .resolve_to_addrs(request.url.host_str().unwrap_or_default(), &addresses)
-///             .build();
-///         let broken = |error: reqwest::Error| FetchError::Broken(error.to_string());
-///         let answer = client.map_err(broken)?.get(request.url).send().await.map_err(broken)?;
-///         Ok(Response {
-///             status: answer.status().as_u16(),
-///             body: answer.bytes().await.map_err(broken)?.into(),
-///             ..Response::default()
-///         })
-///     }
-/// }
-///
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn run(request: Request) -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
-/// let builder = Crawl::builder(options)?;
-/// let fetcher = MyFetcher { guard: AddressGuard::new(builder.config().seeds()) };
-/// let summary = builder.build_with(fetcher)?.run().await?;
+/// let guard = AddressGuard::new(Crawl::builder(options)?.config().seeds());
+/// // Your `Fetcher::fetch` connects to these addresses, and looks up no name again.
+/// let addresses = guard.resolve(&request.url, &SystemResolver).await?;
+/// let client = reqwest::Client::builder()
+///     .redirect(reqwest::redirect::Policy::none())
+///     .resolve_to_addrs(request.url.host_str().unwrap_or_default(), &addresses);
 /// # Ok(())
 /// # }
 /// ```

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use percent_encoding::{AsciiSet, percent_encode};
 use reqwest::header::{
     CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER,
 };
@@ -18,7 +19,7 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
         location: headers.get(LOCATION).map(|value| escaped(value.as_bytes())),
         refresh: headers.get(REFRESH).map(|value| escaped(value.as_bytes())),
         retry_after: text(headers, &RETRY_AFTER).and_then(|value| parse_retry_after(&value)),
-        robots_tags: robots_tags(headers),
+        robots_tags: headers.get_all("x-robots-tag").iter().map(latin_1).collect(),
         validators: Validators {
             etag: validator(headers, &ETAG),
             last_modified: validator(headers, &LAST_MODIFIED),
@@ -65,15 +66,7 @@ fn latin_1(value: &HeaderValue) -> String {
 
 /// Reads a URL: bytes beyond ASCII are escaped as they are, as browsers do, for most are a path in bare UTF-8.
 fn escaped(location: &[u8]) -> String {
-    let piece = |&byte: &u8| match byte {
-        0..=0x7f => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    location.iter().map(piece).collect()
-}
-
-fn robots_tags(headers: &HeaderMap) -> Vec<String> {
-    headers.get_all("x-robots-tag").iter().map(latin_1).collect()
+    percent_encode(location, &AsciiSet::EMPTY).to_string()
 }
 
 /// Reads `Retry-After`: seconds, or an HTTP date.

@@ -13,7 +13,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 /// Headers that the HTTP client makes itself, or that would break the connection.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 10] = [
     "host",
     "connection",
     "content-length",
@@ -22,6 +22,7 @@ const RESERVED: [&str; 9] = [
     "te",
     "transfer-encoding",
     "upgrade",
+    "user-agent",
     "proxy-authorization",
 ];
 
@@ -59,13 +60,10 @@ pub enum OwnHeaderError {
     #[error("the header {0} cannot be sent: its value has a line break or another control character")]
     Value(String),
     /// The client makes this header itself.
-    #[error("the header {0} cannot be set: it is made for each request")]
-    Reserved(String),
-    /// There is an option for that.
     #[error(
-        "the header user-agent cannot be set: set the user agent of the crawl, whose name robots.txt is matched with"
+        "the header {0} cannot be set: it is made for each request (set the user agent of the crawl instead of the header)"
     )]
-    UserAgent,
+    Reserved(String),
     /// There is no colon between user name and password.
     #[error("a login cannot be read: write USER:PASSWORD for the origin of the first seed, or ORIGIN=USER:PASSWORD")]
     NoPassword,
@@ -131,9 +129,6 @@ fn header_of(text: &str) -> Result<(HeaderName, HeaderValue), OwnHeaderError> {
     let name: HeaderName = name.trim().parse().map_err(|_| OwnHeaderError::NoName)?;
     if RESERVED.contains(&name.as_str()) {
         return Err(OwnHeaderError::Reserved(name.to_string()));
-    }
-    if name == reqwest::header::USER_AGENT {
-        return Err(OwnHeaderError::UserAgent);
     }
     let mut value = HeaderValue::from_str(value.trim()).map_err(|_| OwnHeaderError::Value(name.to_string()))?;
     value.set_sensitive(true);
