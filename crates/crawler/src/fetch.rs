@@ -36,9 +36,8 @@ pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub(crate) use headers::{is_css, is_html};
 pub use options::{
     ClientError, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_HEADER_BYTES, DEFAULT_MAX_HEADERS,
-    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions,
+    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions, Secret,
 };
-pub use own_headers::{OwnHeaderError, Secret};
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
 const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;

@@ -108,7 +108,11 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("crawler", "hyper", &[]);
     only("crawler", "flate2::", &["decoding.rs", "output/warc/file.rs"]);
     only("crawler", "rustix::", &["output/save/sync.rs"]);
-    only("crawler", "cookie_store::", &["fetch/cookies.rs"]);
+    only(
+        "crawler",
+        "cookie_store::",
+        &["fetch/cookie_file.rs", "fetch/cookies.rs"],
+    );
     only("cli", "toml::", &["config_file.rs"]);
     only("crawler", "bytesize::", &["summary/shown.rs"]);
     only("cli", "bytesize::", &["state/status.rs"]);

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::address_cache::CachedResolver;
 use super::body;
-use super::connections::{Connections, Settings};
+use super::connections::Connections;
 use super::cookies::{Jars, SavedJars};
 use super::guard::{
     AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, literal, look_up, none_is_left, order,
@@ -98,7 +98,7 @@ impl HttpFetcher {
         let resolver: Arc<dyn Resolver> = Arc::new(resolver);
         let guard = AddressGuard::new(if http.untrusted_seeds { &[] } else { config.seeds() });
         Ok(Self {
-            connections: Connections::new(Settings::new(config, http, Arc::clone(&resolver), guard.clone())?),
+            connections: Connections::new(config, http, Arc::clone(&resolver), guard.clone())?,
             guard,
             resolver,
             headers: common_headers(options),

@@ -32,18 +32,31 @@ const MAX_HEADERS: usize = 16_384;
 /// The most clients at once: the first page of a host mostly finds the connection of its robots.txt.
 const MOST_CLIENTS: usize = 4;
 
-/// What all clients of a crawl have in common.
+/// The connections of a crawl.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct Connections {
     http: HttpOptions,
     idle_timeout: Duration,
     per_host: usize,
     proxy: Option<Proxy>,
     resolver: Guarded,
     tls: rustls::ClientConfig,
+    max_clients: usize,
+    /// The most origins of a client.
+    max_origins: usize,
+    /// The last one used is first.
+    clients: Mutex<Vec<Serving>>,
 }
 
-impl Settings {
+/// A client, and the origins that it serves. Connections that were opened without the guard are never used for a guarded origin.
+#[derive(Debug)]
+struct Serving {
+    client: Client,
+    dials: Dials,
+    origins: HashSet<Origin>,
+}
+
+impl Connections {
     pub(super) fn new(
         config: &CrawlConfig,
         http: &HttpOptions,
@@ -57,10 +70,14 @@ impl Settings {
         }
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
         let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
+        let per_host = frontier.per_host.get() as usize;
+        // Each may have several connections.
+        let origins = (http.max_idle_connections.get() / per_host).max(1);
+        let max_clients = origins.min(MOST_CLIENTS);
         Ok(Self {
             http: http.clone(),
             idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
-            per_host: frontier.per_host.get() as usize,
+            per_host,
             proxy,
             resolver: Guarded {
                 resolver,
@@ -70,7 +87,35 @@ impl Settings {
                 in_order: frontier.per_address,
             },
             tls: tls.map_err(|error| ClientError::Setup(error.to_string()))?,
+            max_clients,
+            max_origins: origins / max_clients,
+            clients: Mutex::default(),
         })
+    }
+
+    /// Returns the client for a request to this origin.
+    pub(super) fn client_for(&self, origin: Origin, dials: Dials) -> Result<Client, FetchError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.dials == dials && fits(one));
+        let known = find(&|one| one.origins.contains(&origin));
+        let mut serving = match known.or_else(|| find(&|one| one.origins.len() < self.max_origins)) {
+            Some(place) => clients.remove(place),
+            None => Serving {
+                client: self.client(dials)?,
+                dials,
+                origins: HashSet::new(),
+            },
+        };
+        serving.origins.insert(origin);
+        let client = serving.client.clone();
+        clients.insert(0, serving);
+        clients.truncate(self.max_clients);
+        Ok(client)
+    }
+
+    /// Closes what is idle.
+    pub(super) fn close_idle(&self) {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     fn client(&self, dials: Dials) -> Result<Client, FetchError> {
@@ -99,63 +144,5 @@ impl Settings {
             builder = builder.proxy(proxy.clone());
         }
         builder.build().map_err(|error| FetchError::Other(error.to_string()))
-    }
-}
-
-/// The connections of a crawl.
-#[derive(Debug)]
-pub(super) struct Connections {
-    settings: Settings,
-    max_clients: usize,
-    /// The most origins of a client.
-    max_origins: usize,
-    /// The last one used is first.
-    clients: Mutex<Vec<Serving>>,
-}
-
-/// A client, and the origins that it serves. Connections that were opened without the guard are never used for a guarded origin.
-#[derive(Debug)]
-struct Serving {
-    client: Client,
-    dials: Dials,
-    origins: HashSet<Origin>,
-}
-
-impl Connections {
-    pub(super) fn new(settings: Settings) -> Self {
-        // Each may have several connections.
-        let origins = (settings.http.max_idle_connections.get() / settings.per_host).max(1);
-        let max_clients = origins.min(MOST_CLIENTS);
-        Self {
-            settings,
-            max_clients,
-            max_origins: origins / max_clients,
-            clients: Mutex::default(),
-        }
-    }
-
-    /// Returns the client for a request to this origin.
-    pub(super) fn client_for(&self, origin: Origin, dials: Dials) -> Result<Client, FetchError> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.dials == dials && fits(one));
-        let known = find(&|one| one.origins.contains(&origin));
-        let mut serving = match known.or_else(|| find(&|one| one.origins.len() < self.max_origins)) {
-            Some(place) => clients.remove(place),
-            None => Serving {
-                client: self.settings.client(dials)?,
-                dials,
-                origins: HashSet::new(),
-            },
-        };
-        serving.origins.insert(origin);
-        let client = serving.client.clone();
-        clients.insert(0, serving);
-        clients.truncate(self.max_clients);
-        Ok(client)
-    }
-
-    /// Closes what is idle.
-    pub(super) fn close_idle(&self) {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -1,10 +1,10 @@
 //! What only the HTTP fetcher needs to know.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::cookie_file::CookieFile;
-use super::own_headers::{OwnHeaderError, Secret};
 
 /// The default of [`HttpOptions::timeout`].
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -104,14 +104,53 @@ impl Default for HttpOptions {
     }
 }
 
-/// Why the HTTP fetcher cannot be set up.
+/// A text that may hold a password: `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Returns the text.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Why the HTTP fetcher cannot be set up. No message repeats a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// A header or a login cannot be used.
-    #[error(transparent)]
-    OwnHeader(#[from] OwnHeaderError),
-    /// The proxy cannot be used. The message does not repeat it, for it may hold a password.
+    /// A header has no colon, or no name before it.
+    #[error("a header cannot be read: write its name, a colon and its value, as in \"Accept-Language: de\"")]
+    HeaderName,
+    /// The value of a header has a line break or another control character.
+    #[error("the header {0} cannot be sent: its value has a line break or another control character")]
+    HeaderValue(String),
+    /// The client makes this header itself.
+    #[error(
+        "the header {0} cannot be set: it is made for each request (set the user agent of the crawl instead of the header)"
+    )]
+    ReservedHeader(String),
+    /// A login has no colon between user name and password.
+    #[error("a login cannot be read: write USER:PASSWORD for the origin of the first seed, or ORIGIN=USER:PASSWORD")]
+    Login,
+    /// The origin of a login cannot be read.
+    #[error(
+        "{0:?} is no origin to log in to: write scheme and host, as in https://example.com or http://localhost:8080"
+    )]
+    LoginOrigin(String),
+    /// The proxy cannot be used.
     #[error(
         "the proxy cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then \
          host and port"

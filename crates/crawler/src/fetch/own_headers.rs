@@ -4,13 +4,14 @@
 //! links and redirects say.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use data_encoding::BASE64;
 use frontier::Origin;
 use percent_encoding::percent_decode_str;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
+
+use super::options::{ClientError, Secret};
 
 /// Headers that the HTTP client makes itself, or that would break the connection.
 const RESERVED: [&str; 10] = [
@@ -26,54 +27,6 @@ const RESERVED: [&str; 10] = [
     "proxy-authorization",
 ];
 
-/// A text that may hold a password: `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Returns the text.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<T: Into<String>> From<T> for Secret {
-    fn from(text: T) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
-
-/// Why a header or a login cannot be used. The message repeats no secret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OwnHeaderError {
-    /// There is no colon, or no name before it.
-    #[error("a header cannot be read: write its name, a colon and its value, as in \"Accept-Language: de\"")]
-    NoName,
-    /// The value has a line break or another control character.
-    #[error("the header {0} cannot be sent: its value has a line break or another control character")]
-    Value(String),
-    /// The client makes this header itself.
-    #[error(
-        "the header {0} cannot be set: it is made for each request (set the user agent of the crawl instead of the header)"
-    )]
-    Reserved(String),
-    /// There is no colon between user name and password.
-    #[error("a login cannot be read: write USER:PASSWORD for the origin of the first seed, or ORIGIN=USER:PASSWORD")]
-    NoPassword,
-    /// The origin cannot be read.
-    #[error(
-        "{0:?} is no origin to log in to: write scheme and host, as in https://example.com or http://localhost:8080"
-    )]
-    Origin(String),
-}
-
 /// Headers and logins, each with the origins that they are meant for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OwnHeaders {
@@ -85,7 +38,7 @@ pub(super) struct OwnHeaders {
 impl OwnHeaders {
     /// `headers` are for the origins of the seeds; a login without an origin is for that of the first one. A seed that has
     /// user name and password is a login for its origin.
-    pub(super) fn new(seeds: &[Url], headers: &[Secret], logins: &[Secret]) -> Result<Self, OwnHeaderError> {
+    pub(super) fn new(seeds: &[Url], headers: &[Secret], logins: &[Secret]) -> Result<Self, ClientError> {
         let mut own = Self {
             seeds: seeds.iter().filter_map(Origin::of).collect(),
             ..Self::default()
@@ -124,37 +77,37 @@ impl OwnHeaders {
     }
 }
 
-fn header_of(text: &str) -> Result<(HeaderName, HeaderValue), OwnHeaderError> {
-    let (name, value) = text.split_once(':').ok_or(OwnHeaderError::NoName)?;
-    let name: HeaderName = name.trim().parse().map_err(|_| OwnHeaderError::NoName)?;
+fn header_of(text: &str) -> Result<(HeaderName, HeaderValue), ClientError> {
+    let (name, value) = text.split_once(':').ok_or(ClientError::HeaderName)?;
+    let name: HeaderName = name.trim().parse().map_err(|_| ClientError::HeaderName)?;
     if RESERVED.contains(&name.as_str()) {
-        return Err(OwnHeaderError::Reserved(name.to_string()));
+        return Err(ClientError::ReservedHeader(name.to_string()));
     }
-    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| OwnHeaderError::Value(name.to_string()))?;
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| ClientError::HeaderValue(name.to_string()))?;
     value.set_sensitive(true);
     Ok((name, value))
 }
 
 /// Splits `[ORIGIN=]USER:PASSWORD`. A password may have any character, a user name no colon (RFC 7617, section 2).
-fn split_login(text: &str) -> Result<(Option<Origin>, &str, &str), OwnHeaderError> {
+fn split_login(text: &str) -> Result<(Option<Origin>, &str, &str), ClientError> {
     let has_origin = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
     let (origin, login) = match text.split_once('=') {
         Some((origin, login)) if has_origin => (Some(origin_of(origin)?), login),
-        _ if has_origin => return Err(OwnHeaderError::NoPassword),
+        _ if has_origin => return Err(ClientError::Login),
         _ => (None, text),
     };
-    let (user, password) = login.split_once(':').ok_or(OwnHeaderError::NoPassword)?;
+    let (user, password) = login.split_once(':').ok_or(ClientError::Login)?;
     Ok((origin, user, password))
 }
 
-fn origin_of(text: &str) -> Result<Origin, OwnHeaderError> {
-    let wrong = || OwnHeaderError::Origin(text.to_owned());
+fn origin_of(text: &str) -> Result<Origin, ClientError> {
+    let wrong = || ClientError::LoginOrigin(text.to_owned());
     let url = Url::parse(text).map_err(|_| wrong())?;
     let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     // With a name or a password in it the error would show them.
     let is_safe = url.username().is_empty() && url.password().is_none();
     if !is_safe {
-        return Err(OwnHeaderError::NoPassword);
+        return Err(ClientError::Login);
     }
     Origin::of(&url).filter(|_| is_bare).ok_or_else(wrong)
 }
@@ -178,7 +131,7 @@ fn basic(user: &str, password: &str) -> HeaderValue {
 mod tests {
     use super::*;
 
-    fn own(headers: &[&str], logins: &[&str]) -> Result<OwnHeaders, OwnHeaderError> {
+    fn own(headers: &[&str], logins: &[&str]) -> Result<OwnHeaders, ClientError> {
         let seeds = ["https://u%3Aser:p%40ss@c.example/", "http://a.example/x"].map(|seed| Url::parse(seed).unwrap());
         let secrets = |texts: &[&str]| texts.iter().map(|text| Secret::from(*text)).collect::<Vec<_>>();
         OwnHeaders::new(&seeds, &secrets(headers), &secrets(logins))

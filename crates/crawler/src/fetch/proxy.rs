@@ -3,8 +3,7 @@
 use reqwest::Proxy;
 use url::Url;
 
-use super::options::ClientError;
-use super::own_headers::Secret;
+use super::options::{ClientError, Secret};
 
 /// Returns a proxy for all requests, and its host.
 pub(super) fn proxy_of(text: &Secret) -> Result<(Proxy, String), ClientError> {
