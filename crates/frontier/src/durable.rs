@@ -11,7 +11,7 @@
 //!
 //! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
 //! wholly or not at all. When the journal has its share of the length of the checkpoint, the next one is written: the state is copied at
-//! once, and the copy goes to the store in slices, one with each row. The commit that finishes it removes what it replaces.
+//! once, and the copy goes to the store in slices, one with each row. What it replaces is removed in slices, too.
 
 mod again;
 mod checkpoint;
@@ -39,6 +39,7 @@ use checkpoint::Checkpointer;
 pub use error::OpenError;
 use keys::SharedKeys;
 pub use record::{PageEnd, PageRecord};
+use removal::Removal;
 use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;
 pub use unsynced::Unsynced;
@@ -94,6 +95,8 @@ pub(crate) struct Durable {
     attachment: Vec<u8>,
     next_row: u64,
     checkpointer: Checkpointer,
+    /// What checkpoints have replaced and is not removed yet.
+    replaced: Removal,
     last_sync: Time,
 }
 

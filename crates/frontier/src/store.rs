@@ -10,6 +10,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 mod error;
 pub(crate) mod lock;
 #[cfg(any(test, fuzzing))]
@@ -23,7 +25,7 @@ pub(crate) use memory::MemoryStore;
 pub(crate) use system_start::system_start;
 
 /// One family of blobs, ordered by a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Space {
     Meta,
     Journal,

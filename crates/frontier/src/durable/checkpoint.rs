@@ -1,11 +1,13 @@
 //! Checkpoints: when one is due, and its slices.
 //!
-//! A checkpoint has the whole state: the small tables, the seen-set, and all hosts. The commit with its manifest removes what it replaces.
+//! A checkpoint has the whole state: the small tables, the seen-set, and all hosts. The commit with its manifest states what it replaces;
+//! later ones remove it.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::removal::Removal;
 use super::sizes::Sizes;
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
@@ -16,6 +18,9 @@ pub(super) const LOGIC: u32 = 9;
 
 /// The key of the manifest in [`Space::Meta`].
 pub(super) const MANIFEST: u64 = 0;
+
+/// The key of what checkpoints have replaced and is not removed yet, in [`Space::Meta`].
+pub(super) const REPLACED: u64 = 4;
 
 /// No checkpoint of a store that is read has a greater number.
 pub(super) const LAST_GENERATION: u64 = (MAX_KEY >> 32) - 1;
@@ -84,8 +89,8 @@ pub(super) struct Checkpointer {
     last_bytes: u64,
     /// The bytes of the journal that no checkpoint contains.
     journal_bytes: u64,
-    /// Whether the store has a checkpoint, or will have one with the next commit.
-    has_finished: bool,
+    /// The checkpoint that the store has, or will have with the next commit.
+    last: Option<Manifest>,
     writing: Option<Writing>,
 }
 
@@ -94,6 +99,8 @@ pub(super) struct Checkpointer {
 struct Writing {
     manifest: Manifest,
     encoded: EncodedState,
+    /// The bytes of the journal that it contains and the last one does not.
+    journal_bytes: u64,
     /// The next part of the state and the seen-set.
     next_part: u64,
     bytes: u64,
@@ -135,7 +142,7 @@ impl Checkpointer {
             generation: 0,
             last_bytes: 0,
             journal_bytes: 0,
-            has_finished: false,
+            last: None,
             writing: None,
         }
     }
@@ -156,7 +163,7 @@ impl Checkpointer {
         // About: its last parts may be shorter.
         let parts = manifest.state_parts + manifest.seen_set_parts + manifest.host_parts;
         self.last_bytes = parts.saturating_mul(self.sizes.part_bytes as u64);
-        self.has_finished = true;
+        self.last = Some(manifest.clone());
     }
 
     /// Counts a row of the journal.
@@ -197,6 +204,7 @@ impl Checkpointer {
             manifest,
             bytes: (encoded.state.len() + encoded.seen_set.len()) as u64,
             encoded,
+            journal_bytes: self.journal_bytes,
             next_part: 0,
             is_written: false,
             part_bytes: self.sizes.part_bytes,
@@ -207,7 +215,7 @@ impl Checkpointer {
 
     /// Returns whether the store has a checkpoint, or will have one with the next commit.
     pub(super) fn has_finished(&self) -> bool {
-        self.has_finished
+        self.last.is_some()
     }
 
     /// Returns whether a checkpoint is written but for its manifest, which the next synced commit has.
@@ -220,14 +228,15 @@ impl Checkpointer {
         self.writing.is_some()
     }
 
-    /// Adds the next slice to a batch. The manifest comes after the last one, once the runs have all keys, in a batch that is synced, with the
-    /// removal of what the checkpoint replaces: that is not needed to go back to the last sync. Returns whether it did.
+    /// Adds the next slice to a batch. The manifest comes after the last one, once the runs have all keys, in a batch that is synced. What the
+    /// checkpoint replaces is not needed to go back to that sync: it is added to what is removed. Returns whether it did.
     pub(super) fn write_slice(
         &mut self,
         batch: &mut Batch,
         hosts: &mut HostTable,
         has_keys: bool,
         sync: bool,
+        replaced: &mut Removal,
     ) -> Result<bool, postcard::Error> {
         let Some(writing) = &mut self.writing else {
             return Ok(false);
@@ -246,14 +255,29 @@ impl Checkpointer {
             return Ok(false);
         }
         batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(&writing.manifest)?);
-        // Also parts of checkpoints that were not finished.
-        let first = Manifest::key(writing.manifest.generation, 0);
-        batch.delete(Space::Checkpoint, 0..=first - 1);
+        // Of no checkpoint, or of a damaged number.
         batch.delete(Space::Checkpoint, writing.manifest.keys_of_hosts().end..=MAX_KEY);
-        batch.delete(Space::Journal, 0..=writing.manifest.covered);
         self.last_bytes = writing.bytes;
-        self.has_finished = true;
-        self.writing = None;
+        if let Some(writing) = self.writing.take() {
+            let last = self.last.replace(writing.manifest);
+            self.replace(last, writing.journal_bytes, replaced);
+        }
         Ok(true)
+    }
+
+    /// Adds what the checkpoint that was just finished replaces: the one before, and the journal that it contains.
+    fn replace(&self, before: Option<Manifest>, journal_bytes: u64, replaced: &mut Removal) {
+        let (Some(before), Some(now)) = (before, &self.last) else {
+            return;
+        };
+        let part_bytes = self.sizes.part_bytes as u64;
+        let parts = Manifest::key(before.generation, 0)..=before.keys_of_hosts().end.saturating_sub(1);
+        // Also of checkpoints that were not finished.
+        let unfinished = before.keys_of_hosts().end..=Manifest::key(now.generation, 0) - 1;
+        replaced.add(Space::Checkpoint, parts, part_bytes);
+        replaced.add_whole(Space::Checkpoint, unfinished);
+        let rows = now.covered.saturating_sub(before.covered);
+        let row_bytes = journal_bytes.checked_div(rows).unwrap_or_default();
+        replaced.add(Space::Journal, before.covered + 1..=now.covered, row_bytes);
     }
 }

@@ -91,7 +91,7 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
         restored.next_row,
         restored.journal_bytes,
         &attachment,
-    );
+    )?;
     let released = if needs_checkpoint {
         let released = state.apply(&Call::ReleaseLeases, now).released;
         if is_changed {

@@ -1,22 +1,22 @@
 //! Removal of what a checkpoint replaces, in slices over later commits: to free a page takes about as long as to write it.
 //!
-//! Opening needs none of it, so a crash in between does no harm: what is left is removed with the first commit after it.
+//! Opening needs none of it, so a crash in between does no harm: what is left is removed after it.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::store::{Batch, Space};
 
 /// Values that are no longer needed, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Removal {
     left: VecDeque<Removed>,
-    /// About how many bytes are removed with one commit, apart from what is removed whole.
-    bytes_at_once: u64,
 }
 
 /// Values of one space that are no longer needed.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Removed {
     space: Space,
     keys: RangeInclusive<u64>,
@@ -25,9 +25,12 @@ struct Removed {
 }
 
 impl Removal {
-    /// Adds values of about this size each, in bytes, of which each commit removes about `bytes_at_once`, but at least one.
-    pub(super) fn add(&mut self, space: Space, keys: RangeInclusive<u64>, value_bytes: u64, bytes_at_once: u64) {
-        self.bytes_at_once = bytes_at_once;
+    pub(super) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Adds values of about this size each, in bytes.
+    pub(super) fn add(&mut self, space: Space, keys: RangeInclusive<u64>, value_bytes: u64) {
         if keys.is_empty() {
             return;
         }
@@ -47,9 +50,10 @@ impl Removal {
         });
     }
 
-    /// Adds the removal of some values to a batch. Returns whether any are left.
-    pub(super) fn write(&mut self, batch: &mut Batch) -> bool {
-        let (mut bytes, mut is_first) = (self.bytes_at_once, true);
+    /// Adds the removal of some values to a batch: of about so many bytes, apart from what is removed whole, but of one value at least. Returns
+    /// whether any are left.
+    pub(super) fn write(&mut self, batch: &mut Batch, bytes_at_once: u64) -> bool {
+        let (mut bytes, mut is_first) = (bytes_at_once, true);
         while let Some(removed) = self.left.front_mut() {
             let (first, last) = (*removed.keys.start(), *removed.keys.end());
             let most = match bytes.checked_div(removed.value_bytes) {

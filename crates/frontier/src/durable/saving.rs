@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::checkpoint::{Checkpointer, EncodedState, Manifest};
+use super::checkpoint::{Checkpointer, EncodedState, Manifest, REPLACED};
+use super::error::OpenError;
 use super::keys::SharedKeys;
+use super::removal::Removal;
 use super::seen_set::encode_seen_set;
 use super::segments::StoredSegments;
 use super::{Durable, Source, journal, unsynced};
@@ -35,16 +37,29 @@ impl Durable {
             attachment: Vec::new(),
             next_row: 1,
             checkpointer: Checkpointer::new(source.sizes),
+            replaced: Removal::default(),
             last_sync: now,
         }
     }
 
     /// Continues after the last row of a store.
-    pub(super) fn continue_from(&mut self, manifest: &Manifest, next_row: u64, journal_bytes: u64, attachment: &[u8]) {
+    pub(super) fn continue_from(
+        &mut self,
+        manifest: &Manifest,
+        next_row: u64,
+        journal_bytes: u64,
+        attachment: &[u8],
+    ) -> Result<(), OpenError> {
         self.next_row = next_row;
         self.attachment = attachment.to_vec();
-        let last_part = self.store.lock().last_key(Space::Checkpoint);
+        let store = self.store.lock();
+        let last_part = store.last_key(Space::Checkpoint);
         self.checkpointer.resume(manifest, journal_bytes, last_part);
+        if let Some((REPLACED, replaced)) = store.last(Space::Meta, REPLACED)? {
+            let damaged = |error: postcard::Error| OpenError::Damaged(error.to_string());
+            self.replaced = postcard::from_bytes(&replaced).map_err(damaged)?;
+        }
+        Ok(())
     }
 
     /// Commits a batch that has the last row, if any, and syncs it with all earlier ones.
@@ -91,6 +106,7 @@ impl Durable {
         if self.checkpointer.is_due() {
             self.begin_checkpoint(state)?;
         }
+        self.remove_replaced(&mut batch);
         self.write_slice(state, &mut batch, sync)?;
         if sync {
             set_status(state, &mut batch, now);
@@ -107,11 +123,27 @@ impl Durable {
         self.write_checkpoint(state, now)
     }
 
-    /// Writes a checkpoint. All calls must have been saved, or belong to no row.
+    /// Adds the removal of some of what checkpoints have replaced to a batch.
+    fn remove_replaced(&mut self, batch: &mut Batch) {
+        // As much as of a new checkpoint.
+        let sizes = self.checkpointer.sizes();
+        let bytes = sizes.part_bytes as u64 * sizes.parts_at_once as u64;
+        if !self.replaced.is_empty() && !self.replaced.write(batch, bytes) {
+            batch.delete(Space::Meta, REPLACED..=REPLACED);
+        }
+    }
+
+    /// Writes a checkpoint, and removes what it replaces. All calls must have been saved, or belong to no row.
     pub(super) fn write_checkpoint(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
         self.check_read()?;
         let batch = self.encode_checkpoint(state, now)?;
-        self.commit_synced(batch, now)
+        self.commit_synced(batch, now)?;
+        while !self.replaced.is_empty() {
+            let mut batch = Batch::default();
+            self.remove_replaced(&mut batch);
+            self.store.lock().commit(&batch, false)?;
+        }
+        Ok(())
     }
 
     /// Begins a checkpoint, and writes all of it but the last commit, which it returns and which must be synced.
@@ -123,7 +155,7 @@ impl Durable {
         while self.checkpointer.is_writing() {
             self.write_slice(state, &mut batch, true)?;
             // What a merge of keys reads must be in the store; and the whole checkpoint need not be in memory. The first one is small, and
-            // is there wholly or not at all. The last slice is committed with the removal of what it replaces.
+            // is there wholly or not at all.
             if self.checkpointer.has_finished() && self.checkpointer.is_writing() {
                 self.store.lock().commit(&std::mem::take(&mut batch), false)?;
             }
@@ -159,9 +191,12 @@ impl Durable {
             keys.write(batch, self.next_row - 1)?;
             has_keys = keys.are_written();
         }
-        let is_last = self.checkpointer.write_slice(batch, state.host_table(), has_keys, sync);
+        let (hosts, replaced) = (state.host_table(), &mut self.replaced);
+        let is_last = self.checkpointer.write_slice(batch, hosts, has_keys, sync, replaced);
         if is_last.map_err(|error| FrontierError::not_saved(&error))? {
-            self.segments.checkpoint_finished(batch);
+            self.segments.checkpoint_finished(batch, replaced);
+            let stated = postcard::to_allocvec(replaced).map_err(|error| FrontierError::not_saved(&error))?;
+            batch.put(Space::Meta, REPLACED, stated);
             if let Some(keys) = &self.keys {
                 keys.lock().checkpoint_finished();
             }

@@ -2,17 +2,22 @@
 //!
 //! A segment is written with the row of the call that closed it. Its number is the next one. It is discarded when its last entry is taken,
 //! and removed when no checkpoint needs it any more: soon, with some others, if it is younger than the last checkpoint that was begun, because
-//! the journal makes it again; else with the first checkpoint that is begun after it was discarded.
+//! the journal makes it again; else after the first checkpoint that is begun after it was discarded.
 //!
 //! A run that continues after a crash may evict other hosts, so its segments are others. It removes the young segments of the run before,
 //! which nothing needs, but gives their numbers to none of its own.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::removal::Removal;
 use crate::hosts::SegmentStore;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+
+/// About the bytes of a segment: a page of the store.
+const SEGMENT_BYTES: u64 = 4 << 10;
 
 /// A store that the frontier writes, and that its queues read.
 #[derive(Debug, Clone)]
@@ -119,7 +124,9 @@ impl StoredSegments {
         for (number, segment) in std::mem::take(&mut segments.fresh) {
             batch.put(Space::Segment, number, segment);
         }
-        remove(young, batch);
+        for numbers in neighbours(young) {
+            batch.delete(Space::Segment, numbers);
+        }
     }
 
     /// Records that a checkpoint was begun. It needs what was not discarded until now.
@@ -130,8 +137,8 @@ impl StoredSegments {
         segments.replaced.extend(discarded);
     }
 
-    /// Records that the checkpoint is finished with this batch, which removes what no checkpoint needs any more.
-    pub(super) fn checkpoint_finished(&self, batch: &mut Batch) {
+    /// Records that the checkpoint is finished with this batch, and what no checkpoint needs any more.
+    pub(super) fn checkpoint_finished(&self, batch: &mut Batch, replaced: &mut Removal) {
         let mut segments = self.segments();
         // The checkpoint has the number that was the next one when it was begun.
         segments.remove_useless(batch);
@@ -139,18 +146,17 @@ impl StoredSegments {
         let held = segments.discarded_young.extract_if(.., |number| *number < next);
         let mut removed: Vec<_> = held.collect();
         removed.append(&mut segments.replaced);
-        remove(removed, batch);
+        for numbers in neighbours(removed) {
+            replaced.add(Space::Segment, numbers, SEGMENT_BYTES);
+        }
     }
 }
 
-/// Adds the removal of segments to a batch, neighbours at once.
-fn remove(mut numbers: Vec<u64>, batch: &mut Batch) {
+/// Returns the runs of neighbours among some numbers.
+fn neighbours(mut numbers: Vec<u64>) -> Vec<RangeInclusive<u64>> {
     numbers.sort_unstable();
-    for run in numbers.chunk_by(|one, other| one + 1 == *other) {
-        if let (Some(first), Some(last)) = (run.first(), run.last()) {
-            batch.delete(Space::Segment, *first..=*last);
-        }
-    }
+    let runs = numbers.chunk_by(|one, other| one + 1 == *other);
+    runs.filter_map(|run| Some(*run.first()?..=*run.last()?)).collect()
 }
 
 impl Segments {

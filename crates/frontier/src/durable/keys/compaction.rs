@@ -95,11 +95,10 @@ impl Keys {
     }
 
     fn replace_runs(&mut self, compaction: Compaction, batch: &mut Batch) {
-        let at_once = self.sizes.removed_at_once();
         self.runs.retain(|run| {
             let is_merged = compaction.reads(run);
             if is_merged {
-                run.remove(at_once, &mut self.removal);
+                run.remove(&mut self.removal);
             }
             !is_merged
         });

@@ -114,15 +114,15 @@ impl Run {
             .is_ok())
     }
 
-    /// Adds all its values to what is removed, `parts_at_once` with each commit.
-    pub(super) fn remove(&self, parts_at_once: u64, removal: &mut Removal) {
-        remove(self.number, self.parts(), parts_at_once, removal);
+    /// Adds all its values to what is removed.
+    pub(super) fn remove(&self, removal: &mut Removal) {
+        remove(self.number, self.parts(), removal);
     }
 }
 
-fn remove(run: u64, parts: u64, parts_at_once: u64, removal: &mut Removal) {
+fn remove(run: u64, parts: u64, removal: &mut Removal) {
     let parts = key(run, 0)..=key(run, parts.saturating_sub(1));
-    removal.add(Space::Digest, parts, 1, parts_at_once);
+    removal.add(Space::Digest, parts, 1);
     removal.add_whole(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1);
 }
 
@@ -132,15 +132,10 @@ pub(super) fn last_number(key: u64, store: &SharedStore) -> Result<Option<u64>, 
 }
 
 /// Adds all values of a run that was not finished to what is removed.
-pub(super) fn remove_unfinished(
-    run: u64,
-    parts_at_once: u64,
-    store: &SharedStore,
-    removal: &mut Removal,
-) -> Result<(), StoreError> {
+pub(super) fn remove_unfinished(run: u64, store: &SharedStore, removal: &mut Removal) -> Result<(), StoreError> {
     let last = store.lock().last(Space::Digest, key(run, FIRST_FENCES) - 1)?;
     let parts = last.map_or(0, |(last, _)| (last + 1).saturating_sub(key(run, 0)));
-    remove(run, parts, parts_at_once, removal);
+    remove(run, parts, removal);
     Ok(())
 }
 

@@ -53,7 +53,7 @@ impl Keys {
         // Faster than keys come, however many come with one row.
         let parts = self.of_row.div_ceil(self.sizes.digests_of_part);
         self.of_row = 0;
-        let removes = |_: &usize| self.removal.write(batch);
+        let removes = |_: &usize| self.removal.write(batch, self.sizes.removed_at_once());
         (0..4 + 8 * parts).take_while(removes).for_each(drop);
         self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
         self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
@@ -65,14 +65,13 @@ impl Keys {
 
     /// Adds all that belongs to no run to what is removed. Cost: reads two values of each run.
     fn remove_leftovers(&mut self) -> Result<(), StoreError> {
-        let at_once = self.sizes.removed_at_once();
         let mut next = Some(MAX_KEY);
         while let Some(last) = next {
             let Some(number) = run::last_number(last, &self.store)? else {
                 break;
             };
             if !self.runs.iter().any(|run| run.number == number) {
-                run::remove_unfinished(number, at_once, &self.store, &mut self.removal)?;
+                run::remove_unfinished(number, &self.store, &mut self.removal)?;
             }
             next = run::key(number, 0).checked_sub(1);
         }

@@ -1,8 +1,10 @@
 //! A number names one value for ever, also after crashes: what lies in free pages of the database is never taken for another value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::checkpoint::REPLACED;
+use super::super::removal::Removal;
 use super::super::segments::{SharedStore, StoredSegments};
 use super::common::START;
 use super::pair::{Step, make};
@@ -123,10 +125,16 @@ fn a_segment_of_a_run_that_has_ended_stays_until_a_greater_number_is_stored() {
     next.checkpoint_begun();
     write(&next);
     assert_eq!(numbers(), [4, 11]);
-    let mut batch = Batch::default();
-    next.checkpoint_finished(&mut batch);
-    recorder.clone().commit(&batch, false).unwrap();
+    finish_checkpoint(&next, &recorder);
     assert_eq!(numbers(), [4]);
+}
+
+/// Finishes a checkpoint, and removes what it replaces.
+fn finish_checkpoint(segments: &StoredSegments, recorder: &Recorder) {
+    let (mut batch, mut replaced) = (Batch::default(), Removal::default());
+    segments.checkpoint_finished(&mut batch, &mut replaced);
+    while replaced.write(&mut batch, 1) {}
+    recorder.clone().commit(&batch, false).unwrap();
 }
 
 #[test]
@@ -159,10 +167,36 @@ fn young_segments_are_removed_together_but_for_the_greatest() {
     assert_eq!(segments.put(Box::from(*b"two")), 5);
     assert_eq!(write(), [4, 5], "one is too few");
     segments.checkpoint_begun();
-    let mut batch = Batch::default();
-    segments.checkpoint_finished(&mut batch);
-    recorder.clone().commit(&batch, false).unwrap();
+    finish_checkpoint(&segments, &recorder);
     assert_eq!(write(), [5], "a checkpoint ends the wait");
+}
+
+#[test]
+fn what_checkpoints_have_replaced_is_removed_in_slices_also_after_a_crash() {
+    let run = Run::new(300);
+    let recorder = Recorder::keeping_images();
+    run.drive(
+        &mut open_store(recorder.clone(), run.config.clone(), START)
+            .unwrap()
+            .frontier,
+    );
+    let images = recorder.images();
+    let unfinished: Vec<_> = images
+        .into_iter()
+        .filter(|image| image.space(Space::Meta).contains_key(&REPLACED))
+        .collect();
+    assert!(unfinished.len() > 20, "{}", unfinished.len());
+    for image in unfinished {
+        let recorder = Recorder::from(image);
+        let mut opened = open_store(recorder.clone(), run.config.clone(), run.time(300)).unwrap();
+        opened.frontier.checkpoint(b"", opened.now).unwrap();
+        let image = recorder.image();
+        assert_eq!(image.space(Space::Journal).len(), 0, "the checkpoint has all calls");
+        let parts = image.space(Space::Checkpoint).keys();
+        let generations: BTreeSet<_> = parts.map(|key| key >> 32).collect();
+        assert_eq!(generations.len(), 1, "{generations:?}");
+        assert!(!image.space(Space::Meta).contains_key(&REPLACED));
+    }
 }
 
 #[test]
