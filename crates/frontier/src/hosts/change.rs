@@ -1,10 +1,8 @@
 //! The one way to change a host: its state follows from the change, and its place from its state.
 
-use std::cmp::Reverse;
-
 use super::host::{Host, HostState, Moved};
 use super::origin_queue::OriginId;
-use super::{HostConfig, HostQueues, round_robin};
+use super::{HostConfig, HostQueues, round_robin, timers};
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::time::Time;
 use crate::url::HostKey;
@@ -61,8 +59,8 @@ impl HostQueues {
         let key = &self.hosts.shared_name(key);
         match state {
             HostState::Due => round_robin::join(&mut self.due, key.clone(), is_just_met),
-            HostState::Waiting(time) => self.waiting.push(Reverse((time, key.clone()))),
-            HostState::Resting(time) => self.resting.push(Reverse((time, key.clone()))),
+            HostState::Waiting(time) => timers::add(&mut self.waiting, time, key.clone()),
+            HostState::Resting(time) => timers::add(&mut self.resting, time, key.clone()),
             HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
         }
         if let Some(address) = address {

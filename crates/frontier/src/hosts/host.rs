@@ -33,18 +33,16 @@ use crate::url::HostKey;
 pub(crate) struct Host {
     pub(crate) state: HostState,
     /// Sorted by id.
-    origins: Vec<OriginQueue>,
+    // Most hosts have one.
+    origins: Box<[OriginQueue]>,
     rare: Option<Box<Rare>>,
     queued: u32,
     queued_pages: u32,
     pub(crate) pace: Pace,
     leased_pages: u32,
     settled_pages: u32,
-    /// The number of origins with something to lease. An origin that waits for its robots.txt is not among them, so that it does not
-    /// delay the others.
-    in_round: u32,
     /// The position in the round of origins.
-    next_origin: u32,
+    next_origin: u16,
     /// The `Crawl-delay` of its robots.txt files, in milliseconds; zero for none.
     crawl_delay: u32,
     /// In milliseconds; `u32::MAX` for none.

@@ -82,7 +82,8 @@ pub(crate) struct OriginQueue {
     /// Whether it has answered in this crawl.
     pub(crate) has_answered: bool,
     pub(crate) is_given_up: bool,
-    /// Whether it is in the round of its host's origins.
+    /// Whether it is in the round of its host's origins, which have something to lease. One that waits for its robots.txt does not
+    /// delay the others.
     pub(crate) in_round: bool,
     /// Whether a sitemap was leased last: sitemaps and pages take turns.
     page_is_next: bool,

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use closed::Closed;
-use record::{REFERRER_BACK, Reader, Writer, flags_of};
+use record::{REFERRER_BACK, Reader, Writer, anchor, flags_of};
 
 use crate::entry::Entry;
 use crate::url::HostKey;
@@ -50,8 +50,6 @@ pub(crate) struct PackedEntries {
     head: u32,
     /// The offset of the last referrer in the open segment; 0 for none.
     referrer_at: u32,
-    /// The offset and length of the path of the first record in the open segment.
-    anchor: (u16, u16),
     len: u32,
     /// How many of them were fetched in this crawl before.
     refreshes: u32,
@@ -125,13 +123,9 @@ impl PackedEntries {
         if is_first {
             writer.number(0);
             writer.number(path.len() as u64);
-            let at = writer.to.len();
-            // A path that is too long for 16 bits is not shared.
-            self.anchor = (u16::try_from(at).unwrap_or(0), u16::try_from(path.len()).unwrap_or(0));
             writer.to.extend_from_slice(path);
         } else {
-            let (at, length) = (usize::from(self.anchor.0), usize::from(self.anchor.1));
-            let anchor = writer.to.get(at..at + length).unwrap_or_default();
+            let anchor = anchor(writer.to).unwrap_or_default();
             let shared = anchor.iter().zip(path).take_while(|(a, b)| a == b).count();
             writer.number(shared as u64);
             writer.number((path.len() - shared) as u64);
@@ -232,7 +226,7 @@ fn most_bytes(entry: &Entry, origin: &str) -> usize {
     ];
     let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
     let texts: usize = texts.into_iter().flatten().map(text).sum();
-    entry.url.len() - origin.len().min(entry.url.len()) + texts + 8
+    entry.url.len() - origin.len().min(entry.url.len()) + texts + 5
 }
 
 /// Keeps closed segments apart from the queue that they belong to, and hosts that were not used for long, such as on disk. A row of hosts

@@ -41,7 +41,7 @@ pub(crate) struct HostTable {
 enum Slot {
     // Boxed, because a table of large values wastes memory in its free slots.
     Resident(Box<Resident>),
-    Evicted(Evicted),
+    Evicted(Box<Evicted>),
 }
 
 impl HostTable {
@@ -149,6 +149,10 @@ impl HostTable {
         if self.groups.are_used() {
             self.workbench.add(&key, &mut resident);
         }
+        // A table that doubles has room for as many hosts again.
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve_exact(self.slots.len() / 8 + 1);
+        }
         self.slots.insert_full(key, Slot::Resident(Box::new(resident))).0
     }
 
@@ -255,7 +259,7 @@ impl Slot {
     }
 
     /// The number of the last copy in which it is.
-    fn copied_in(&mut self) -> &mut u32 {
+    fn copied_in(&mut self) -> &mut u16 {
         match self {
             Self::Resident(resident) => &mut resident.copied_in,
             Self::Evicted(evicted) => &mut evicted.copied_in,

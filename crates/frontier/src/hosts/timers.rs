@@ -84,6 +84,14 @@ impl HostQueues {
     }
 }
 
+/// Adds a timer. Timers that double have room for as many hosts again.
+pub(super) fn add(timers: &mut Timers, time: Time, key: HostKey) {
+    if timers.len() == timers.capacity() {
+        timers.reserve_exact(timers.len() / 8 + 4);
+    }
+    timers.push(Reverse((time, key)));
+}
+
 /// Returns one timer for each host whose state has a time of the wanted kind.
 fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
     let marks = hosts

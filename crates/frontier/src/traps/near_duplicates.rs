@@ -19,8 +19,8 @@ use crate::entry::Entry;
 use crate::keyed_hash::KeyedHash;
 use crate::notice::Notice;
 
-/// The clusters that are counted at a time, with 16 bytes each.
-const CLUSTERS_COUNTED: usize = 65_536;
+/// The clusters that are counted at a time, in a hash table of 65 536 places.
+const CLUSTERS_COUNTED: usize = 57_344;
 
 /// The sites that are suspect at a time. If there are more, all sites are.
 const MAX_SUSPECTS: usize = 65_536;

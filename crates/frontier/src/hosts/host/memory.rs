@@ -13,7 +13,7 @@ impl Host {
     /// Returns about how many bytes it takes. Cost: O(origins).
     pub(crate) fn bytes(&self) -> usize {
         let origins: usize = self.origins.iter().map(OriginQueue::heap_bytes).sum();
-        let of_origins = self.origins.capacity() * size_of::<OriginQueue>() + 2 * OVERHEAD;
+        let of_origins = size_of_val(&*self.origins) + 2 * OVERHEAD;
         size_of::<Self>() + of_origins + origins + self.rare.as_deref().map_or(0, Rare::bytes)
     }
 }

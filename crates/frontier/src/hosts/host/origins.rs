@@ -13,11 +13,10 @@ impl Host {
         let at = match self.origins.binary_search_by_key(&id, |origin| origin.id) {
             Ok(at) => at,
             Err(at) => {
-                // Most hosts have one.
-                if self.origins.len() < 4 {
-                    self.origins.reserve_exact(1);
-                }
-                self.origins.insert(at, OriginQueue::new(id));
+                let mut origins = std::mem::take(&mut self.origins).into_vec();
+                origins.reserve_exact(1);
+                origins.insert(at, OriginQueue::new(id));
+                self.origins = origins.into_boxed_slice();
                 at
             }
         };
@@ -44,7 +43,6 @@ impl Host {
     pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostConfig) {
         self.set_admitted_by(None);
         self.update_crawl_delay(rules.max_crawl_delay);
-        self.in_round = 0;
         if let Some(rare) = &mut self.rare {
             rare.timed.clear();
         }
@@ -64,26 +62,20 @@ impl Host {
             return;
         };
         if time <= now {
-            if !origin.in_round {
-                origin.in_round = true;
-                self.in_round += 1;
-            }
+            origin.in_round = true;
         } else if origin.timer() != time {
             origin.set_timer(time);
             self.rare().timed.push(Reverse((time, id)));
         }
     }
 
-    /// Returns the next origin of the round. Cost: a scan of the origins between it and the last.
+    /// Returns the next origin of the round. Cost: a scan of the origins between the last and it.
     pub(super) fn next_in_round(&mut self) -> Option<OriginId> {
-        if self.in_round == 0 {
-            return None;
-        }
-        let next = (self.next_origin as usize).min(self.origins.len());
+        let next = usize::from(self.next_origin).min(self.origins.len());
         let (before, after) = self.origins.split_at(next);
         let at = after.iter().chain(before).position(|origin| origin.in_round)?;
         let at = (next + at) % self.origins.len();
-        self.next_origin = u32::try_from(at).unwrap_or_default();
+        self.next_origin = u16::try_from(at).unwrap_or_default();
         Some(self.origins[at].id)
     }
 
@@ -91,8 +83,7 @@ impl Host {
     pub(super) fn leave_round(&mut self, id: OriginId) {
         let origin = self.origin(id);
         if std::mem::replace(&mut origin.in_round, false) {
-            self.in_round -= 1;
-            self.next_origin += 1;
+            self.next_origin = self.next_origin.saturating_add(1);
         }
     }
 

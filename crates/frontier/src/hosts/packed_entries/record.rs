@@ -161,6 +161,18 @@ impl<'a> Bytes<'a> {
     }
 }
 
+/// Returns the path of the first record.
+pub(super) fn anchor(bytes: &[u8]) -> Option<&[u8]> {
+    let mut bytes = Bytes { bytes, at: 0 };
+    if bytes.byte()? & IS_RARE != 0 {
+        bytes.byte()?;
+    }
+    bytes.number()?;
+    bytes.number()?;
+    let length = usize::try_from(bytes.number()?).ok()?;
+    bytes.take(length)
+}
+
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     pub(super) at: usize,
@@ -177,21 +189,6 @@ impl<'a> Reader<'a> {
             origin_ref,
             referrer: None,
         }
-    }
-
-    /// Returns the path of the first record.
-    fn anchor(&self) -> Option<&'a [u8]> {
-        let mut bytes = Bytes {
-            bytes: self.bytes,
-            at: 0,
-        };
-        if bytes.byte()? & IS_RARE != 0 {
-            bytes.byte()?;
-        }
-        bytes.number()?;
-        bytes.number()?;
-        let length = usize::try_from(bytes.number()?).ok()?;
-        bytes.take(length)
     }
 
     fn text(&self, bytes: &mut Bytes<'a>) -> Option<Cow<'a, str>> {
@@ -214,7 +211,11 @@ impl<'a> Reader<'a> {
         let depth = u32::try_from(bytes.number()?).ok()?;
         let shared = usize::try_from(bytes.number()?).ok()?;
         let length = usize::try_from(bytes.number()?).ok()?;
-        let start = if shared > 0 { self.anchor()?.get(..shared)? } else { &[] };
+        let start = if shared > 0 {
+            anchor(self.bytes)?.get(..shared)?
+        } else {
+            &[]
+        };
         let path = [self.origin_ref.origin.as_bytes(), start, bytes.take(length)?].concat();
         let url = String::from_utf8(path).ok()?.into_boxed_str();
         let key = if flags & HAS_KEY != 0 {

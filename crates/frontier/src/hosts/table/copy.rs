@@ -25,7 +25,7 @@ enum PieceRef<'a> {
 #[derive(Debug, Deserialize)]
 enum Piece {
     Resident(HostKey, Box<Host>),
-    Evicted(HostKey, Evicted),
+    Evicted(HostKey, Box<Evicted>),
     /// A group, and the number of hosts that it ever had.
     Group(u64, u32),
 }
@@ -34,7 +34,7 @@ enum Piece {
 #[derive(Debug, Default)]
 pub(super) struct HostCopy {
     /// The number of the copy that is made, or of the last one.
-    number: u32,
+    number: u16,
     is_made: bool,
     /// All before this place in the table are copied.
     next: usize,
@@ -45,7 +45,7 @@ pub(super) struct HostCopy {
 
 impl HostCopy {
     /// Returns the number of the copy that is made, or of the last one: a host that is added now is not copied in it.
-    pub(super) fn number(&self) -> u32 {
+    pub(super) fn number(&self) -> u16 {
         self.number
     }
 

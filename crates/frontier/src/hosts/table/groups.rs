@@ -32,7 +32,7 @@ pub(super) struct Evicted {
     pub(super) group: u64,
     offset: u32,
     #[serde(skip)]
-    pub(super) copied_in: u32,
+    pub(super) copied_in: u16,
     pub(super) facts: Facts,
 }
 
@@ -219,13 +219,13 @@ impl HostGroups {
             };
             if let Slot::Resident(resident) = slot {
                 gone(resident);
-                *slot = Slot::Evicted(Evicted {
+                *slot = Slot::Evicted(Box::new(Evicted {
                     state: resident.host.state,
                     group,
                     offset,
                     copied_in: resident.copied_in,
                     facts: Facts::of(&resident.host, rules),
-                });
+                }));
             }
         }
     }

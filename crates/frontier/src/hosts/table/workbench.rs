@@ -17,7 +17,7 @@ const BYTES_OF_NAME: usize = 200;
 pub(super) struct Resident {
     pub(super) host: Host,
     /// The number of the last copy in which it is.
-    pub(super) copied_in: u32,
+    pub(super) copied_in: u16,
     /// The bytes that are counted for it.
     bytes: u32,
     is_kept: bool,
@@ -26,7 +26,7 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    pub(super) fn new(host: Host, copied_in: u32) -> Self {
+    pub(super) fn new(host: Host, copied_in: u16) -> Self {
         Self {
             host,
             copied_in,
