@@ -160,8 +160,8 @@ impl HostQueues {
         }
     }
 
-    /// Checks whether a link may be queued.
-    pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
+    /// Checks whether a link may be queued. `is_late` says whether its page was postponed.
+    pub(crate) fn admit(&self, link: &Link, is_late: bool) -> Result<(), Refusal> {
         if self.len() >= self.rules.max_queued {
             return Err(Refusal::QueueFull);
         }
@@ -174,7 +174,7 @@ impl HostQueues {
                 return Err(Refusal::HostBudget);
             }
             self.traps.admit_host(link)?;
-            return self.traps.admit(link);
+            return self.traps.admit(link, is_late);
         };
         if facts.is_restricted
             && let Some(host) = self.hosts.get(name)
@@ -193,7 +193,7 @@ impl HostQueues {
         if !facts.is_counted {
             self.traps.admit_host(link)?;
         }
-        self.traps.admit(link)
+        self.traps.admit(link, is_late)
     }
 
     /// Returns the number of entries, including postponed ones, and dropped ones that were not returned yet.

@@ -114,10 +114,10 @@ impl State {
         match call {
             Call::AddSeed(seeds) => {
                 seeds.links.iter().for_each(|seed| self.scope.add_seed(&seed.url));
-                answer.verdicts = self.offer_links(&seeds.links, false, now);
+                answer.verdicts = self.offer_links(&seeds.links, false, None, now);
             }
             Call::Offer(offered) => {
-                answer.verdicts = self.offer_links(&offered.links, false, now);
+                answer.verdicts = self.offer_links(&offered.links, false, None, now);
                 self.count_others(&offered.others);
             }
             Call::Lease(up_to) => answer.leasing = self.lease_ready(now, usize::try_from(*up_to).unwrap_or(usize::MAX)),

@@ -2,6 +2,10 @@
 //!
 //! Budgets are checked before the seen-set, and count new URLs that are queued. All counts use keyed hashes, so that a site cannot
 //! spend the budget of another.
+//!
+//! Queries of a path beyond its budget are postponed, because forums and wikis have all their pages under one path. Of a site that ends,
+//! postponed pages lead to few new ones; of one without end, they lead to ever more. So those have a budget too, and what is beyond it is
+//! refused.
 
 mod clusters;
 mod frequent_items;
@@ -28,6 +32,9 @@ use crate::url::{HostKey, site};
 
 /// The paths, and the sites, that are counted at a time: as many as fit a hash table of 65 536 places of 13 bytes.
 const COUNTED: usize = 57_344;
+
+/// How many times the budget of a path may be found on postponed pages, which a site without end has always more of.
+const LATE_BUDGETS: u32 = 10;
 
 /// The budgets of all sites.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -85,13 +92,13 @@ impl Traps {
         }
     }
 
-    /// Checks a link against the budgets. Seeds and sitemaps are exempt.
-    pub(crate) fn admit(&self, link: &Link) -> Result<(), Refusal> {
+    /// Checks a link against the budgets. Seeds and sitemaps are exempt. `is_late` says whether its page was postponed.
+    pub(crate) fn admit(&self, link: &Link, is_late: bool) -> Result<(), Refusal> {
         if is_exempt(link) {
             return Ok(());
         }
-        if let Some(path) = self.counted_path(link)
-            && self.queries.get(path) >= self.max_queries_per_path
+        if let Some(path) = self.counted_path(link).filter(|_| is_late)
+            && self.queries.get(late(path)) >= self.max_queries_per_path.saturating_mul(LATE_BUDGETS)
         {
             return Err(Refusal::TooManyQueries);
         }
@@ -120,11 +127,16 @@ impl Traps {
         Ok(())
     }
 
-    /// Counts a new link that is about to be queued.
-    pub(crate) fn count(&mut self, link: &Link) {
-        if let Some(path) = self.counted_path(link) {
-            self.queries.add(path);
+    /// Counts a new link that is about to be queued. Returns whether it is over the budget of its path, and so waits behind everything
+    /// else of the crawl. `is_late` says whether its page has done so.
+    pub(crate) fn count(&mut self, link: &Link, is_late: bool) -> bool {
+        let Some(path) = self.counted_path(link) else {
+            return false;
+        };
+        if is_late {
+            self.queries.add(late(path));
         }
+        self.queries.add(path) > self.max_queries_per_path && !is_exempt(link)
     }
 
     /// Counts the host of its first link, which is about to be queued.
@@ -189,6 +201,11 @@ impl Traps {
     fn site(&self, link: &Link) -> u64 {
         self.hash.of(site(link.url.host_str()))
     }
+}
+
+/// Returns the key by which those queries of a path are counted that were found on postponed pages.
+fn late(path: u64) -> u64 {
+    !path
 }
 
 /// Returns a limit; `u32::MAX` for none.

@@ -239,7 +239,9 @@ fn a_path_that_repeats_itself_ends() {
 #[test]
 fn all_combinations_of_facets_end() {
     const FACETS: u32 = 24;
-    let run = run(|url| {
+    let mut options = options();
+    options.frontier.max_queries_per_path = NonZeroU32::new(500);
+    let run = run_with(options, |url| {
         if let Some(page) = with_honest_pages(url, &["/search?facets=0"]) {
             return page;
         }
@@ -252,8 +254,75 @@ fn all_combinations_of_facets_end() {
         let results = words(&letters(set as usize)) + &words(&value.replace(char::is_numeric, "x"));
         html(&results, links.collect::<Vec<_>>())
     });
-    assert_crawl_ends(&run, 10_100);
+    assert_crawl_ends(&run, 7_000);
     assert!(run.refused(Refusal::TooManyQueries) > 0);
+    let last = run
+        .reports
+        .pages
+        .iter()
+        .rposition(|page| page.url.contains("/honest/"))
+        .unwrap();
+    assert!(last < 600, "{last} pages of the trap come before the last honest one");
+}
+
+/// Forums, wikis and shops have all their pages under one path, however one comes to them.
+#[test]
+fn all_pages_of_a_path_that_differ_are_fetched() {
+    const THREADS: usize = 600;
+    let thread = |n: usize| format!("/showthread.php?t={n}");
+    let each_by_its_number = move |url: &Url| number_of(url, "t=");
+    // What a page links to: the front page, a list, a thread.
+    type Links = fn(&Url) -> Vec<usize>;
+    let ways: [(&str, Links); 4] = [
+        ("one page lists all", |url| {
+            if url.path() == "/all" {
+                (0..THREADS).collect()
+            } else {
+                vec![]
+            }
+        }),
+        ("each thread links to the next", |url| match url.path() {
+            "/all" => vec![0],
+            _ => number_of(url, "t=").map(|n| n + 1).into_iter().collect(),
+        }),
+        ("lists of twenty", |url| match number_of(url, "page=") {
+            Some(page) => (page * 20..page * 20 + 20).collect(),
+            None => vec![],
+        }),
+        ("each thread links to many", |url| {
+            match (url.path(), number_of(url, "t=")) {
+                ("/all", _) => vec![0],
+                (_, Some(n)) => vec![2 * n + 1, 2 * n + 2, 599 - n.min(599)],
+                _ => vec![],
+            }
+        }),
+    ];
+    for (way, links) in ways {
+        let mut options = options();
+        options.frontier.max_queries_per_path = NonZeroU32::new(100);
+        let run = run_with(options, move |url| {
+            if let Some(page) = with_honest_pages(url, &["/all", "/lists?page=0"]) {
+                return page;
+            }
+            let threads = links(url).into_iter().filter(|n| *n < THREADS).map(thread);
+            let next = number_of(url, "page=").filter(|page| *page < THREADS / 20);
+            let next = next.map(|page| format!("/lists?page={}", page + 1));
+            let text = each_by_its_number(url).map_or_else(|| url.path().to_owned(), letters);
+            html(&words(&text), threads.chain(next))
+        });
+        let threads = run.reports.pages.iter().filter(|page| page.url.contains("showthread"));
+        assert_eq!(threads.count(), THREADS, "{way}: {}", run.summary);
+        assert_eq!(
+            (run.honest().len(), run.summary.missing()),
+            (HONEST_PAGES, vec![]),
+            "{way}"
+        );
+    }
+}
+
+/// Returns the number behind `name` in the query of a URL.
+fn number_of(url: &Url, name: &str) -> Option<usize> {
+    url.query()?.strip_prefix(name)?.parse().ok()
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     type Refusal = Refusal;
 
     fn admit(&self, arrival: &Arrival<'_>) -> Result<(), Refusal> {
-        self.admit(arrival.link)
+        self.admit(arrival.link, arrival.is_late)
     }
 
     /// While nothing is near its bound, a batch of links needs no checks.
@@ -77,9 +77,9 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
 
     fn push(&mut self, arrival: Arrival<'_>) {
         self.count_host(arrival.link);
-        self.traps.count(arrival.link);
+        let is_over_budget = self.traps.count(arrival.link, arrival.is_late);
         let mut entry = Entry::of(arrival.link);
-        if arrival.is_postponed || self.traps.postpones(&entry) {
+        if arrival.is_postponed || is_over_budget || self.traps.postpones(&entry) {
             entry.queue = self.hosts.shared_name(&entry.queue);
             self.postpone(&entry, arrival.at);
         } else {
@@ -95,6 +95,8 @@ pub(crate) struct Arrival<'l> {
     pub(crate) at: Time,
     /// Whether it is postponed, because of the page that it was found on.
     pub(crate) is_postponed: bool,
+    /// Whether that page was postponed itself.
+    pub(crate) is_late: bool,
 }
 
 impl AsRef<[u8]> for Arrival<'_> {

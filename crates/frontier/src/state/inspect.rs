@@ -47,7 +47,7 @@ impl State {
             };
         }
         let link = Link::found(url.clone(), 0, "".into());
-        match self.scope.judge(&link).and_then(|()| queues.admit(&link)) {
+        match self.scope.judge(&link).and_then(|()| queues.admit(&link, true)) {
             Ok(()) if self.sieve.is_refusing() => Why::Refused(Refusal::Saturated),
             Ok(()) => Why::NeverOffered,
             Err(refusal) => Why::Refused(refusal),

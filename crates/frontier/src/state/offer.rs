@@ -5,6 +5,7 @@ use std::time::Duration;
 use sieve::RefusedBy;
 
 use super::State;
+use crate::entry::Entry;
 use crate::hosts::Arrival;
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -13,7 +14,14 @@ use crate::time::Time;
 
 impl State {
     /// Checks the scope, then pushes the links that are left into the sieve, all links of a page in one batch.
-    pub(super) fn offer_links(&mut self, links: &[Link], is_postponed: bool, now: Time) -> Vec<Verdict> {
+    /// `from` is the page that they were found on, if any.
+    pub(super) fn offer_links(
+        &mut self,
+        links: &[Link],
+        is_postponed: bool,
+        from: Option<&Entry>,
+        now: Time,
+    ) -> Vec<Verdict> {
         self.sieve.set_now(Duration::from_millis(now.as_millis()));
         let mut verdicts = Vec::with_capacity(links.len());
         let mut admitted = Vec::with_capacity(links.len());
@@ -35,6 +43,7 @@ impl State {
             link,
             at: now,
             is_postponed,
+            is_late: from.is_some_and(|page| page.postponed),
         });
         self.sieve.try_push_all(arrivals, |outcome| {
             let Some(verdict) = places.next().and_then(|&at| verdicts.get_mut(at)) else {
@@ -83,7 +92,7 @@ impl State {
 
     /// Queues a sitemap, unless it was seen. Sitemaps have a seen-set of their own, which is exact.
     fn offer_sitemap(&mut self, link: &Link, now: Time) -> Verdict {
-        if let Err(refusal) = self.sieve.queue().admit(link) {
+        if let Err(refusal) = self.sieve.queue().admit(link, false) {
             return Verdict::Refused(refusal);
         }
         let verdict = self.tables.sitemaps.insert(link.url.key());
@@ -118,7 +127,10 @@ impl State {
 
     /// Queues the target of a redirect that has the same key as its source, past the seen-set.
     pub(super) fn offer_same_key_target(&mut self, link: &Link, now: Time) -> Verdict {
-        let admitted = self.scope.judge(link).and_then(|()| self.sieve.queue().admit(link));
+        let admitted = self
+            .scope
+            .judge(link)
+            .and_then(|()| self.sieve.queue().admit(link, false));
         let verdict = match admitted {
             Ok(()) => {
                 self.hosts().queue_link(link, now);

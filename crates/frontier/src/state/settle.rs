@@ -115,7 +115,7 @@ impl State {
         settled.verdicts = match same_key_target {
             Some(link) => vec![self.offer_same_key_target(link, now)],
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
-            None => self.offer_links(links, from.is_postponed, now),
+            None => self.offer_links(links, from.is_postponed, Some(&entry), now),
         };
         self.count_omitted(settlement);
         settled.notices.extend(from.notices);

@@ -28,53 +28,51 @@ const QUERIES: Verdict = Verdict::Refused(Refusal::TooManyQueries);
 const SUBDOMAINS: Verdict = Verdict::Refused(Refusal::TooManySubdomains);
 
 #[test]
-fn a_path_has_as_many_queries_as_one_may_have_also_among_the_links_of_one_page() {
+fn queries_over_the_budget_of_their_path_wait_behind_everything_else() {
     let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
     let many: Vec<String> = (0..100).map(|n| format!("http://a.example/list?page={n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let verdicts = offer(&mut frontier, &many);
-    assert_eq!(verdicts[..3], [Verdict::Queued; 3]);
-    assert_eq!(verdicts[3..], [QUERIES; 97]);
-    assert_eq!(frontier.report().links.refused[&Refusal::TooManyQueries], 97);
-    assert_eq!(
-        offer(
-            &mut frontier,
-            &[
-                "http://a.example/list",
-                "http://a.example/other?page=1",
-                "http://b.example/list?page=1"
-            ]
-        ),
-        [Verdict::Queued; 3],
-        "only that path is full"
-    );
-    assert_eq!(
-        frontier.why(&url("http://a.example/list?page=50"), NOW),
-        Why::Refused(Refusal::TooManyQueries),
-        "it was not marked as seen"
-    );
+    assert_eq!(offer(&mut frontier, &many), [Verdict::Queued; 100]);
+    assert_eq!(frontier.report().postponed, 97);
+    // A repeated query spends nothing, and other paths have budgets of their own.
+    assert_eq!(offer(&mut frontier, &many), [Verdict::Seen; 100]);
+    let others = ["http://a.example/list", "http://a.example/other?page=1"];
+    assert_eq!(offer(&mut frontier, &others), [Verdict::Queued; 2]);
+    let order: Vec<_> = (0..102).map(|_| fetch(&mut frontier, &[]).0).collect();
+    let last = order.iter().rposition(|url| others.contains(&url.as_str())).unwrap();
+    assert_eq!(last, 4, "{order:?}");
+    assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::Drained));
+}
+
+/// Fetches the next page, which has these links.
+fn fetch(frontier: &mut Frontier, found: &[&str]) -> (String, Vec<Verdict>) {
+    let lease = one(frontier, NOW);
+    let settled = commit(frontier, end(&lease, Outcome::Done).with_links(links(found)), NOW);
+    (lease.entry.url.to_string(), settled.verdicts)
 }
 
 #[test]
-fn a_repeated_query_spends_no_budget() {
+fn what_postponed_pages_lead_to_is_refused_beyond_ten_budgets() {
     let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
-    for _ in 0..100 {
-        offer(&mut frontier, &["http://a.example/list?page=1"]);
-    }
+    offer(&mut frontier, &["http://a.example/list?n=0"]);
+    let mut fetched = 0;
+    let refused = loop {
+        let (url, verdicts) = fetch(&mut frontier, &[&format!("http://a.example/list?n={}", fetched + 1)]);
+        assert_eq!(url, format!("http://a.example/list?n={fetched}"));
+        fetched += 1;
+        if verdicts != [Verdict::Queued] || fetched == 1_000 {
+            break verdicts;
+        }
+    };
+    assert_eq!((fetched, refused), (34, vec![QUERIES]));
+    assert_eq!(frontier.report().links.refused[&Refusal::TooManyQueries], 1);
     assert_eq!(
-        offer(
-            &mut frontier,
-            &["http://a.example/list?page=2", "http://a.example/list?page=3"]
-        ),
-        [Verdict::Queued; 2]
+        frontier.why(&url("http://a.example/list?n=34"), NOW),
+        Why::Refused(Refusal::TooManyQueries),
+        "it was not marked as seen"
     );
-    assert_eq!(
-        offer(
-            &mut frontier,
-            &["http://a.example/list?page=1", "http://a.example/list?page=4"]
-        ),
-        [Verdict::Seen, QUERIES]
-    );
+    // What others lead to is never refused.
+    assert_eq!(offer(&mut frontier, &["http://a.example/list?n=34"]), [Verdict::Queued]);
 }
 
 #[test]

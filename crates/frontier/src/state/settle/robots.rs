@@ -59,7 +59,7 @@ impl State {
                 settled.fate = self.robots_failed(leased, origin, failure, *retry_after, notices, now);
             }
         }
-        settled.verdicts = self.offer_links(sitemaps, false, now);
+        settled.verdicts = self.offer_links(sitemaps, false, None, now);
         settled
     }
 
