@@ -9,6 +9,7 @@ pub(crate) fn of(field: &str) -> String {
         "hashing" => "hash".to_owned(),
         "max_segment_repeats" => "max-path-repeats".to_owned(),
         "max_hops" => "max-redirects".to_owned(),
+        "max_body_bytes" => "max-body".to_owned(),
         field => field.replace('_', "-"),
     };
     match settings::find(&name) {

@@ -41,6 +41,23 @@ pub use rows::{Rows, counted, grouped, listed};
 
 use crate::fetch::TruncationReason;
 
+/// The refusals by a limit, and the options that raise them. The others are the scope of the crawl, which repeated path segments are
+/// part of: the URLs of a loop of links have them.
+const LIMITS: [(Refusal, &str); 12] = [
+    (Refusal::QueueFull, "max_queued"),
+    (Refusal::TooManyHosts, "max_hosts"),
+    (Refusal::Saturated, "capacity"),
+    (Refusal::HostDown, "max_host_downtime"),
+    (Refusal::HostBudget, "max_pages_per_host"),
+    (Refusal::TooManySitemaps, "max_sitemaps"),
+    (Refusal::TooManyQueries, "max_queries_per_path"),
+    (Refusal::TooManySubdomains, "max_hosts_per_site"),
+    (Refusal::TooManyPorts, ""),
+    (Refusal::TooManyHops, "max_hops"),
+    (Refusal::UrlTooLong, "max_url_bytes"),
+    (Refusal::NearDuplicates, "max_near_duplicates_in_all"),
+];
+
 /// Why a crawl ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -186,10 +203,8 @@ impl Summary {
     }
 
     /// Returns the reasons why the crawl is incomplete, or nothing if it is complete. A crawl is complete if every page that its seeds
-    /// reach, within the scope, the budget of each host and the limits on traps, has a final answer. What
-    /// [`max_pages_per_host`](frontier::FrontierConfig::max_pages_per_host) leaves out is in the report, under
-    /// [`NotFetched::HostBudget`] and [`Refusal::HostBudget`].
-    /// The seen-set counts as complete below a [possible loss](sieve::Saturation::may_have_lost).
+    /// reach within the scope has a final answer: whatever a limit took away is missing. The seen-set counts as complete below a
+    /// [possible loss](sieve::Saturation::may_have_lost).
     pub fn missing(&self) -> Vec<Missing> {
         let report = &self.report;
         let mut missing = Vec::new();
@@ -220,12 +235,7 @@ impl Summary {
             });
         }
         let mut is_lifted = report.refused_earlier;
-        for (why, option) in [
-            (Refusal::QueueFull, "max_queued"),
-            (Refusal::TooManyHosts, "max_hosts"),
-            (Refusal::Saturated, "capacity"),
-            (Refusal::HostDown, "max_host_downtime"),
-        ] {
+        for (why, option) in LIMITS {
             let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
             let links = of(&report.links) + of(&report.sitemaps);
             // All origins have been asked again since.
@@ -235,6 +245,53 @@ impl Summary {
                 missing.push(Missing::Refused { why, links, option });
             }
         }
+        for (why, option) in [
+            (NotFetched::NearDuplicates, "max_near_duplicates_in_all"),
+            (NotFetched::HostBudget, "max_pages_per_host"),
+        ] {
+            let pages = report.not_fetched.get(&why);
+            missing.extend(pages.map(|pages| Missing::NotFetched {
+                why,
+                pages: *pages,
+                option,
+            }));
+        }
+        let long = self.bodies_truncated.get(&TruncationReason::Size);
+        let (links, bodies, sitemaps) = (self.links_dropped, long.copied().unwrap_or_default(), &self.sitemaps);
+        let (urls, parts) = (sitemaps.urls_dropped, sitemaps.broken);
+        let cut = |kind, why, number, unit, option| Missing::Cut {
+            kind,
+            why,
+            number,
+            unit,
+            option,
+        };
+        let cuts = [
+            cut(
+                "links_dropped",
+                "too many links on a page",
+                links,
+                "link",
+                "max_links_per_page",
+            ),
+            cut("bodies_truncated", "body too long", bodies, "page", "max_body_bytes"),
+            cut(
+                "sitemap_urls_dropped",
+                "too many URLs in a sitemap",
+                urls,
+                "URL",
+                "max_sitemap_urls",
+            ),
+            cut(
+                "sitemaps_broken",
+                "sitemap too long or broken",
+                parts,
+                "sitemap",
+                "max_sitemap_bytes",
+            ),
+        ];
+        let has_bitten = |one: &Missing| !matches!(one, Missing::Cut { number: 0, .. });
+        missing.extend(cuts.into_iter().filter(has_bitten));
         if is_lifted {
             missing.push(Missing::RefusedEarlier);
         }

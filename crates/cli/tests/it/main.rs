@@ -16,6 +16,7 @@ mod file_handles;
 mod hostile_http2;
 mod import_cycles;
 mod light_library;
+mod limits;
 mod logs;
 mod outputs;
 mod program;

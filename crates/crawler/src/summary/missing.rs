@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use frontier::{FailureKind, Refusal};
+use frontier::{FailureKind, NotFetched, Refusal};
 
 use super::rows::counted;
 use super::{Ending, remedy};
@@ -55,7 +55,29 @@ pub enum Missing {
         why: Refusal,
         /// The number of links. A URL counts once for each page that links to it.
         links: u64,
-        /// The field of [`FrontierConfig`](frontier::FrontierConfig) or its [`RetryPolicy`](frontier::RetryPolicy) to raise.
+        /// The field of [`FrontierConfig`](frontier::FrontierConfig) or its parts to raise; nothing for a limit that is fixed.
+        option: &'static str,
+    },
+    /// Pages left the queue without a request, because a limit was reached.
+    NotFetched {
+        /// Which limit.
+        why: NotFetched,
+        /// The number of pages.
+        pages: u64,
+        /// The field of [`FrontierConfig`](frontier::FrontierConfig) to raise.
+        option: &'static str,
+    },
+    /// What pages or sitemaps have beyond a limit was not read.
+    Cut {
+        /// The count of the summary, in one word.
+        kind: &'static str,
+        /// Which limit.
+        why: &'static str,
+        /// What was cut off, or the pages and sitemaps that were cut.
+        number: u64,
+        /// The noun of the number.
+        unit: &'static str,
+        /// The field of [`CrawlOptions`](crate::CrawlOptions) or [`HttpOptions`](crate::HttpOptions) to raise.
         option: &'static str,
     },
 }
@@ -113,8 +135,21 @@ impl Missing {
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
             ),
+            Self::Refused { why, links, option: "" } => write!(f, "{why}: {} refused", counted(*links, "link")),
             Self::Refused { why, links, option } => {
                 write!(f, "{why}: {} refused (raise {})", counted(*links, "link"), name(option))
+            }
+            Self::NotFetched { why, pages, option } => {
+                write!(f, "{why}: {} not fetched (raise {})", counted(*pages, "page"), name(option))
+            }
+            Self::Cut {
+                why,
+                number,
+                unit,
+                option,
+                ..
+            } => {
+                write!(f, "{why}: {} cut off (raise {})", counted(*number, unit), name(option))
             }
         }
     }
