@@ -83,6 +83,8 @@ pub struct CrawlOptions {
     /// Whether to fetch the parts of pages too: images (those of `srcset` included), media, scripts, style sheets, and the files that
     /// style sheets name. The scope and the budgets apply to them as to pages.
     pub assets: bool,
+    /// Whether to follow links that say `nofollow`, or whose page does. robots.txt is obeyed all the same.
+    pub follow_nofollow: bool,
     /// The maximum duration of one run of the crawl. After it no request starts.
     pub max_time: Option<Duration>,
     /// The memory that the process may take, in bytes. It needs a state directory, in which hosts lie that were not used for long. The frontier
@@ -131,6 +133,7 @@ impl Default for CrawlOptions {
             user_agent: DEFAULT_USER_AGENT.to_owned(),
             max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
             assets: false,
+            follow_nofollow: false,
             max_time: None,
             max_memory: None,
             refresh: None,
@@ -203,13 +206,7 @@ impl CrawlConfig {
         if options.seeds.is_empty() {
             return Err(ConfigError::NoSeeds);
         }
-        let read = |seed: &String| {
-            let url = options.canonicalizer.parse(&with_scheme(seed.trim()));
-            url.map_err(|why| ConfigError::Seed {
-                seed: without_login(seed),
-                why,
-            })
-        };
+        let read = |seed: &String| parse_seed(seed, &options.canonicalizer);
         let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
         let link_options = LinkOptions {
             max_links: options.max_links_per_page,
@@ -265,6 +262,19 @@ fn repeated(fields: &[Field]) -> Option<&str> {
         .iter()
         .map(Field::name)
         .find(|name| !names.insert(name.to_lowercase()))
+}
+
+/// Reads a seed as a crawl does: a URL, or a host without a scheme.
+///
+/// # Errors
+///
+/// When it cannot be crawled. The message names it.
+pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<CanonicalUrl, ConfigError> {
+    let url = canonicalizer.parse(&with_scheme(seed.trim()));
+    url.map_err(|why| ConfigError::Seed {
+        seed: without_login(seed),
+        why,
+    })
 }
 
 /// Adds a scheme to a bare host: `http` for this machine and for IP addresses, which seldom have a certificate, else `https`.

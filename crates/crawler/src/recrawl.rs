@@ -133,14 +133,6 @@ pub(crate) fn shared(text: Option<&str>, before: &Option<Arc<str>>) -> Option<Ar
     }
 }
 
-/// Returns a hint if the name of a file is that of a CSV file.
-fn not_csv(path: &Path) -> &'static str {
-    match path.extension() {
-        Some(end) if end.eq_ignore_ascii_case("csv") => ", not CSV",
-        _ => "",
-    }
-}
-
 /// Why the output of a previous crawl cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -157,15 +149,14 @@ pub enum RecrawlError {
     #[error("{0} is not a regular file: give a file that can be read twice")]
     NoFile(PathBuf),
     /// A line is not a page of a crawl's output.
-    #[error(
-        "line {line} of {path} is not a page: give a JSON lines file that a crawl wrote{}: {why}",
-        not_csv(path)
-    )]
+    #[error("line {line} of {path} is not a page: give a JSON lines file that a crawl wrote{hint}: {why}")]
     Line {
         /// The file.
         path: PathBuf,
         /// The number of the line, starting at 1.
         line: u64,
+        /// What the file probably is, after a comma; nothing if that is not known.
+        hint: &'static str,
         /// Why it cannot be parsed.
         why: serde_json::Error,
     },

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use crawler::config::parse_seed;
+use frontier::Canonicalizer;
 use url::{Host, Url};
 
 use super::Options;
@@ -22,7 +24,7 @@ pub(crate) struct Site {
     pub(super) seed_urls: Vec<String>,
     /// Read more seeds from a file, one per line.
     ///
-    /// The name - is standard input. Empty lines and lines that start with # are skipped.
+    /// The name - is standard input. Empty lines and comments after # at the start or after a space are skipped.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) seeds: Option<PathBuf>,
     /// Fetch the pages of a JSON lines file of --output again if they changed.
@@ -85,8 +87,11 @@ pub(crate) struct Site {
 pub(crate) enum SeedsError {
     #[error("the seeds in {path} cannot be read: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("line {line} of {path}: {why}")]
-    Line { path: String, line: usize, why: NotASeed },
+    #[error("the seeds in {0} are in UTF-16: save the file as UTF-8")]
+    Utf16(String),
+    /// All lines that are no seeds.
+    #[error("{}", .0.join("\n"))]
+    Lines(Vec<String>),
 }
 
 /// A text that is not a seed. The message names valid forms.
@@ -130,31 +135,52 @@ impl Site {
         let Some(path) = &self.seeds else {
             return Ok(seeds);
         };
+        let mut bytes = Vec::new();
         let (shown, read) = if path.as_os_str() == "-" {
-            let mut text = String::new();
-            let read = io::stdin().read_to_string(&mut text).map(|_| text);
+            let read = io::stdin().read_to_end(&mut bytes).map(|_| bytes);
             ("standard input".to_owned(), read)
         } else {
-            (path.display().to_string(), fs::read_to_string(path))
+            (path.display().to_string(), fs::read(path))
         };
-        let text = read.map_err(|source| SeedsError::Unreadable {
+        let bytes = read.map_err(|source| SeedsError::Unreadable {
             path: shown.clone(),
             source,
         })?;
-        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            check(line).map_err(|why| SeedsError::Line {
-                path: shown.clone(),
-                line: index + 1,
-                why,
-            })?;
-            seeds.push(line.to_owned());
+        // A byte order mark, or what UTF-16 makes of the ASCII letters of a URL.
+        if matches!(bytes[..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || bytes.contains(&0) {
+            return Err(SeedsError::Utf16(shown));
         }
-        Ok(seeds)
+        let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
+        let mut bad = Vec::new();
+        for (at, line) in text.trim_start_matches('\u{feff}').split(['\n', '\r']).enumerate() {
+            match seed_of(line) {
+                Ok(None) => {}
+                Ok(Some(seed)) => seeds.push(seed),
+                Err(why) => bad.push(format!("line {} of {shown}: {why}", at + 1)),
+            }
+        }
+        if bad.is_empty() {
+            Ok(seeds)
+        } else {
+            Err(SeedsError::Lines(bad))
+        }
     }
+}
+
+/// Returns the seed of a line of a file, if there is one; what is after ` #` is a comment.
+fn seed_of(line: &str) -> Result<Option<String>, String> {
+    let is_comment = |(at, _): &(usize, _)| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
+    let end = line.match_indices('#').find(is_comment);
+    let seed = line[..end.map_or(line.len(), |(at, _)| at)].trim();
+    if seed.is_empty() {
+        return Ok(None);
+    }
+    if seed.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(format!("{seed:?} is not UTF-8: save the file as UTF-8"));
+    }
+    check(seed).map_err(|error| error.to_string())?;
+    parse_seed(seed, &Canonicalizer::default()).map_err(|error| error.to_string())?;
+    Ok(Some(seed.to_owned()))
 }
 
 /// Checks that a text is a URL, or starts with a host with a dot, an IP address or localhost.

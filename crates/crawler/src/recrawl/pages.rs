@@ -77,7 +77,10 @@ impl<R: Read> Iterator for Pages<R> {
         }
         match serde_json::from_slice(&self.text) {
             Ok(page) => Some(Ok(page)),
-            Err(_) if !self.text.ends_with(b"\n") => {
+            // A file that is one line of something else is no output of a crawl.
+            Err(why)
+                if !self.text.ends_with(b"\n") && (self.line > 1 || why.is_eof() && self.text.starts_with(b"{")) =>
+            {
                 log::warn!(
                     target: "crawler::recrawl",
                     path:% = self.path.display();
@@ -89,8 +92,21 @@ impl<R: Read> Iterator for Pages<R> {
             Err(why) => Some(Err(RecrawlError::Line {
                 path: self.path.clone(),
                 line: self.line,
+                hint: other_format(&self.path, &self.text),
                 why,
             })),
         }
+    }
+}
+
+/// Returns what a file probably is, if a line of it is not JSON.
+fn other_format(path: &Path, line: &[u8]) -> &'static str {
+    match (line, path.extension()) {
+        ([0x1f, 0x8b, ..], _) => ", not compressed: unpack it with gunzip",
+        ([0x28, 0xb5, 0x2f, 0xfd, ..] | [b'P', b'K', ..], _) => ", not compressed: unpack it",
+        ([0xff, 0xfe, ..] | [0xfe, 0xff, ..], _) => ", not UTF-16",
+        ([b'[', ..], _) => ", not a JSON array: jq -c '.[]' makes lines of it",
+        (_, Some(end)) if end.eq_ignore_ascii_case("csv") => ", not CSV",
+        _ => "",
     }
 }
