@@ -148,9 +148,13 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
         None => argument.get_id().as_str().replace('_', "-") == name,
     };
     command.get_arguments().find(is_named).ok_or_else(|| {
+        let lower = name.replace('_', "-").to_ascii_lowercase();
+        if ["seed", "url", "start-url"].contains(&lower.trim_end_matches('s')) {
+            return format!("there is no option {name:?}: pages to start from are seed-urls = [\"example.com\"]");
+        }
         let options = command.get_arguments().filter_map(Arg::get_long);
         let known = options.chain(settings::ALL.iter().map(|setting| setting.name));
-        match closest(&name.replace('_', "-").to_ascii_lowercase(), known) {
+        match closest(&lower, known) {
             Some(similar) => format!("there is no option {name:?}: a similar one is {similar:?}"),
             None => format!("there is no option {name:?}: crawler man lists all options and settings"),
         }
@@ -164,6 +168,7 @@ fn command_line_texts(argument: &Arg, value: &DeValue<'_>) -> Result<Vec<String>
     match (argument.get_action(), value) {
         (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(if *set { vec![format!("--{name}")] } else { Vec::new() }),
         (ArgAction::SetTrue, _) => Err(format!("{name} must be true or false")),
+        (ArgAction::Count, DeValue::Boolean(set)) => Ok(vec![format!("--{name}"); usize::from(*set)]),
         (ArgAction::Count, value) => match scalar(value).and_then(|text| text.parse::<u8>().ok()) {
             Some(times) => Ok(vec![format!("--{name}"); usize::from(times)]),
             None => Err(format!("{name} needs a small number, such as 1")),
@@ -177,6 +182,9 @@ fn command_line_texts(argument: &Arg, value: &DeValue<'_>) -> Result<Vec<String>
         (_, value) => match text_of(value) {
             Some(text) => Ok(vec![with_name(argument, &text)?]),
             None if is_list => Err(format!("{name} needs a text or a list of texts")),
+            None if name == "seeds" => {
+                Err("seeds is the name of a file: for URLs, write seed-urls = [\"example.com\"]".to_owned())
+            }
             None => Err(format!("{name} needs one text or number")),
         },
     }
@@ -236,6 +244,7 @@ mod tests {
             depth = 3
             max-body = "64MiB"
             verbose = 2
+            quiet = true
             max-hosts = "5k"
             ignore-www = true
         "#;
@@ -252,6 +261,7 @@ mod tests {
             "--max-body=64MiB",
             "--verbose",
             "--verbose",
+            "--quiet",
             "--set=max-hosts=5k",
             "--set=ignore-www=true",
         ];
@@ -298,6 +308,10 @@ mod tests {
             ("max-pages = [1, 2]", "one text or number"),
             ("proxy = true", "one text or number"),
             ("verbose = 'secret'", "small number"),
+            ("seed = 'secret'", "pages to start from are seed-urls = ["),
+            ("start-urls = ['secret']", "pages to start from are seed-urls = ["),
+            ("url = 'secret'", "pages to start from are seed-urls = ["),
+            ("seeds = ['secret']", "for URLs, write seed-urls = ["),
             ("delay = 1\ndelay = 2", "line 2 of"),
             ("delay 1", "line 1 of"),
         ] {

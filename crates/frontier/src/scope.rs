@@ -136,7 +136,7 @@ impl Default for ScopeConfig {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScopeError {
     /// A pattern is not a regular expression, or is too large.
-    #[error("the {list} pattern `{pattern}` cannot be used: {reason}")]
+    #[error("the {list} pattern `{pattern}` cannot be used: {reason}{}", of_file_names(pattern))]
     Pattern {
         /// The list that contains it: `include` or `exclude`.
         list: &'static str,
@@ -299,6 +299,18 @@ fn blame(list: &'static str, patterns: &[String]) -> ScopeError {
         Some((pattern, reason)) => ScopeError::Pattern { list, pattern, reason },
         None => ScopeError::TooLarge { list },
     }
+}
+
+/// Returns what to write instead of a pattern of file names such as `*.pdf`, which is no regular expression.
+fn of_file_names(pattern: &str) -> String {
+    let Some(rest) = pattern.strip_prefix('*') else {
+        return String::new();
+    };
+    let (rest, end) = rest.strip_suffix('*').map_or((rest, "$"), |rest| (rest, ""));
+    let parts = rest.split('*').map(regex::escape);
+    let written = parts.collect::<Vec<_>>().join(".*") + end;
+    let written = written.replace("\\{", "(").replace("\\}", ")").replace(',', "|");
+    format!("; it is a regular expression, not a pattern of file names: write {written}")
 }
 
 /// Segments that are compared each with each.

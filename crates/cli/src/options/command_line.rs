@@ -165,7 +165,12 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
 /// Reads the options of a crawl, without the name of the program. They may lack what they need, such as seeds. Ends the process if they are
 /// not valid.
 pub(crate) fn parse_some(arguments: &[OsString]) -> (Command, ArgMatches) {
-    let command = || with_rules(Site::augment_args(Command::new("crawler").no_binary_name(true)));
+    let command = || {
+        let options = Command::new("crawler").no_binary_name(true);
+        with_rules(Site::augment_args(
+            options.override_usage("crawler resume <DIR> [OPTIONS]..."),
+        ))
+    };
     let matches = match command().try_get_matches_from(arguments) {
         Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => with_example(error, &mut command()).exit(),
         _ => command().ignore_errors(true).get_matches_from(arguments),
@@ -183,8 +188,16 @@ where
     T: Into<OsString> + Clone,
 {
     let mut command = command();
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let is_resumed = arguments.get(1).is_some_and(|first| first == "resume");
     let matches = command.try_get_matches_from_mut(arguments);
-    let matches = matches.map_err(|error| with_example(error, &mut command))?;
+    let matches = matches.map_err(|error| match error.kind() {
+        ErrorKind::UnknownArgument if is_resumed => command.error(
+            error.kind(),
+            "the directory goes before all options, as in: crawler resume DIR --max-pages 5000",
+        ),
+        _ => with_example(error, &mut command),
+    })?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     if cli.command.is_none() {
         for seed in &cli.site.seed_urls {
@@ -210,6 +223,20 @@ fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
             error.kind(),
             format!("{name} is a setting: write --set {name}=VALUE, or {name} = VALUE in a --config file"),
         ),
+        ErrorKind::UnknownArgument if name == "continue" || command.find_subcommand(name).is_some() => {
+            let subcommand = if name == "continue" { "resume" } else { name };
+            let usage = command
+                .find_subcommand_mut(subcommand)
+                .map(|found| found.render_usage().to_string());
+            let usage = usage.unwrap_or_default().replace("Usage: ", "");
+            command.error(
+                error.kind(),
+                format!(
+                    "{given} is no option, but there is a subcommand: crawler {}",
+                    usage.trim_start_matches("crawler ")
+                ),
+            )
+        }
         _ => error,
     }
 }

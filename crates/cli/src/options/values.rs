@@ -20,6 +20,7 @@ pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result
     let counts = Config::new().with_byte_suffix(ByteSuffix::Deny);
     match counts.parse_size(text) {
         Ok(count) if is_whole(text) && !text.contains(['i', 'I']) => fit(count, COUNT),
+        _ if text.starts_with('-') => Err(format!("it must not be below 0: {COUNT}")),
         _ => Err(COUNT.to_owned()),
     }
 }
@@ -32,6 +33,7 @@ pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result
 pub(super) fn parse_size<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
     match parse_size::parse_size(text) {
         Ok(bytes) if is_whole(text) => fit(bytes, SIZE),
+        _ if text.starts_with('-') => Err(format!("it must not be below 0: {SIZE}")),
         _ => Err(SIZE.to_owned()),
     }
 }

@@ -71,10 +71,10 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     let Some(Command::Resume { dir, changed }) = &cli.command else {
         return Ok(cli);
     };
+    let changed = Given::read(changed).ok_or(ArgumentsError::NotText)?;
     let dir = dir
         .canonicalize()
         .map_err(|_| ArgumentsError::NoCrawl { dir: dir.clone() })?;
-    let changed = Given::read(changed).ok_or(ArgumentsError::NotText)?;
     if changed.has("state") {
         return Err(ArgumentsError::OtherState { dir });
     }

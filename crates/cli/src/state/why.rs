@@ -84,7 +84,10 @@ impl Ended {
         match self.end {
             PageEnd::Done => "it was fetched".to_owned(),
             PageEnd::Redirected => "it answered with a redirect".to_owned(),
-            PageEnd::Rejected => "its answer is final, and no page".to_owned(),
+            PageEnd::Rejected => match self.status {
+                Some(status) => format!("it answered {status}, which is final: it is not asked again"),
+                None => "its answer is final, and no page: it is not asked again".to_owned(),
+            },
             PageEnd::GaveUp(kind) => format!("it failed in all attempts: {kind}"),
             PageEnd::NotFetched(why) => format!("it left the queue without a request: {why}"),
             _ => "it has ended".to_owned(),
@@ -168,7 +171,11 @@ impl Answer {
         if let Some(key) = &self.key {
             rows.add_whole("same as", key);
         }
-        let state = self.state.replace('_', " ");
+        let state = match self.state {
+            // The crawler rejects nothing.
+            "rejected" => "answered".to_owned(),
+            state => state.replace('_', " "),
+        };
         rows.add_whole("state", format_args!("{state}: {}", self.explanation));
         if let Some(place) = self.place {
             rows.add("ahead of it", format!("{} of its origin", counted_entries(place.ahead)));

@@ -136,6 +136,120 @@ fn a_single_word_is_not_a_seed_at_any_position() {
 }
 
 #[test]
+fn a_file_of_seeds_may_have_comments_and_any_line_ends_and_names_every_bad_line() {
+    let seed = server_of(|_| answer("200 OK", ""));
+    let folder = folder("seed-files");
+    let (file, path) = (
+        |bytes: &[u8]| std::fs::write(folder.join("seeds.txt"), bytes).unwrap(),
+        folder.path("seeds.txt"),
+    );
+    for text in [
+        format!("{seed} # the front page\n\t# nothing\n{seed}a\t#x\n{seed}b#fragment\n"),
+        format!("#\r{seed}\r{seed}a\r\r{seed}b"),
+        format!("{seed}\r\n{seed}a#1\r\n  {seed}b  \r\n"),
+        format!("\u{feff}#\n{seed}\n\r{seed}a # b # c\r{seed}b # http://127.0.0.1:1/"),
+    ] {
+        file(text.as_bytes());
+        let summary = succeeds(&format!("-q --delay 0 --seeds {path}")).stdout;
+        assert_eq!(number(&summary, "pages"), 3, "{text:?}: {summary}");
+    }
+    let utf_16 = |text: &str, big: bool| -> Vec<u8> {
+        text.encode_utf16()
+            .flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() })
+            .collect()
+    };
+    for bytes in [
+        utf_16("\u{feff}http://127.0.0.1:1/\r\n", false),
+        utf_16("\u{feff}http://127.0.0.1:1/\n", true),
+        utf_16("http://127.0.0.1:1/\n", false),
+    ] {
+        file(&bytes);
+        fails(&format!("--seeds {path}"), 2, &[&path, "UTF-16", "UTF-8"]);
+    }
+    file(b"example.com\rintranet\rftp://a.example/ # no web\r# x\rhttp://a.example/\xe4\rhttp://\n");
+    let of = |line: u8| format!("line {line} of {path}: ");
+    let lines = [2, 3, 5, 6].map(of);
+    let mut messages: Vec<&str> = lines.iter().map(String::as_str).collect();
+    messages.extend([
+        "\"intranet\" is not a seed",
+        "ftp://a.example/",
+        "is not UTF-8",
+        "\"http://\"",
+    ]);
+    fails(&format!("--seeds {path}"), 2, &messages);
+}
+
+#[test]
+fn what_is_probably_meant_is_in_the_message() {
+    let seed = "http://127.0.0.1:1/";
+    for (arguments, messages) in [
+        (
+            vec!["-d", "-1", seed],
+            &["--max-depth", "it must not be below 0", "500"][..],
+        ),
+        (vec!["--max-pages=-5", seed], &["--max-pages", "it must not be below 0"]),
+        (
+            vec!["--max-body=-1MiB", seed],
+            &["--max-body", "it must not be below 0", "64MiB"],
+        ),
+        (
+            vec!["--resume", "crawl", seed],
+            &["there is a subcommand: crawler resume <DIR>"],
+        ),
+        (vec!["--status", "crawl"], &["there is a subcommand: crawler status"]),
+        (
+            vec!["--continue", "crawl"],
+            &["there is a subcommand: crawler resume <DIR>"],
+        ),
+        (
+            vec!["resume", "--outptu", "x", "crawl"],
+            &["the directory goes before all options", "crawler resume DIR"],
+        ),
+        (
+            vec!["resume", "crawl", "--outptu", "x"],
+            &["--output", "Usage: crawler resume <DIR>"],
+        ),
+        (vec!["--exclude", "*.pdf", seed], &["write \\.pdf$"]),
+        (vec!["--include", "*/private/*", seed], &["write /private/"]),
+        (vec!["--exclude", "*.{jpg,png}", seed], &["write \\.(jpg|png)$"]),
+    ] {
+        fails(arguments.as_slice(), 2, messages);
+    }
+}
+
+#[test]
+fn only_a_file_of_json_lines_is_crawled_again() {
+    let folder = folder("recrawled");
+    let page = "{\"url\":\"http://127.0.0.1:1/\",\"status\":200}";
+    let gzip = {
+        let mut bytes = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut bytes, format!("{page}\n").as_bytes()).unwrap();
+        bytes.finish().unwrap()
+    };
+    let utf_16 = page.encode_utf16().flat_map(u16::to_le_bytes);
+    let utf_16 = [0xff, 0xfe].into_iter().chain(utf_16).collect::<Vec<_>>();
+    for (bytes, hint) in [
+        (gzip, "not compressed: unpack it with gunzip"),
+        (b"\x28\xb5\x2f\xfd\x04\x00 no line end".to_vec(), "not compressed"),
+        (format!("[{page}]").into_bytes(), "not a JSON array: jq"),
+        (format!("[\n{page},\n{page}\n]\n").into_bytes(), "not a JSON array: jq"),
+        (utf_16, "not UTF-16"),
+        (b"http://127.0.0.1:1/".to_vec(), "line 1"),
+        (b"{\n  \"url\": \"http://127.0.0.1:1/\"\n}".to_vec(), "line 1"),
+        (format!("{{\"pages\":[{page}]}}").into_bytes(), "line 1"),
+    ] {
+        std::fs::write(folder.join("pages.jsonl"), &bytes).unwrap();
+        let path = folder.path("pages.jsonl");
+        let arguments = format!("--recrawl {path} http://127.0.0.1:1/");
+        fails(
+            &arguments,
+            2,
+            &[&path, "give a JSON lines file that a crawl wrote", hint],
+        );
+    }
+}
+
+#[test]
 fn completions_and_the_manual_page_go_to_standard_output() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = succeeds(&["completions", shell]).stdout;

@@ -163,6 +163,9 @@ fn check_the_middle(state: &str, seed: &str) {
         (&missing["state"], &missing["status"]),
         (&"rejected".into(), &404.into())
     );
+    let text = succeeds(&["why", state, &format!("{seed}missing")]).stdout;
+    let answered = "  state             answered: it answered 404, which is final: it is not asked again\n";
+    assert!(text.contains(answered), "{text}");
     assert_eq!((&missing["referrer"], &missing["attempts"]), (&seed.into(), &1.into()));
     assert_eq!(missing["url"], format!("{seed}missing"));
     assert_eq!(why_at("private/x", 0)["reason"], "robots_forbid");
