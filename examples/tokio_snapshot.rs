@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 
 const MAX_IN_FLIGHT: usize = 4;
 
+/// The last line of the file: without it, the file was cut off. No URL is an empty line.
+const END: &str = "";
+
 /// Stands for an HTTP request and link extraction: page n links to 2n, 3n and back to the start.
 async fn fetch(url: String) -> (String, Vec<String>) {
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -33,6 +36,7 @@ fn save(path: &Path, to_visit: &Sieve, in_flight: &BTreeSet<String>) -> Result<(
     for url in in_flight.iter().chain(to_visit.queue()) {
         writeln!(file, "{url}")?;
     }
+    writeln!(file, "{END}")?;
     file.into_inner()?.sync_all()?;
     fs::rename(&new, path)?;
     Ok(())
@@ -43,10 +47,19 @@ fn load(path: &Path) -> Result<Sieve, Box<dyn Error>> {
     let limit = fs::metadata(path)?.len();
     let mut file = BufReader::new(File::open(path)?);
     let mut to_visit: Sieve = Sieve::resume(&mut file, limit, None, VecDeque::new())?;
+    let mut is_whole = false;
     for url in file.lines() {
-        to_visit.requeue(url?)?;
+        let url = url?;
+        is_whole = url == END;
+        if !is_whole {
+            to_visit.requeue(url)?;
+        }
     }
-    Ok(to_visit)
+    if is_whole {
+        Ok(to_visit)
+    } else {
+        Err("the file was cut off".into())
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]

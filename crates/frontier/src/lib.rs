@@ -34,7 +34,7 @@
 //!         }
 //!         Leasing::Dropped(entries) => eprintln!("not fetched: {entries:?}"),
 //!         Leasing::NotUntil(time) => now = time, // sleep until then
-//!         Leasing::AllLeased => unreachable!("this loop settles each lease at once"),
+//!         Leasing::AllLeased => unreachable!("this loop settles each lease at once; with several tasks, see below"),
 //!         Leasing::BudgetSpent | Leasing::Drained => break,
 //!     }
 //! }
@@ -45,6 +45,81 @@
 //! A [`Frontier`] takes [links](Link) and returns [leases](Lease). It drops links that were seen, refuses links outside the
 //! [scope](mod@scope), and queues the rest per host. It obeys robots.txt, keeps a delay between two requests to a host, retries
 //! failed requests, and ends a crawl that a site would make endless. You fetch, parse and sleep.
+//!
+//! # With several tasks
+//!
+//! One task owns the frontier, and fetch tasks return what it settles: no lock, no channel. [`AllLeased`](Leasing::AllLeased) is not the
+//! end: it waits for one of them.
+//!
+//! ```
+//! use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time};
+//! use tokio::task::JoinSet;
+//!
+//! /// Stands for your request.
+//! async fn fetch(lease: Lease) -> Settlement {
+//! #   tokio::time::sleep(Duration::from_millis(1)).await;
+//!     lease.failed(frontier::Failure::new(frontier::FailureKind::Unresolved, "no network"))
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (epoch, start) = (SystemTime::now().duration_since(UNIX_EPOCH)?, Instant::now());
+//!     let now = || Time::since_epoch(epoch + start.elapsed());
+//!     let config = FrontierConfig::default();
+//! #   let mut config = config;
+//! #   config.retries.max_first_downtime = Duration::ZERO;
+//!     let mut frontier = Frontier::in_memory(config)?;
+//!     frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now())?;
+//!     let mut tasks = JoinSet::new();
+//!     loop {
+//!         let wait = match frontier.lease(now(), 16 - tasks.len())? {
+//!             Leasing::Ready(leases) => {
+//!                 leases.into_iter().for_each(|lease| drop(tasks.spawn(fetch(lease))));
+//!                 Duration::ZERO
+//!             }
+//!             Leasing::Dropped(entries) => {
+//!                 eprintln!("not fetched: {entries:?}");
+//!                 continue;
+//!             }
+//!             Leasing::NotUntil(time) => time.since(now()),
+//!             Leasing::BudgetSpent | Leasing::Drained if tasks.is_empty() => break,
+//!             Leasing::AllLeased | Leasing::BudgetSpent | Leasing::Drained => Duration::MAX,
+//!         };
+//!         tokio::select! {
+//!             Some(settlement) = tasks.join_next() => drop(frontier.settle(&[settlement?], now())?),
+//!             () = tokio::time::sleep(wait), if tasks.len() < 16 => {}
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # In a directory
+//!
+//! With `features = ["durable"]`, `Frontier::open` takes the place of `in_memory`; `persist` commits what has changed, before you fetch what
+//! was leased meanwhile:
+//!
+//! ```
+//! # #[cfg(feature = "durable")] {
+//! # use std::sync::Arc;
+//! # use frontier::{Frontier, FrontierConfig, RobotsRules, Time};
+//! # #[derive(Debug)]
+//! # struct Rules(Vec<u8>);
+//! # impl RobotsRules for Rules {
+//! #     fn allows(&self, _path: &str) -> bool { true }
+//! #     fn text(&self) -> Option<&[u8]> { Some(&self.0) }
+//! # }
+//! # let (config, now) = (FrontierConfig::default(), Time::from_millis(1_700_000_000_000));
+//! # let dir = std::env::temp_dir().join(format!("frontier-lib-{}", std::process::id()));
+//! let rules = Arc::new(|text: &[u8]| Arc::new(Rules(text.to_vec())) as _); // your `RobotsRules`, made again from their text
+//! let mut frontier = Frontier::open(&dir, config, now, rules)?.frontier;
+//! frontier.persist(b"", now)?;
+//! # drop(frontier);
+//! # std::fs::remove_dir_all(&dir)?;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # What it is
 //!

@@ -233,6 +233,12 @@ impl CanonicalUrl {
         &self.url
     }
 
+    /// Returns the URL to request as text, as it is displayed.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.url.as_str()
+    }
+
     /// Returns the key to deduplicate on. It is a URL, and canonicalizes to itself by the same rules.
     #[must_use]
     pub fn key(&self) -> &str {
@@ -278,7 +284,7 @@ impl CanonicalUrl {
 
 impl fmt::Display for CanonicalUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.url.as_str())
+        f.pad(self.as_str())
     }
 }
 
