@@ -27,6 +27,10 @@ pub(crate) enum OutputError {
     ReplacedInput { path: String, option: &'static str },
     #[error("{path} cannot be written: the folder {folder} does not exist: create it")]
     NoFolder { path: String, folder: String },
+    #[error(
+        "the format of {path} is not known by its name: end it in .jsonl, .ndjson, .json or .csv (each also with .gz), or give --format jsonl or csv"
+    )]
+    UnknownFormat { path: String },
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
     FormatWithoutFile,
     #[error("--{0} is not a file, so it cannot be continued after a crash: with --state, give a file")]
@@ -93,6 +97,10 @@ pub(crate) fn check(outputs: &Outputs, inputs: &[(&'static str, Option<&Path>)])
             return Err(OutputError::ReplacedInput { path, option });
         }
     }
+    if let Some(path) = outputs.unknown_format() {
+        let path = path.display().to_string();
+        return Err(OutputError::UnknownFormat { path });
+    }
     if outputs.has_format_without_file() {
         return Err(OutputError::FormatWithoutFile);
     }
@@ -130,7 +138,7 @@ pub(crate) fn attach(
 ) -> Result<Crawl, OutputError> {
     let crawl = attached::attach(crawl, options, state)?;
     Ok(match Stdout::of(options, view) {
-        Stdout::PageLines => crawl.observe(PageLines { to: StandardOutput }),
+        Stdout::PageLines => crawl.observe(attached::matching(PageLines { to: StandardOutput }, options)),
         Stdout::Results | Stdout::Summary => crawl,
     })
 }

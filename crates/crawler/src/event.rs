@@ -166,6 +166,9 @@ pub struct PageRecord {
     pub near_duplicate_of: Option<String>,
     /// The file with the body, if an observer [saved](PageBody::set_saved_as) it.
     pub saved_as: Option<String>,
+    /// What all spellings of its URL have in common, by the rules of the [canonicalizer](crate::CrawlOptions::canonicalizer): the `key` of the
+    /// links that lead to it.
+    pub key: String,
 }
 
 /// The body of a page, for observers that store it.

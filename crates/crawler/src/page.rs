@@ -70,7 +70,8 @@ pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &
         .as_deref()
         .and_then(|value| links::refresh_header_link(value, url));
     if let Some(link) = refresh.filter(|link| page.links.iter().all(|known| known.url != link.url)) {
-        if with_headers(RobotsMeta::default(), answer, config.product_token()).nofollow {
+        let robots = with_headers(RobotsMeta::default(), answer, config.product_token());
+        if robots.nofollow && !config.options().follow_nofollow {
             page.links_nofollow += 1;
         } else {
             page.links.push(link);
@@ -132,22 +133,21 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
 fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let found = new.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());
-    let count = if robots.nofollow { 0 } else { found.links.len() };
+    let follows = config.options().follow_nofollow;
+    let follows_none = robots.nofollow && !follows;
+    let count = if follows_none { 0 } else { found.links.len() };
     let (mut links, mut link_keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut unfollowed = Vec::new();
-    for (link, key) in found.links.into_iter().zip(new.link_keys) {
-        if robots.nofollow || link.nofollow {
+    for (mut link, key) in found.links.into_iter().zip(new.link_keys) {
+        link.nofollow |= robots.nofollow;
+        if link.nofollow && !follows {
             unfollowed.push(link);
         } else {
             links.push(link);
             link_keys.push(key);
         }
     }
-    let (known, known_nofollow) = if robots.nofollow {
-        (0, new.known)
-    } else {
-        (new.known, 0)
-    };
+    let (known, known_nofollow) = if follows_none { (0, new.known) } else { (new.known, 0) };
     let links_nofollow = known_nofollow + unfollowed.len();
     if !config.options().needs_all_links() {
         unfollowed.clear();

@@ -20,6 +20,8 @@ pub(crate) enum Format {
     Jsonl,
     /// CSV (RFC 4180) with a header line
     Csv,
+    /// CSV after a byte order mark, which Excel needs to read it as UTF-8
+    CsvBom,
 }
 
 /// Makes the parser of a value from its names, meanings and help.

@@ -135,7 +135,8 @@ pub(super) struct Scope {
     scope: Reach,
     /// Follow only URLs that match this regular expression; repeatable.
     ///
-    /// If the option is repeated, a URL has to match one of the expressions.
+    /// If the option is repeated, a URL has to match one of the expressions. Seeds are fetched anyway, but no other page that does not match,
+    /// so nothing is found behind those: to follow all and get only what matches, give --report instead.
     #[arg(long, value_name = "REGEX")]
     include: Vec<String>,
     /// Do not follow URLs that match this regular expression; repeatable.
@@ -153,6 +154,12 @@ pub(super) struct Scope {
     /// sheets that load style sheets.
     #[arg(long)]
     assets: bool,
+    /// Follow links that say nofollow, too.
+    ///
+    /// Also those of pages whose robots meta element or X-Robots-Tag says it. To check links, follow them: what is broken is broken for
+    /// readers, too.
+    #[arg(long)]
+    follow_nofollow: bool,
     /// Connect to private, loopback and link-local addresses, too.
     ///
     /// Without this option, only a seed can point to such an address, and only its own origin is fetched.
@@ -183,6 +190,7 @@ impl Scope {
         scope.exclude.clone_from(&self.exclude);
         crawl.sitemaps = self.sitemaps;
         crawl.assets = self.assets;
+        crawl.follow_nofollow = self.follow_nofollow;
         http.allow_private_addresses = self.allow_private_addresses;
         http.untrusted_seeds = self.untrusted_seeds;
         rules.drop_query_params.clone_from(&self.drop_query_param);

@@ -8,6 +8,7 @@ use clap::Args;
 use crawler::page::select::Field;
 use crawler::{CrawlOptions, HttpOptions};
 use file_id::{FileId, get_file_id};
+use regex::Regex;
 
 use super::choices::Format;
 use super::values::parse_size;
@@ -17,7 +18,7 @@ use super::values::parse_size;
 pub(crate) struct Outputs {
     /// Write a line per fetched page to this file: JSON, or CSV for a name in .csv.
     ///
-    /// The name - is standard output. An existing file is replaced. A given format wins over the name.
+    /// The name - is standard output. An existing file is replaced. A given format wins over the name. A name in .gz compresses the file.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Write a line per link of each page to this file.
@@ -39,6 +40,12 @@ pub(crate) struct Outputs {
     /// attribute. For example: 'price=.price::text', 'image=img::attr(src)'
     #[arg(long, value_name = "NAME=SELECTOR", requires = "output")]
     select: Vec<Field>,
+    /// Write only pages that match this regular expression, but follow all; repeatable.
+    ///
+    /// For --output, --save and the lines on standard output. The other pages are fetched and followed all the same: to follow none of them,
+    /// give --include.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) report: Vec<Regex>,
     /// Archive every response and its request in this file, as WARC 1.1.
     ///
     /// The file is compressed if its name ends in .gz. An existing file is not overwritten.
@@ -65,11 +72,41 @@ pub(crate) struct Outputs {
 }
 
 impl Format {
-    /// Returns the format of a file without --format.
-    pub(crate) fn by_name(file: &Path) -> Self {
-        let is_csv = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
-        if is_csv { Self::Csv } else { Self::Jsonl }
+    /// The endings of names that say a format. Each may be followed by `.gz`.
+    const BY_ENDING: [(&'static str, Self); 7] = [
+        ("jsonl", Self::Jsonl),
+        ("ndjson", Self::Jsonl),
+        ("jl", Self::Jsonl),
+        ("json", Self::Jsonl),
+        ("txt", Self::Jsonl),
+        ("log", Self::Jsonl),
+        ("csv", Self::Csv),
+    ];
+
+    /// Returns the format of a file without --format; `None` for an ending that says another one.
+    fn by_name(file: &Path) -> Option<Self> {
+        let name = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        let Some((_, ending)) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) else {
+            return Some(Self::Jsonl);
+        };
+        // A date or a version says nothing of the format, nor does the name of a pipe or a device.
+        let is_format = ending.starts_with(|first: char| first.is_ascii_alphabetic());
+        let is_other_kind = || file.metadata().is_ok_and(|found| !found.is_file());
+        match Self::BY_ENDING.into_iter().find(|(known, _)| *known == ending) {
+            Some((_, format)) => Some(format),
+            None => (!is_format || is_other_kind()).then_some(Self::Jsonl),
+        }
     }
+}
+
+/// Returns whether the name of a file ends in `.gz`.
+pub(crate) fn is_compressed(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"))
 }
 
 impl Outputs {
@@ -89,7 +126,13 @@ impl Outputs {
 
     /// Returns the format of a file of records.
     pub(crate) fn format_of(&self, file: &Path) -> Format {
-        self.format.unwrap_or_else(|| Format::by_name(file))
+        self.format.or_else(|| Format::by_name(file)).unwrap_or(Format::Jsonl)
+    }
+
+    /// Returns a file of records whose format cannot be known.
+    pub(crate) fn unknown_format(&self) -> Option<&Path> {
+        let is_unknown = |file: &&PathBuf| self.format.is_none() && Format::by_name(file).is_none();
+        self.files().find(is_unknown).map(PathBuf::as_path)
     }
 
     /// Returns whether a format is given, but no file of records.
@@ -119,7 +162,9 @@ impl Outputs {
 
 /// Returns whether two paths name the same file, also through links.
 fn is_same(one: &Path, other: &Path) -> bool {
-    one == other || place_of(one).is_some_and(|place| place_of(other) == Some(place))
+    one == other
+        || is_stdout(one) && is_stdout(other)
+        || place_of(one).is_some_and(|place| place_of(other) == Some(place))
 }
 
 /// What a path names: a file, or a name in a folder if the file does not exist yet.
@@ -149,6 +194,28 @@ fn parse_file(text: &str) -> Result<PathBuf, String> {
     Ok(PathBuf::from(text))
 }
 
+/// Returns whether a path names standard output: as `-`, or as what it is, such as `/dev/stdout`. If that were opened once more, the two would
+/// overwrite each other.
 pub(crate) fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    path.as_os_str() == "-" || leads_to_stdout(path)
+}
+
+#[cfg(unix)]
+fn leads_to_stdout(path: &Path) -> bool {
+    use std::io::{IsTerminal as _, stdout};
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    let is_terminal = stdout().is_terminal();
+    let stdout = stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let (Ok(named), Ok(stdout)) = (path.metadata(), stdout.and_then(|file| file.metadata())) else {
+        return false;
+    };
+    // Of devices, such as /dev/null, only a terminal shows what is written.
+    let is_shown = is_terminal || !named.file_type().is_char_device();
+    is_shown && (named.dev(), named.ino()) == (stdout.dev(), stdout.ino())
+}
+
+#[cfg(not(unix))]
+fn leads_to_stdout(_path: &Path) -> bool {
+    false
 }

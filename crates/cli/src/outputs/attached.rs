@@ -1,17 +1,19 @@
 //! Opens the outputs and attaches them to a crawl. With a state directory they are files that a later run continues, each line once.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crawler::Crawl;
 use crawler::output::links::LinkGraph;
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::output::{self, OutputFile, SavedOutput, Sink};
+use crawler::{Crawl, Event, Observer};
+use regex::Regex;
 
 use super::{OutputError, StandardOutput, refuse_shared};
-use crate::options::{Format, Options, Outputs, is_stdout};
+use crate::options::{Format, Options, Outputs, is_compressed, is_stdout};
 
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
@@ -19,6 +21,12 @@ const SAVED_NAMES: &str = "saved-names";
 /// The names under which these outputs are saved.
 const WARC: &str = "warc";
 const SAVE: &str = "save";
+/// What follows on the name of a file of records that is not JSON lines, and of one that is compressed.
+const FORMATS: [(&str, Format); 2] = [
+    (" (as CSV)", Format::Csv),
+    (" (as CSV with a byte order mark)", Format::CsvBom),
+];
+const GZIP: &str = " (gzip)";
 
 /// What a file of records has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +70,13 @@ impl<'o> Records<'o> {
 
     /// The name under which it is saved. A file in another format is another output.
     fn name(&self) -> String {
-        match self.format {
-            Format::Jsonl => self.content.option().to_owned(),
-            Format::Csv => format!("{} (as CSV)", self.content.option()),
-        }
+        let format = FORMATS.into_iter().find(|(_, format)| *format == self.format);
+        let gzip = if is_compressed(self.path) { GZIP } else { "" };
+        format!(
+            "{}{}{gzip}",
+            self.content.option(),
+            format.map_or("", |(suffix, _)| suffix)
+        )
     }
 }
 
@@ -114,7 +125,7 @@ pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) 
             }
             None => SavedFiles::create(folder),
         };
-        crawl = crawl.observe(files.map_err(OutputError::Open)?);
+        crawl = crawl.observe(matching(files.map_err(OutputError::Open)?, options));
     }
     for (_, file) in &mut opened {
         if let Some((file, true)) = file {
@@ -127,24 +138,55 @@ pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) 
             Some((file, _)) if state.is_some() => Sink::continuing(records.name(), file),
             Some((file, _)) => Sink::new(file),
         };
-        crawl = attach_records(crawl, &records, to).map_err(OutputError::Open)?;
+        let to = to.compressed(is_compressed(records.path));
+        crawl = attach_records(crawl, &records, to, options).map_err(OutputError::Open)?;
     }
     Ok(crawl)
 }
 
-fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink) -> std::io::Result<Crawl> {
+fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink, options: &Options) -> io::Result<Crawl> {
     let format = match records.format {
         Format::Jsonl => output::Format::JsonLines,
         Format::Csv => output::Format::Csv,
+        Format::CsvBom => output::Format::CsvWithMark,
     };
     Ok(match records.content {
         Content::Pages => {
             let pages = Pages::new(to, format, &crawl.config().options().fields)?;
-            crawl.observe(pages)
+            crawl.observe(matching(pages, options))
         }
         Content::Links => crawl.observe(LinkGraph::new(to, format)?),
         Content::Refused => crawl.observe(RefusedReport::new(to, format)?),
     })
+}
+
+/// Lets only those pages through to an output that --report names.
+pub(super) fn matching<O>(to: O, options: &Options) -> Matching<O> {
+    let patterns = options.outputs.report.clone();
+    Matching { to, patterns }
+}
+
+pub(super) struct Matching<O> {
+    to: O,
+    patterns: Vec<Regex>,
+}
+
+impl<O: Observer> Observer for Matching<O> {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let url = match event {
+            Event::Page(page) => &page.url,
+            Event::Body(body) => &body.page.url,
+            _ => return self.to.on(event),
+        };
+        match self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(url)) {
+            true => self.to.on(event),
+            false => Ok(()),
+        }
+    }
+
+    fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
+        self.to.save(sync)
+    }
 }
 
 /// Checks that all outputs are files, and that none is missing that the earlier runs have written. It changes no file.
@@ -170,15 +212,17 @@ fn check(crawl: &Crawl, outputs: &Outputs, state: &Path) -> Result<(), OutputErr
 /// Returns the options for an output of earlier runs.
 fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
     let path = &saved.file.path;
-    let (option, format) = match saved.name.strip_suffix(" (as CSV)") {
-        Some(option) => (option, Format::Csv),
-        // These are more than one file.
-        None if matches!(saved.name.as_str(), SAVE | WARC) => return format!("--{}", saved.name),
-        None => (saved.name.as_str(), Format::Jsonl),
-    };
+    // These are more than one file.
+    if matches!(saved.name.as_str(), SAVE | WARC) {
+        return format!("--{}", saved.name);
+    }
+    let name = saved.name.strip_suffix(GZIP).unwrap_or(&saved.name);
+    let of_format = |(suffix, format)| Some((name.strip_suffix(suffix)?, format));
+    let (option, format) = FORMATS.into_iter().find_map(of_format).unwrap_or((name, Format::Jsonl));
     let format = match format {
         _ if outputs.format_of(Path::new(path)) == format => "",
         Format::Csv => " --format csv",
+        Format::CsvBom => " --format csv-bom",
         Format::Jsonl => " --format jsonl",
     };
     format!("--{option} {path}{format}")

@@ -11,8 +11,8 @@ use flate2::read::MultiGzDecoder;
 
 #[cfg(unix)]
 use crate::program::run_with_limit;
-use crate::program::{command, crawler, fails, folder, has_failed, lines, lines_of, succeeds};
-use crate::servers::{answer, server_of};
+use crate::program::{command, crawler, fails, folder, has_failed, lines, lines_of, succeeds, text_of};
+use crate::servers::{answer, path_in, server_of};
 
 #[test]
 fn an_invalid_field_is_refused_before_the_first_request() {
@@ -267,6 +267,204 @@ fn the_file_name_selects_csv_and_the_format_option_overrides_it() {
         "{stdout}"
     );
     fails("--format csv http://127.0.0.1:1/", 2, &["--format needs a file"]);
+}
+
+#[test]
+fn the_name_of_a_file_chooses_format_and_compression_and_an_unknown_ending_is_refused() {
+    let folder = folder("endings");
+    for (name, first) in [
+        ("pages.jsonl.gz", "{\"url\":"),
+        ("pages.CSV.GZ", "url,redirected_from,"),
+        ("pages.ndjson", "{\"url\":"),
+        ("pages.json.gz", "{\"url\":"),
+        ("pages.gz", "{\"url\":"),
+        ("pages", "{\"url\":"),
+        ("pages-1.2.2026-11-28", "{\"url\":"),
+    ] {
+        let path = folder.path(name);
+        succeeds(&format!("demo -q --max-pages 5 -o {path}"));
+        let text = text_of(&path);
+        assert!(text.starts_with(first), "{name}: {text}");
+        let header = usize::from(first.starts_with("url,"));
+        assert_eq!(text.lines().count(), 5 + header, "{name}: {text}");
+    }
+    let others = [
+        "tsv",
+        "xml",
+        "parquet",
+        "xlsx",
+        "jsonl.zst",
+        "csv.bz2",
+        "TSV.gz",
+        "sqlite",
+    ];
+    for (at, ending) in others.into_iter().enumerate() {
+        let (option, path) = (
+            ["-o", "--links", "--refused"][at % 3],
+            folder.path(&format!("pages.{ending}")),
+        );
+        let messages = [path.as_str(), ".jsonl", ".ndjson", ".json", ".csv", ".gz", "--format"];
+        fails(&format!("demo -q {option} {path}"), 2, &messages);
+        assert!(!fs::exists(&path).unwrap(), "{path}");
+    }
+    // A format that is given wins over the name.
+    let path = folder.path("pages.tsv");
+    succeeds(&format!("demo -q --max-pages 5 --format jsonl -o {path}"));
+    assert_eq!(lines_of(&path).len(), 5);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_loses_no_line_by_whatever_name_it_is_given() {
+    let folder = folder("stdout-names");
+    let redirected = folder.path("lines.jsonl");
+    for (name, to_file) in [
+        ("-", true),
+        ("/dev/stdout", true),
+        ("/dev/fd/1", true),
+        ("/proc/self/fd/1", true),
+        (redirected.as_str(), true),
+        ("/dev/stdout", false),
+        ("/dev/fd/1", false),
+    ] {
+        for option in ["-o", "--links"] {
+            let mut demo = command(&format!("demo --max-pages 9 {option} {name}"));
+            if to_file {
+                demo.stdout(fs::File::create(&redirected).unwrap());
+            }
+            let output = demo.output().unwrap();
+            assert!(output.status.success(), "{name}");
+            let text = match to_file {
+                true => fs::read_to_string(&redirected).unwrap(),
+                false => String::from_utf8(output.stdout).unwrap(),
+            };
+            let summary = String::from_utf8(output.stderr).unwrap();
+            assert!(summary.contains("page budget spent"), "{name}: {summary}");
+            // Each line is whole JSON, and the summary is not among them.
+            let found = lines(&text);
+            assert!(
+                option == "--links" && found.len() > 9 || found.len() == 9,
+                "{name}: {text}"
+            );
+        }
+    }
+    fails("demo -q -o - --links /dev/stdout", 2, &["two outputs go to"]);
+}
+
+#[test]
+fn csv_for_excel_starts_with_one_byte_order_mark_in_each_file() {
+    let folder = folder("excel");
+    for (option, name, header) in [
+        ("-o", "pages.csv", "url,redirected_from,"),
+        ("--links", "links.csv.gz", "from,to,kind,"),
+        ("--refused", "refused.txt", "url,class,reason,"),
+    ] {
+        let path = folder.path(name);
+        succeeds(&format!("demo -q --max-pages 30 --format csv-bom {option} {path}"));
+        let text = text_of(&path);
+        let text = text
+            .strip_prefix('\u{feff}')
+            .unwrap_or_else(|| panic!("{name}: {text}"));
+        assert!(text.starts_with(header) && !text.contains('\u{feff}'), "{name}: {text}");
+    }
+}
+
+/// A site with several spellings of its pages, and links that say nofollow in each way.
+fn spellings(head: &str) -> String {
+    let links = |targets: &[&str]| {
+        targets
+            .iter()
+            .map(|to| format!("<a href={to}>x</a>"))
+            .collect::<String>()
+    };
+    match path_in(head) {
+        "/" => answer(
+            "200 OK",
+            &(links(&[
+                "/a?x=1&y=2",
+                "/a?y=2&x=1",
+                "/b/",
+                "/b",
+                "/c?sid=1",
+                "/c?sid=2",
+                "/Upper",
+                "/upper",
+                "/by-meta",
+                "/by-header",
+            ]) + "<a rel=nofollow href=/by-link>x</a>"),
+        ),
+        "/by-meta" => answer(
+            "200 OK",
+            &("<meta name=robots content=nofollow>".to_owned() + &links(&["/behind-meta"])),
+        ),
+        "/by-header" => answer("200 OK\r\nX-Robots-Tag: nofollow", &links(&["/behind-header.pdf"])),
+        "/robots.txt" => answer("404 Not Found", ""),
+        _ => answer("200 OK", "a page"),
+    }
+}
+
+#[test]
+fn each_followed_link_has_the_key_of_its_page_by_whatever_rules() {
+    let (folder, seed) = (folder("joins"), server_of(spellings));
+    let (pages, links) = (folder.path("pages.jsonl"), folder.path("links.jsonl"));
+    for (rules, expected) in [
+        ("", 11),
+        ("--sort-query", 10),
+        ("--drop-query-param sid", 10),
+        ("--set drop-trailing-slash=true", 10),
+        (
+            "--sort-query --drop-query-param s* --set lower-case-path=true --set drop-trailing-slash=true",
+            7,
+        ),
+    ] {
+        succeeds(&format!("-q --delay 0 {rules} -o {pages} --links {links} {seed}"));
+        let keys: BTreeSet<String> = lines_of(&pages)
+            .iter()
+            .map(|page| page["key"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(keys.len(), expected, "{rules}: {keys:?}");
+        for link in lines_of(&links) {
+            let is_followed = link["verdict"] == "queued" || link["verdict"] == "seen";
+            let key = link["key"].as_str().unwrap();
+            assert_eq!(is_followed, keys.contains(key), "{rules}: {link}");
+        }
+    }
+}
+
+#[test]
+fn links_that_say_nofollow_are_followed_if_wanted_and_reports_may_be_of_some_pages_only() {
+    let (folder, seed) = (folder("choices"), server_of(spellings));
+    let hidden = ["/by-link", "/behind-meta", "/behind-header.pdf"];
+    let (pages, links) = (folder.path("pages.jsonl"), folder.path("links.jsonl"));
+    for (option, are_followed) in [("", false), ("--follow-nofollow", true)] {
+        let summary = succeeds(&format!("-q --delay 0 {option} -o {pages} --links {links} {seed}")).stdout;
+        assert_eq!(summary.contains("nofollow: 3"), !are_followed, "{summary}");
+        let found = lines_of(&pages);
+        for path in hidden {
+            let is = |page: &&serde_json::Value| page["url"].as_str().unwrap().ends_with(path);
+            assert_eq!(found.iter().any(|page| is(&page)), are_followed, "{option} {path}");
+            let link = lines_of(&links)
+                .into_iter()
+                .find(|link| link["to"].as_str().unwrap().ends_with(path));
+            assert_eq!(link.unwrap()["nofollow"], true, "{path}");
+        }
+    }
+    let all = "--follow-nofollow --delay 0";
+    let (saved, report) = (folder.path("saved"), ["--report", "\\.pdf$", "--report", "/b/$"]);
+    let arguments = format!("{all} -q -o {pages} --save {saved} {seed}");
+    let arguments: Vec<&str> = arguments.split(' ').chain(report).collect();
+    let summary = succeeds(arguments.as_slice()).stdout;
+    assert!(summary.contains("14 answered 2xx"), "all are fetched: {summary}");
+    let urls: Vec<_> = lines_of(&pages)
+        .iter()
+        .map(|page| page["url"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(urls.len(), 2, "{urls:?}");
+    assert!(fs::exists(format!("{saved}/")).unwrap());
+    let arguments = format!("{all} {seed}");
+    let arguments: Vec<&str> = arguments.split(' ').chain(report).collect();
+    let stdout = succeeds(arguments.as_slice()).stdout;
+    assert_eq!(stdout.lines().count(), 2, "{stdout}");
 }
 
 #[test]

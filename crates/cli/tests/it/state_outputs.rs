@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::program::{Folder, fails, folder, number, succeeds};
+use crate::program::{Folder, fails, folder, number, succeeds, text_of};
 use crate::servers::site_of;
 
 struct Crawl {
@@ -97,4 +97,33 @@ fn files_of_records_that_are_left_out_are_named_with_options_that_exist() {
         crawl.misses(&format!("{} --format csv", others.join(" ")), missing);
     }
     crawl.misses(&all.join(" "), &format!("--links {links} --format csv"));
+}
+
+#[test]
+fn files_that_are_compressed_or_marked_are_continued_with_each_line_once() {
+    for (name, options, lines) in [
+        ("pages.jsonl.gz", "", 2),
+        ("pages.csv.gz", "", 3),
+        ("pages.csv", "--format csv-bom", 3),
+        ("pages.gz", "--format csv-bom", 3),
+    ] {
+        let crawl = Crawl::new(&format!("marked-{}", name.len() + options.len()));
+        let pages = crawl.path(name);
+        let outputs = format!("-o {pages} {options}");
+        succeeds(&crawl.with(&format!("{outputs} --max-pages 1")));
+        crawl.succeeds(&outputs);
+        crawl.succeeds(&outputs);
+        let text = text_of(&pages);
+        assert_eq!(text.lines().count(), lines, "{name}: {text}");
+        assert_eq!(
+            text.matches('\u{feff}').count(),
+            usize::from(!options.is_empty()),
+            "{name}: {text}"
+        );
+        crawl.misses("", &format!("--output {pages} {options}").trim_end().to_owned());
+        // The same file with another name would have two kinds of content.
+        let other = crawl.path("renamed.jsonl");
+        fs::rename(&pages, &other).unwrap();
+        crawl.fails(&format!("-o {other}"), 2, "also writes --output");
+    }
 }

@@ -1,7 +1,7 @@
 //! An output file that never ends with a part of a line or a record.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::tail::Tail;
@@ -139,7 +139,7 @@ impl OutputFile {
     }
 
     /// Reads the file from its start to its end.
-    pub(super) fn reader(&self) -> io::Result<impl Read + use<>> {
+    pub(super) fn reader(&self) -> io::Result<impl BufRead + use<>> {
         let file = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
         Ok(io::BufReader::new(file).take(self.whole))
     }

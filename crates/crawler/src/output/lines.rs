@@ -1,7 +1,11 @@
 //! Records as JSON lines or CSV, written in whole lines.
 
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
+use std::path::Path;
 
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::columns::Columns;
@@ -21,11 +25,14 @@ pub enum Format {
     /// A spreadsheet runs a cell as a formula if its text starts with `=`, `+`, `-`, `@`, a tab or a carriage return. Titles and headers come
     /// from untrusted sites, so such a text gets an apostrophe in front, as OWASP advises. JSON lines have the exact text.
     Csv,
+    /// The same after a byte order mark, without which Excel does not read UTF-8.
+    CsvWithMark,
 }
 
 /// Where records go. They are written in whole lines, at the latest one second after what they report.
 pub struct Sink {
     to: Target,
+    is_compressed: bool,
 }
 
 enum Target {
@@ -48,6 +55,7 @@ impl Sink {
     pub fn new(to: impl Write + Send + 'static) -> Self {
         Self {
             to: Target::Writer(Box::new(to)),
+            is_compressed: false,
         }
     }
 
@@ -56,14 +64,31 @@ impl Sink {
         let name = name.into();
         Self {
             to: Target::File { name, file },
+            is_compressed: false,
         }
     }
 
-    /// Returns the file as an earlier run has left it, if it is to be continued and has something.
-    pub(super) fn continued(&self) -> Option<&OutputFile> {
+    /// Compresses what is written, as gzip (RFC 1952). Each write is a member of its own, so that a file that is cut between two of them is
+    /// whole.
+    pub fn compressed(self, is_compressed: bool) -> Self {
+        Self { is_compressed, ..self }
+    }
+
+    /// Returns what an earlier run has written, if it is to be continued and has something.
+    pub(super) fn continued(&self) -> io::Result<Option<Box<dyn Read>>> {
         match &self.to {
-            Target::File { file, .. } if !file.is_empty() => Some(file),
-            _ => None,
+            Target::File { file, .. } if !file.is_empty() && self.is_compressed => {
+                Ok(Some(Box::new(MultiGzDecoder::new(file.reader()?))))
+            }
+            Target::File { file, .. } if !file.is_empty() => Ok(Some(Box::new(file.reader()?))),
+            _ => Ok(None),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match &self.to {
+            Target::Writer(_) => Path::new("-"),
+            Target::File { file, .. } => file.path(),
         }
     }
 
@@ -90,19 +115,22 @@ impl Lines {
         let mut buffer = Vec::new();
         let columns = match format {
             Format::JsonLines => None,
-            Format::Csv => {
+            Format::Csv | Format::CsvWithMark => {
+                if format == Format::CsvWithMark {
+                    buffer.extend("\u{feff}".bytes());
+                }
                 let columns = columns()?;
                 columns.write_header(&mut buffer)?;
                 Some(columns)
             }
         };
-        if let Some(file) = to.continued() {
+        if let Some(written) = to.continued()? {
             let mut start = Vec::new();
-            file.reader()?.take(buffer.len() as u64).read_to_end(&mut start)?;
+            written.take(buffer.len() as u64).read_to_end(&mut start)?;
             if start != buffer {
                 let message = format!(
                     "{}: the columns of the file are others: select the same fields as in its first run",
-                    file.path().display()
+                    to.path().display()
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
@@ -148,7 +176,13 @@ impl Lines {
     fn write_buffer(&mut self) -> io::Result<()> {
         // After an error the bytes are not written again: the writer may have some of them already.
         let buffer = std::mem::take(&mut self.buffer);
-        self.to.writer().write_all(&buffer)?;
+        if self.to.is_compressed && !buffer.is_empty() {
+            let mut member = GzEncoder::new(Vec::new(), Compression::default());
+            member.write_all(&buffer)?;
+            self.to.writer().write_all(&member.finish()?)?;
+        } else {
+            self.to.writer().write_all(&buffer)?;
+        }
         self.buffer = buffer;
         self.buffer.clear();
         Ok(())

@@ -8,12 +8,12 @@ use crate::event::{Event, Observer};
 use crate::page::link_graph::LinkRecord;
 use crate::saved_output::SavedOutput;
 
-/// Writes one JSON object or CSV record per link: `from`, `to`, `kind`, `nofollow`, `verdict`.
+/// Writes one JSON object or CSV record per link: `from`, `to`, `kind`, `nofollow`, `verdict`, `key`.
 ///
 /// `from` and `to` are absolute URLs. All links of one page to one URL are one line. `kind` is the element with the link (`anchor`, `area`,
 /// `frame`, `iframe`, `next`, `canonical`, `alternate`, `refresh`), or `redirect`. `verdict` says what the crawl did with the link:
 /// `queued`, `seen`, `nofollow`, `not_crawlable`, or the name of a [`Refusal`](frontier::Refusal). Links beyond
-/// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are left out.
+/// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are left out. `key` is that of the page that `to` leads to.
 ///
 /// It needs [`report_links`](crate::CrawlOptions::report_links). It keeps at most the lines of the last second in memory.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ struct Line<'a> {
     kind: &'static str,
     nofollow: bool,
     verdict: &'static str,
+    key: Option<&'a str>,
 }
 
 impl LinkGraph {
@@ -48,6 +49,7 @@ impl LinkGraph {
             kind: link.kind,
             nofollow: link.nofollow,
             verdict: link.verdict_name(),
+            key: link.key.as_deref(),
         })
     }
 }

@@ -64,14 +64,14 @@ impl RefusedReport {
     /// When a file that is continued cannot be read, or is no such report.
     pub fn new(to: Sink, format: Format) -> io::Result<Self> {
         let (mut written, hasher) = (HashSet::new(), RandomState::new());
-        if let Some(file) = to.continued() {
+        if let Some(written_before) = to.continued()? {
             let mut note = |url: &str, class: &str, reason: &str| {
                 forget_if_full(&mut written);
                 written.insert(hasher.hash_one((url, class, reason)));
             };
             match format {
                 Format::JsonLines => {
-                    let mut lines = BufReader::new(file.reader()?);
+                    let mut lines = BufReader::new(written_before);
                     let mut text = String::new();
                     while lines.read_line(&mut text)? > 0 {
                         let line: WrittenLine<'_> = serde_json::from_str(&text)?;
@@ -79,8 +79,8 @@ impl RefusedReport {
                         text.clear();
                     }
                 }
-                Format::Csv => {
-                    let mut lines = csv::Reader::from_reader(file.reader()?);
+                Format::Csv | Format::CsvWithMark => {
+                    let mut lines = csv::Reader::from_reader(written_before);
                     let mut record = csv::StringRecord::new();
                     while lines.read_record(&mut record)? {
                         let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());

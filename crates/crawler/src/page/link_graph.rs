@@ -11,6 +11,8 @@ use crate::page::links::FoundLink;
 pub struct LinkRecord {
     /// The target: an absolute URL without fragment.
     pub to: String,
+    /// What all spellings of the target have in common: the `key` of its page; `None` if its URL cannot be crawled.
+    pub key: Option<String>,
     /// The kind of link: the name of a [`LinkSource`](crate::page::links::LinkSource), or `redirect`.
     pub kind: &'static str,
     /// Whether the link or its page has `nofollow`.
@@ -25,6 +27,7 @@ impl LinkRecord {
     pub fn new(to: impl Into<String>, kind: &'static str) -> Self {
         Self {
             to: to.into(),
+            key: None,
             kind,
             nofollow: false,
             verdict: None,
@@ -46,7 +49,10 @@ impl LinkRecord {
 
 /// Makes the record of a redirect.
 pub(crate) fn redirect(target: &Link) -> LinkRecord {
-    LinkRecord::new(target.url.url().as_str(), "redirect")
+    LinkRecord {
+        key: Some(target.url.key().to_owned()),
+        ..LinkRecord::new(target.url.url().as_str(), "redirect")
+    }
 }
 
 /// Makes the records of a page's links: first the offered ones in their order, then the others.
@@ -54,19 +60,22 @@ pub(crate) fn records_of(page: &Page, canonicalizer: &Canonicalizer) -> Vec<Link
     let mut records = Vec::with_capacity(page.links.len() + page.unfollowed.len());
     let mut not_crawlable = Vec::new();
     for link in &page.links {
-        match canonicalizer.canonicalize(link.url.clone()) {
-            Ok(_) => records.push(record_of(link, false)),
-            Err(_) => not_crawlable.push(record_of(link, false)),
+        let record = record_of(link, canonicalizer);
+        match &record.key {
+            Some(_) => records.push(record),
+            None => not_crawlable.push(record),
         }
     }
     records.append(&mut not_crawlable);
-    records.extend(page.unfollowed.iter().map(|link| record_of(link, true)));
+    records.extend(page.unfollowed.iter().map(|link| record_of(link, canonicalizer)));
     records
 }
 
-fn record_of(link: &FoundLink, nofollow: bool) -> LinkRecord {
+fn record_of(link: &FoundLink, canonicalizer: &Canonicalizer) -> LinkRecord {
+    let url = canonicalizer.canonicalize(link.url.clone()).ok();
     LinkRecord {
-        nofollow,
+        key: url.map(|url| url.key().to_owned()),
+        nofollow: link.nofollow,
         ..LinkRecord::new(link.url.as_str(), link.source.name())
     }
 }

@@ -1,10 +1,12 @@
 //! The command: runs it, checks its exit code and messages, and keeps its files in a folder for one test.
 
 use std::fs;
+use std::io::Read as _;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_crawler");
@@ -121,6 +123,20 @@ pub(crate) fn lines(text: &str) -> Vec<Value> {
 #[track_caller]
 pub(crate) fn lines_of(file: impl AsRef<Path>) -> Vec<Value> {
     lines(&fs::read_to_string(file).unwrap())
+}
+
+/// Returns the text of a file, which is compressed if its name says so.
+#[track_caller]
+pub(crate) fn text_of(path: &str) -> String {
+    let bytes = fs::read(path).unwrap();
+    let is_compressed = path.to_lowercase().ends_with(".gz");
+    assert_eq!(bytes.starts_with(&[0x1f, 0x8b]), is_compressed, "{path}");
+    let mut text = String::new();
+    match is_compressed {
+        true => MultiGzDecoder::new(&*bytes).read_to_string(&mut text).unwrap(),
+        false => bytes.as_slice().read_to_string(&mut text).unwrap(),
+    };
+    text
 }
 
 /// A folder for one test, which is removed at its end.

@@ -209,6 +209,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
         selected: page.selected,
         saved_as: None,
+        key: entry.key().to_owned(),
     }
 }
 
