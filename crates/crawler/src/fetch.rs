@@ -101,6 +101,8 @@ pub struct Response {
     pub robots_tags: Vec<String>,
     /// Cookies that were dropped because a jar is full.
     pub cookies_dropped: usize,
+    /// What cookies have to do with the target of a redirect.
+    pub target_cookies: TargetCookies,
     /// The `ETag` and `Last-Modified` headers, for a later request for the same URL.
     pub validators: Validators,
     /// The body, decompressed.
@@ -115,6 +117,29 @@ pub struct Response {
     /// Request and answer as they were sent, for archives. A crawl reports one that is there as
     /// [`Event::Captured`](crate::Event::Captured).
     pub exchange: Option<Box<Exchange>>,
+}
+
+impl Response {
+    /// Returns the target of a redirect from `url`.
+    fn target(&self, url: &Url) -> Option<Url> {
+        let location = self.location.as_deref().filter(|_| (300..400).contains(&self.status))?;
+        let mut target = frontier::reference::resolve(Some(url), location, None).ok()?;
+        target.set_fragment(None);
+        Some(target)
+    }
+}
+
+/// What cookies have to do with the target of a redirect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TargetCookies {
+    /// Nothing that is known.
+    #[default]
+    AsBefore,
+    /// It was redirected when it was asked last, and would now get other cookies. So it is asked again, if the limit of redirects allows.
+    New,
+    /// The site sets cookies, and the fetcher does not keep them.
+    NotKept,
 }
 
 /// How much of a body was read.

@@ -104,7 +104,7 @@ pub use event::{Capture, Event, Observer, PageBody, PageRecord, Progress, Sitema
 #[doc(inline)]
 pub use fetch::{
     AddressGuard, BodyExtent, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,
-    ResourceKind, Response, TruncationReason,
+    ResourceKind, Response, TargetCookies, TruncationReason,
 };
 pub use frontier::{self, Failure, FailureKind};
 pub use page::link_graph::LinkRecord;

@@ -154,6 +154,7 @@ impl Entry {
             url: target,
             depth: self.depth,
             hops: self.hops.saturating_add(1),
+            has_new_cookies: false,
             referrer: self.metadata.referrer.clone(),
             redirected_from: Some(from),
             seed: self.metadata.seed,
@@ -168,13 +169,14 @@ impl Entry {
         }
     }
 
-    /// Returns the target of a redirect to another spelling of the same key, such as from `/%7Eann` to `/~ann`.
+    /// Returns the target of a redirect that is fetched even if it was seen: it gets new cookies, or is another spelling of the same key,
+    /// such as from `/%7Eann` to `/~ann`. The server distinguishes the two, so the page is at the second.
     ///
-    /// The server distinguishes the two, so the page is at the second. The limit of hops bounds how often they alternate.
-    pub(crate) fn same_key_target<'l>(&self, targets: &'l [Link]) -> Option<&'l Link> {
+    /// The limit of hops bounds how often they alternate.
+    pub(crate) fn target_past_seen<'l>(&self, targets: &'l [Link]) -> Option<&'l Link> {
         let [target] = targets else { return None };
-        let has_same_key = target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
-        has_same_key.then_some(target)
+        let is_other_spelling = || target.url.key() == self.key() && target.url.url().as_str() != &*self.url;
+        (target.has_new_cookies || is_other_spelling()).then_some(target)
     }
 
     /// Returns the URL with its key, as [`Frontier::why`](crate::Frontier::why) takes it; `None` if the entry was changed, and its URL is

@@ -51,6 +51,9 @@ pub struct Link {
     /// Steps in a row that load it as a part of another resource: 0 for a page, 1 for its style sheet, 2 for an image of the style
     /// sheet. They do not count towards the depth, but have a limit of their own, of 5.
     pub embedded: u8,
+    /// Whether it is the target of a redirect, and its request would have other cookies than its last one. Then it is fetched even if it was
+    /// seen; only the limit of hops bounds how often.
+    pub has_new_cookies: bool,
     /// The first URL of the chain of redirects that leads here; `None` without redirects.
     pub redirected_from: Option<Arc<str>>,
     /// Whether it is a seed, or the target of a redirected seed.
@@ -71,6 +74,7 @@ impl Link {
             url,
             depth: 0,
             hops: 0,
+            has_new_cookies: false,
             embedded: 0,
             referrer: None,
             redirected_from: None,

@@ -10,13 +10,13 @@ pub(crate) mod sitemaps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Answer, Entry, Failure, FailureKind, Lease, NotFetched, Outcome, Settlement, Task, Time};
+use frontier::{Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Outcome, Settlement, Task, Time};
 
 use crate::config::CrawlConfig;
 use crate::engine::fetch_task::Fetched;
 use crate::event::Capture;
 use crate::event::SitemapRecord;
-use crate::fetch::{FetchError, Response};
+use crate::fetch::{FetchError, Response, TargetCookies};
 
 pub(crate) use pages::PageReport;
 
@@ -106,6 +106,15 @@ fn head_of(answer: &Response) -> Answer {
         location: answer.location.clone(),
         retry_after: answer.retry_after,
     }
+}
+
+/// Returns the link of a redirect; `None` if its target cannot be crawled.
+fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Option<Link> {
+    let target = head_of(answer).target(entry, &config.options().canonicalizer)?;
+    Some(Link {
+        has_new_cookies: answer.target_cookies == TargetCookies::New,
+        ..entry.redirected(target)
+    })
 }
 
 /// Returns the outcome of an answer. A body that breaks off may be whole at the next request.

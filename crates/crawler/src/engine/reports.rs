@@ -61,7 +61,7 @@ impl<S: Fetcher> Run<S> {
                 });
             }
         }
-        self.report_redirect_loop(entry, settled);
+        self.report_redirect_loop(entry, settled, page.wants_cookies);
         if let Some(why) = page.not_fetched {
             self.observers.notify(&Event::NotFetched {
                 url: &entry.url,
@@ -105,7 +105,7 @@ impl<S: Fetcher> Run<S> {
     }
 
     /// Reports each URL of a redirect loop as failed. Their pages are never fetched, so no other report names them.
-    fn report_redirect_loop(&mut self, entry: &Entry, settled: &Settled) {
+    fn report_redirect_loop(&mut self, entry: &Entry, settled: &Settled, wants_cookies: bool) {
         if settled.redirect_loop.is_empty() {
             return;
         }
@@ -116,12 +116,18 @@ impl<S: Fetcher> Run<S> {
                 .filter(|first| !looped.iter().any(|url| **url == **first))
                 .map(Box::from),
         );
+        let why = match wants_cookies {
+            true => {
+                "redirect loop: the redirects lead back to an earlier URL, and the site sets cookies; try to keep them: --cookies"
+            }
+            false => "redirect loop: the redirects lead back to an earlier URL",
+        };
         for url in looped {
             let mut entry = entry.clone();
             entry.url = url;
             self.observers.notify(&Event::Failed {
                 url: &entry.url,
-                why: "redirect loop: the redirects lead back to an earlier URL",
+                why,
                 kind: FailureKind::Redirect,
                 fate: Fate::Final,
                 entry: &entry,

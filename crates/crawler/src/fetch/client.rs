@@ -257,6 +257,7 @@ impl Fetcher for HttpFetcher {
         let deadline = started + self.http.timeout;
         let url = &request.url;
         let headers = self.request_headers(url, request.validators.as_ref());
+        let cookies = headers.get(COOKIE).cloned();
         let sent = self.http.keep_exchanges.then(|| headers.clone());
         let received = self.send(url, headers, deadline).await?;
         // HTTP/2 limits their bytes alone.
@@ -272,6 +273,11 @@ impl Fetcher for HttpFetcher {
         }
         let mut answer = headers::read(received.status().as_u16(), received.headers());
         answer.cookies_dropped = self.jars.keep(url, received.headers());
+        if let Some(target) = answer.target(url) {
+            let next = self.request_headers(&target, None);
+            let to = (&target, next.get(COOKIE));
+            answer.target_cookies = self.jars.redirected((url, cookies.as_ref()), to);
+        }
         answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
         answer.elapsed = started.elapsed();
         match self.cap(request.kind, &answer, received.content_length()) {

@@ -4,8 +4,9 @@
 //! and no list of public suffixes is needed. A site that logs in on one host and is read on another needs more than that.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,7 @@ use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::TargetCookies;
 use super::cookie_file::CookieFile;
 
 /// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
@@ -25,6 +27,11 @@ const MAX_COOKIE_BYTES: usize = 4096;
 const MAX_JAR_BYTES: usize = 8 * 1024;
 /// The most origins that have cookies: together with the above, 16 MiB.
 const MAX_JARS: usize = 2000;
+/// The redirects that are remembered. When there are more, all are forgotten: a site that answers after it has set a cookie asks for it within
+/// a few requests.
+const MAX_REDIRECTS: usize = 2000;
+/// How often the target of a redirect is asked again because its cookies are new. Some sites set another cookie each time.
+const MAX_NEW_COOKIES: u8 = 5;
 
 /// All jars of a crawl.
 #[derive(Debug, Default)]
@@ -44,6 +51,10 @@ struct Held {
     by_origin: HashMap<Origin, CookieStore>,
     /// The hash of the last file.
     file: Option<u64>,
+    /// Each URL that was redirected: the hash of the `Cookie` header that it got, and how often it was asked again for new ones.
+    redirects: HashMap<String, (u64, u8)>,
+    /// Origins whose cookies are not kept.
+    refused: HashSet<Origin>,
 }
 
 /// The cookies of a run, for a later one.
@@ -91,9 +102,14 @@ impl Jars {
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
     pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) -> usize {
-        let (Some(origin), false) = (Origin::of(url), self.is_unused) else {
+        let Some(origin) = Origin::of(url) else { return 0 };
+        if self.is_unused {
+            let refused = &mut self.lock().refused;
+            if refused.len() < MAX_JARS && headers.contains_key(SET_COOKIE) {
+                refused.insert(origin);
+            }
             return 0;
-        };
+        }
         let all = headers.get_all(SET_COOKIE).iter();
         let (short, long): (Vec<_>, Vec<_>) = all.partition(|value| value.len() <= MAX_COOKIE_BYTES);
         // What is no cookie, or one for another host, is refused, as browsers do; nobody needs to know.
@@ -124,6 +140,33 @@ impl Jars {
         }
         self.is_changed.fetch_or(is_known || is_kept, Ordering::Relaxed);
         dropped
+    }
+
+    /// Says what a redirect from a URL, which got a `Cookie` header, to another one, which gets one, has to do with cookies.
+    pub(super) fn redirected(
+        &self,
+        (from, got): (&Url, Option<&HeaderValue>),
+        (to, gets): (&Url, Option<&HeaderValue>),
+    ) -> TargetCookies {
+        let mut held = self.lock();
+        if self.is_unused {
+            let is_refused = |url| Origin::of(url).is_some_and(|origin| held.refused.contains(&origin));
+            return match is_refused(from) || is_refused(to) {
+                true => TargetCookies::NotKept,
+                false => TargetCookies::AsBefore,
+            };
+        }
+        if held.redirects.len() >= MAX_REDIRECTS {
+            held.redirects.clear();
+        }
+        held.redirects.entry(from.to_string()).or_default().0 = hash_of(got);
+        match held.redirects.get_mut(to.as_str()) {
+            Some((last, times)) if *last != hash_of(gets) && *times < MAX_NEW_COOKIES => {
+                *times += 1;
+                TargetCookies::New
+            }
+            _ => TargetCookies::AsBefore,
+        }
     }
 
     /// Returns whether something was changed since the last call.
@@ -175,6 +218,12 @@ fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
         .filter(|value| !value.is_empty())?;
     value.set_sensitive(true);
     Some(value)
+}
+
+fn hash_of(header: Option<&HeaderValue>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    header.map(HeaderValue::as_bytes).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Returns a jar of these cookies; of several with one name, domain and path it has the last.

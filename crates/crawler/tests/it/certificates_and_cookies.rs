@@ -2,10 +2,10 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::hostile::server::{Script, Server, crawl_over_http, html, page};
+use crate::hostile::server::{ReceivedRequest, Script, Server, crawl_over_http, html, page};
 use crate::hostile::tls::{start_counting, start_self_signed, start_without_alerts};
 use crate::scripted::everywhere;
 use crawler::fetch::CookieFile;
@@ -177,4 +177,86 @@ async fn the_cookies_of_a_file_go_to_their_host_from_the_first_request_on() {
     let sent = |target: &str| &cookies.iter().find(|(other, _)| other == target).unwrap().1;
     assert_eq!(sent("/next"), "id=new key=k", "what the site has set since");
     assert_eq!(sent("/x"), "", "another host");
+}
+
+fn moved(to: &str, cookie: &str) -> Script {
+    let cookie = if cookie.is_empty() {
+        String::new()
+    } else {
+        format!("Set-Cookie: {cookie}\r\n")
+    };
+    Script::say(page("302 Found", &format!("Location: {to}\r\n{cookie}"), ""))
+}
+
+/// Sites whose pages answer once they get their cookies, by the label of the host.
+fn walls(request: &ReceivedRequest, earlier: usize) -> Script {
+    let port = request.host.rsplit(':').next().unwrap();
+    let cookies = request.head.lines().find_map(|line| line.strip_prefix("cookie: "));
+    let has = |cookie: &str| cookies.is_some_and(|all| all.split("; ").any(|one| one == cookie));
+    let target = request.target.as_str();
+    if target == "/" {
+        return Script::say(html("<a href=/wall>w</a> <a href=/other>o</a>"));
+    }
+    match request.name() {
+        "robots" if target == "/robots.txt" && !has("w=1") => moved(target, "w=1"),
+        "robots" if target == "/robots.txt" => Script::say(page("200 OK", "", "User-agent: *\nDisallow: /other")),
+        _ if target == "/robots.txt" => Script::say(page("404 Not Found", "", "")),
+        "robots" => Script::say(html("page")),
+        "itself" if !has("w=1") => moved(target, "w=1"),
+        "path" if target == "/wall" && !has("w=1") => moved("?", "w=1; Path=/wall"),
+        "path" if target == "/wall?" => moved("/wall#x", ""),
+        "steps" if !has("w=1") => moved("/wall", "w=1; Path=/"),
+        "steps" if !has("x=1") => moved("/wall", "x=1; Path=/"),
+        "steps" if !has("y=1") => moved("/wall", "y=1; Path=/"),
+        "through" if target.starts_with("/check") => moved(target.split_once('=').unwrap().1, "w=1; Path=/"),
+        "through" if !has("w=1") => moved(&format!("/check?to={target}"), ""),
+        "gate" if target == "/gate" && has("to=/wall") => moved("/wall", "w=1; Path=/"),
+        "gate" if target == "/wall" && !has("w=1") => moved("/gate", "to=/wall; Path=/"),
+        "login" => moved(&format!("http://hosts.localhost:{port}{target}"), "token=1; Path=/"),
+        "hosts" if target.starts_with("/login") => moved(target.split_once('=').unwrap().1, "w=1; Path=/"),
+        "hosts" if !has("w=1") => moved(&format!("http://login.localhost:{port}/login?to={target}"), ""),
+        "never" => moved(target, &format!("sid={earlier}")),
+        _ => Script::say(html("page")),
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
+    const SITES: [&str; 8] = ["itself", "path", "steps", "through", "gate", "hosts", "robots", "never"];
+    for cookies in [true, false] {
+        let earlier = AtomicUsize::new(0);
+        let server = Server::start(move |request| walls(request, earlier.fetch_add(1, Ordering::Relaxed))).await;
+        let mut options = everywhere("");
+        options.seeds = SITES
+            .map(|site| format!("http://{site}.localhost:{}/", server.port))
+            .into();
+        let http = HttpOptions {
+            cookies,
+            ..HttpOptions::default()
+        };
+        let summary = crawl(options, http).await;
+        let requests = server.requests();
+        let asked = |site: &str, target: &str| {
+            let of_site = requests
+                .iter()
+                .filter(|request| request.name() == site && request.target == target);
+            of_site.count()
+        };
+        if cookies {
+            // Both pages and the seed of six sites; one page is forbidden, and the last site answers never.
+            assert_eq!(summary.pages, 6 * 3 + 2 + 1, "{summary}");
+            assert_eq!(summary.failed, [(FailureKind::Redirect, 2)].into(), "{summary}");
+            assert_eq!([asked("itself", "/wall"), asked("steps", "/wall")], [2, 4]);
+            assert_eq!(asked("robots", "/other"), 0);
+            assert_eq!(asked("never", "/wall"), 6);
+        } else {
+            assert!(summary.pages < 6 * 3, "{summary}");
+            assert!(SITES.iter().all(|site| asked(site, "/wall") <= 1), "{requests:?}");
+            let why = summary.first_failure.unwrap();
+            assert!(
+                why.contains("redirect loop") && why.ends_with("keep them: --cookies"),
+                "{why}"
+            );
+        }
+    }
 }

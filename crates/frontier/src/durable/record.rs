@@ -51,7 +51,7 @@ pub struct PageRecord<'a> {
     pub validators: Validators,
     /// The hash of its bytes, if the settlement named it.
     pub content: Option<ContentHash>,
-    /// Whether another record follows of the same page: it redirected to another spelling of its URL.
+    /// Whether another record follows of the same page: it redirected to itself, or to another spelling of its URL.
     pub is_superseded: bool,
 }
 
@@ -146,7 +146,9 @@ impl<'a> PageRecord<'a> {
             (_, Outcome::NotFetched(why)) => PageEnd::NotFetched(*why),
             (_, Outcome::Failed { failure, .. }) => PageEnd::GaveUp(failure.kind),
         };
-        let leads_to_itself = end == PageEnd::Redirected && entry.same_key_target(&settlement.links).is_some();
+        let past_seen = entry.target_past_seen(&settlement.links);
+        let leads_to_itself =
+            end == PageEnd::Redirected && past_seen.is_some_and(|target| target.url.key() == entry.key());
         let record = Self {
             status: settlement.status,
             is_superseded: leads_to_itself && settled.verdicts == [Verdict::Queued],

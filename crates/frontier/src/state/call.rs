@@ -203,6 +203,7 @@ struct StoredLink {
     url: CanonicalUrl,
     depth: u32,
     hops: u8,
+    has_new_cookies: bool,
     #[serde(skip)]
     referrer: Option<Arc<str>>,
     embedded: u8,

@@ -125,8 +125,8 @@ impl State {
         verdicts
     }
 
-    /// Queues the target of a redirect that has the same key as its source, past the seen-set.
-    pub(super) fn offer_same_key_target(&mut self, link: &Link, now: Time) -> Verdict {
+    /// Queues the target of a redirect past the seen-set.
+    pub(super) fn offer_past_seen(&mut self, link: &Link, now: Time) -> Verdict {
         let admitted = self
             .scope
             .judge(link)

@@ -85,8 +85,8 @@ impl State {
         if is_redirect && leased.entry.metadata.seed {
             links.iter().for_each(|target| self.scope.add_seed(&target.url));
         }
-        let same_key_target = if is_redirect {
-            leased.entry.same_key_target(links)
+        let past_seen = if is_redirect {
+            leased.entry.target_past_seen(links)
         } else {
             None
         };
@@ -112,18 +112,22 @@ impl State {
             self.hosts()
                 .drop_new_pages_of(&entry.queue, NotFetched::HostBudget, now);
         }
-        settled.verdicts = match same_key_target {
-            Some(link) => vec![self.offer_same_key_target(link, now)],
+        settled.verdicts = match past_seen {
+            Some(link) => vec![self.offer_past_seen(link, now)],
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
             None => self.offer_links(links, from.is_postponed, Some(&entry), now),
         };
         self.count_omitted(settlement);
         settled.notices.extend(from.notices);
         if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
-            let target = target.url.url().as_str();
-            let lost = self.tables.redirects.closed_by(&entry.url, target);
+            let to = target.url.url().as_str();
+            let lost = self.tables.redirects.closed_by(&entry.url, to);
+            if target.has_new_cookies {
+                // It may lead elsewhere now.
+                self.tables.redirects.forget(to);
+            }
             // When a page is fetched again, redirects of others may be out of date.
-            let is_certain = !entry.is_refresh() || target == &*entry.url;
+            let is_certain = !entry.is_refresh() || to == &*entry.url;
             if settled.verdicts == [Verdict::Seen] && is_certain {
                 settled.redirect_loop = lost;
             }

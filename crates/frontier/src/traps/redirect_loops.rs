@@ -29,4 +29,9 @@ impl RedirectLoops {
         }
         around
     }
+
+    /// Forgets where a URL redirects to.
+    pub(crate) fn forget(&mut self, from: &str) {
+        self.0.remove(from);
+    }
 }

@@ -7,11 +7,11 @@ use frontier::{
     Validators,
 };
 
-use super::{bad_redirect, head_of, outcome_of, outcome_of_error};
+use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
 use crate::engine::clock::Clock;
 use crate::event::PageRecord;
-use crate::fetch::{BodyExtent, FetchError, Response, TruncationReason};
+use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
 use crate::page::Page;
 use crate::page::link_graph::{self, LinkRecord};
 use crate::page::links::{LinkKey, Uncrawlable};
@@ -36,6 +36,8 @@ pub(crate) struct PageReport {
     pub(crate) dropped: u64,
     pub(crate) nofollow: u64,
     pub(crate) uncrawlable: Uncrawlable,
+    /// Whether the answer is a redirect of a site whose cookies are not kept.
+    pub(crate) wants_cookies: bool,
 }
 
 /// Concludes a request without an answer.
@@ -69,11 +71,11 @@ pub(super) fn answered(
 
 /// Concludes a redirect, whose target is a link.
 fn redirected(task: PageTask, entry: &Entry, answer: &Response, config: &CrawlConfig) -> (Settlement, PageReport) {
-    let target = head_of(answer).target(entry, &config.options().canonicalizer);
-    let links: Vec<_> = target.map(|target| entry.redirected(target)).into_iter().collect();
+    let links: Vec<_> = redirect_target(entry, answer, config).into_iter().collect();
     let mut report = PageReport {
         failure: links.is_empty().then(|| bad_redirect(answer)),
         link_keys: vec![LinkKey::NONE; links.len()],
+        wants_cookies: answer.target_cookies == TargetCookies::NotKept,
         ..PageReport::default()
     };
     if config.options().report_links {
@@ -124,6 +126,7 @@ fn fetched(
         dropped,
         nofollow,
         uncrawlable,
+        wants_cookies: false,
     };
     let truncation = answer.truncation.map(TruncationReason::name);
     let validators = validators_of_body(answer.status, truncation, validators_of(entry, answer));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome, Settlement, SitemapTask};
 
-use super::{bad_redirect, head_of, outcome_of, outcome_of_error};
+use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
 use crate::event::{SitemapEnd, SitemapRecord};
 use crate::fetch::{FetchError, Response};
@@ -63,10 +63,10 @@ pub(super) fn conclude(
     let mut record = record(entry, result.as_ref().ok());
     let mut links = Vec::new();
     match (result, &outcome, sitemap) {
-        (Ok(answer), Outcome::Redirected, _) => match head_of(answer).target(entry, canonicalizer) {
+        (Ok(answer), Outcome::Redirected, _) => match redirect_target(entry, answer, config) {
             Some(target) => {
                 record.end = SitemapEnd::Moved;
-                links.push(entry.redirected(target));
+                links.push(target);
             }
             None => record.end = SitemapEnd::Failed(bad_redirect(answer).to_string()),
         },
