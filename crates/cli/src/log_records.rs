@@ -37,6 +37,23 @@ pub(crate) fn progress(target: &str, progress: &Progress, origins_away: usize, m
     );
 }
 
+/// Logs by which name robots.txt is read, and warns if the user agent has none.
+pub(crate) fn robots_name(crawl: &Crawl) {
+    let (config, name) = (crawl.config(), crawl.config().product_token());
+    if !config.options().frontier.ask_robots {
+        return;
+    }
+    if name == "*" {
+        log::warn!(
+            target: "crawler",
+            "no name of a crawler is found in the user agent {:?}: of robots.txt, only the rules for all crawlers count. Set --robots-name",
+            config.options().user_agent
+        );
+    } else {
+        log::debug!(target: "crawler", "robots.txt is read as {name}");
+    }
+}
+
 /// Logs that a crawl is continued, or that there is nothing to continue.
 pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     let report = crawl.report();

@@ -254,6 +254,7 @@ async fn run(
         }
         _ => Failure::Start(error),
     })?;
+    log_records::robots_name(&crawl);
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }

@@ -8,7 +8,7 @@ use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
 use url::Url;
 
 use crate::page::links::{DEFAULT_MAX_LINKS, LinkOptions};
-use crate::page::robots::product_token;
+use crate::page::robots::{ANY, product_token};
 use crate::page::select::{Field, SelectLimits};
 use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
 
@@ -76,8 +76,11 @@ pub struct CrawlOptions {
     /// Let it be several times [`per_host`](frontier::FrontierConfig::per_host): then one host cannot have all requests, and a host without
     /// a delay is kept busy while results are collected for a commit. [`default_concurrency`] chooses it so.
     pub concurrency: NonZeroUsize,
-    /// The name of the crawler: its leading letters select the robots.txt group, and the HTTP fetcher sends it as `User-Agent`.
+    /// The name of the crawler. The HTTP fetcher sends it as `User-Agent`.
     pub user_agent: String,
+    /// The name that selects the groups of robots.txt: letters, `-` and `_`. By default, the [`product_token`] of the user agent; if it has
+    /// none, only the groups for all crawlers count.
+    pub robots_name: Option<String>,
     /// The maximum number of links that are followed from one page; further ones are counted and dropped.
     pub max_links_per_page: usize,
     /// Whether to fetch the parts of pages too: images (those of `srcset` included), media, scripts, style sheets, and the files that
@@ -131,6 +134,7 @@ impl Default for CrawlOptions {
             canonicalizer: Canonicalizer::default(),
             concurrency: NonZeroUsize::MIN.saturating_add(DEFAULT_CONCURRENCY - 1),
             user_agent: DEFAULT_USER_AGENT.to_owned(),
+            robots_name: None,
             max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
             assets: false,
             follow_nofollow: false,
@@ -177,11 +181,12 @@ pub enum ConfigError {
         /// Why it cannot be crawled.
         why: NotCrawlable,
     },
-    /// The user agent has no product token, or is not a valid header value.
-    #[error(
-        "the user agent {0:?} cannot be used: start it with a name of letters, - and _, and use visible ASCII only"
-    )]
+    /// The user agent is empty, or not a valid header value.
+    #[error("the user agent {0:?} cannot be used: write visible ASCII only")]
     UserAgent(String),
+    /// The name for robots.txt is no product token.
+    #[error("the name {0:?} cannot be used for robots.txt: write letters, - and _ only")]
+    RobotsName(String),
     /// Two fields have the same name.
     #[error("two fields are named {0:?}: give each a name of its own, or select a list such as {0}=h1, h2")]
     FieldTwice(String),
@@ -192,14 +197,21 @@ impl CrawlConfig {
     ///
     /// # Errors
     ///
-    /// When there is no seed, a seed cannot be crawled, the user agent cannot be sent or matched with robots.txt, or two fields
-    /// have the same name.
+    /// When there is no seed, a seed cannot be crawled, the user agent cannot be sent, its name for robots.txt is none, or two fields have the
+    /// same name.
     pub fn new(options: CrawlOptions) -> Result<Self, ConfigError> {
         let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        let token = product_token(&options.user_agent).filter(|_| is_visible);
-        let Some(product_token) = token.map(str::to_owned) else {
+        if !is_visible || options.user_agent.trim().is_empty() {
             return Err(ConfigError::UserAgent(options.user_agent));
-        };
+        }
+        let named = options.robots_name.as_deref();
+        if let Some(name) = named.filter(|name| product_token(name) != Some(name)) {
+            return Err(ConfigError::RobotsName(name.to_owned()));
+        }
+        let product_token = named
+            .or_else(|| product_token(&options.user_agent))
+            .unwrap_or(ANY)
+            .to_owned();
         if let Some(name) = repeated(&options.fields) {
             return Err(ConfigError::FieldTwice(name.to_owned()));
         }
@@ -249,9 +261,14 @@ impl CrawlConfig {
         &self.link_options
     }
 
-    /// Returns the product token: the name that selects the robots.txt group.
+    /// Returns the product token: the name that selects the robots.txt group; `*` if there is none.
     pub fn product_token(&self) -> &str {
         &self.product_token
+    }
+
+    /// Returns the same if the crawl asks for robots.txt.
+    pub(crate) fn robots_name(&self) -> Option<&str> {
+        self.options.frontier.ask_robots.then_some(&self.product_token)
     }
 }
 
@@ -375,17 +392,25 @@ mod tests {
     }
 
     #[test]
-    fn a_user_agent_must_start_with_a_product_token_and_be_a_header_value() {
-        for agent in ["", "1bot", "bot\r\nX: y", "böt", "(bot)"] {
-            let options = CrawlOptions {
+    fn a_user_agent_must_be_a_header_value_and_its_name_for_robots_txt_a_product_token() {
+        let with = |agent: &str, name: Option<&str>| {
+            CrawlConfig::new(CrawlOptions {
                 seeds: vec!["example.com".to_owned()],
                 user_agent: agent.to_owned(),
+                robots_name: name.map(str::to_owned),
                 ..CrawlOptions::default()
-            };
+            })
+        };
+        for agent in ["", " ", "bot\r\nX: y", "böt"] {
+            assert!(matches!(with(agent, None), Err(ConfigError::UserAgent(_))), "{agent:?}");
+        }
+        for name in ["", "1bot", "a/1", "*"] {
             assert!(
-                matches!(CrawlConfig::new(options), Err(ConfigError::UserAgent(_))),
-                "{agent:?}"
+                matches!(with("bot", Some(name)), Err(ConfigError::RobotsName(_))),
+                "{name:?}"
             );
         }
+        assert_eq!(with("1bot", None).unwrap().product_token(), "*");
+        assert_eq!(with("1bot", Some("bot")).unwrap().product_token(), "bot");
     }
 }

@@ -180,6 +180,7 @@ impl<S: Fetcher> Run<S> {
         let summary = Summary {
             elapsed: self.clock.elapsed(),
             hosts,
+            robots_name: self.config.robots_name().map(str::to_owned),
             ..counts.into_summary(ending, self.frontier.report())
         };
         self.observers.notify(&Event::Finished(&summary));

@@ -89,7 +89,8 @@ pub enum ResourceKind {
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The `Content-Type` header. Without one, the body is read as HTML.
+    /// The `Content-Type` header; of several, the last valid one. Without one that can be used, the body is read as HTML unless it is plainly
+    /// something else.
     pub content_type: Option<String>,
     /// The `Location` header, its bytes beyond ASCII escaped.
     pub location: Option<String>,

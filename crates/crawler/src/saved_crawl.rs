@@ -53,6 +53,7 @@ impl SavedCrawl {
         };
         let summary = Summary {
             elapsed: state.commit.elapsed,
+            robots_name: opened.config.ask_robots.then_some(robots_name),
             ..state.counts.into_summary(ending, opened.frontier.report())
         };
         Ok(Self {

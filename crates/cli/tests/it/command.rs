@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::program::{Printed, crawler, fails, folder, lines, lines_of, number, succeeds};
-use crate::servers::{answer, closed_port, server_of};
+use crate::servers::{answer, closed_port, server_of, site_of};
 
 #[test]
 fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
@@ -306,4 +306,63 @@ fn a_csv_file_cannot_be_crawled_again() {
     let path = folder.file("pages.csv", "url,status\r\nhttp://127.0.0.1:1/,200\r\n");
     let message = "give a JSON lines file that a crawl wrote, not CSV";
     fails(&format!("--recrawl {path} http://127.0.0.1:1/"), 2, &[message]);
+}
+
+#[test]
+fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
+    let rules = "User-agent: mybot\nDisallow: /secret\n\nUser-agent: *\nDisallow: /open\n";
+    let seed = site_of(move |path| match path {
+        "/robots.txt" => Some(rules.to_owned()),
+        "/" => Some("<a href=/secret>s</a> <a href=/open>o</a>".to_owned()),
+        _ => Some("page".to_owned()),
+    });
+    let browser = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0";
+    for (user_agent, option, name) in [
+        ("mybot/1.0 (+https://a.example/)", "--quiet", "mybot"),
+        (
+            "Mozilla/5.0 (compatible; mybot/1.0; +https://a.example/)",
+            "--quiet",
+            "mybot",
+        ),
+        (
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; MyBot/2; +https://a.example/) Chrome/99.0",
+            "-v",
+            "MyBot",
+        ),
+        (
+            "Mozilla/5.0 (X11; Linux x86_64) Chrome/99.0 Safari/537.36 (mybot; https://a.example/)",
+            "-v",
+            "mybot",
+        ),
+        (browser, "--robots-name=mybot", "mybot"),
+        (browser, "--quiet", "*"),
+        ("1bot", "--quiet", "*"),
+    ] {
+        let folder = folder("robots-name");
+        let refused = folder.path("refused.jsonl");
+        let output = succeeds(&["-U", user_agent, option, "--delay=0", "--refused", &refused, &seed]);
+        let forbidden = if name == "*" { "open" } else { "secret" };
+        let urls: Vec<_> = lines_of(&refused)
+            .iter()
+            .map(|line| line["url"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(urls, [format!("{seed}{forbidden}")], "{user_agent}");
+        assert!(
+            output.stdout.contains(&format!("robots.txt        read as {name}\n")),
+            "{}",
+            output.stdout
+        );
+        assert_eq!(
+            output.stderr.contains("--robots-name"),
+            name == "*",
+            "{}",
+            output.stderr
+        );
+        assert_eq!(
+            output.stderr.contains(&format!("robots.txt is read as {name}\n")),
+            option == "-v",
+            "{}",
+            output.stderr
+        );
+    }
 }

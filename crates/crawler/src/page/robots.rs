@@ -82,19 +82,51 @@ fn path_of(url: &Url) -> Cow<'_, str> {
     lines::escaped(&url[Position::BeforePath..Position::AfterQuery])
 }
 
-/// Returns what selects the groups: the product token. Without one, as with `*`, only the groups for all crawlers match.
+/// What selects the groups without a product token: only those for all crawlers match.
+pub(crate) const ANY: &str = "*";
+
+/// Names in the user agents of browsers, which crawlers put before their own.
+const OF_BROWSERS: [&str; 24] = [
+    "Mozilla",
+    "AppleWebKit",
+    "KHTML",
+    "like",
+    "Gecko",
+    "Version",
+    "Mobile",
+    "Safari",
+    "Chrome",
+    "HeadlessChrome",
+    "Chromium",
+    "CriOS",
+    "Firefox",
+    "FxiOS",
+    "Edge",
+    "Edg",
+    "EdgA",
+    "OPR",
+    "Opera",
+    "Presto",
+    "Trident",
+    "MSIE",
+    "Build",
+    "Linux",
+];
+
+/// Returns what selects the groups: the product token, or [`ANY`].
 fn selector(user_agent: &str) -> &str {
-    let user_agent = user_agent.trim();
-    product_token(user_agent).unwrap_or(user_agent)
+    product_token(user_agent).unwrap_or(ANY)
 }
 
-/// Returns the product token of a user agent: its leading letters, `-` and `_` (RFC 9309, section 2.2.1).
+/// Returns the product token of a user agent: letters, `-` and `_` (RFC 9309, section 2.2.1). It selects the groups of a robots.txt.
 ///
-/// It selects the groups of a robots.txt. `None` if the user agent starts with another character.
+/// It is what the user agent starts with, as in `bot/1.0 (+https://a.example/)`. In one that starts as those of browsers do, it is what
+/// follows `compatible;`, or the first other product, or what stands before a link: `Mozilla/5.0 (compatible; bot/1.0; +https://a.example/)`.
+/// `None` if there is no such name.
 pub fn product_token(user_agent: &str) -> Option<&str> {
     let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
-    let end = user_agent.find(|c| !is_token(c)).unwrap_or(user_agent.len());
-    user_agent.get(..end).filter(|token| !token.is_empty())
+    let (name, rest) = text.split_at(text.find(|c| !is_token(c)).unwrap_or(text.len()));
+    (!name.is_empty() && name != "www" && !rest.starts_with([':', '@'])).then_some(name)
 }
 
 #[cfg(test)]
@@ -104,6 +136,25 @@ mod tests {
     #[test]
     fn the_stored_text_gives_the_same_rules_again() {
         let file = b"\xef\xbb\xbfUser-agent: other\nDisallow: /\n\nuser agent: My-Bot/2 (x)\nCrawl-delay: 2.5\nUser-agent: third\n\
+    let user_agent = user_agent.trim();
+    if let Some(whole) = leading_name(user_agent).filter(|name| *name == user_agent) {
+        return Some(whole);
+    }
+    let own =
+        |text| leading_name(text).filter(|name| !OF_BROWSERS.iter().any(|other| name.eq_ignore_ascii_case(other)));
+    let parts = || user_agent.split(['(', ')', ';', ',']).map(str::trim);
+    let mut pairs = parts().zip(parts().skip(1));
+    let compatible = |(mark, name): (&str, _)| mark.eq_ignore_ascii_case("compatible").then(|| own(name))?;
+    let product = |word| own(word).filter(|name| word[name.len()..].starts_with('/'));
+    let linked = |(name, link): (_, &str)| own(name).filter(|own| *own == name && link.contains("://"));
+    own(user_agent)
+        .or_else(|| pairs.clone().find_map(compatible))
+        .or_else(|| user_agent.split([' ', '(', ')', ';', ',']).find_map(product))
+        .or_else(|| pairs.find_map(linked))
+}
+
+/// Returns the letters, `-` and `_` that a text starts with, unless it is a link or a mail address.
+fn leading_name(text: &str) -> Option<&str> {
             Disallow: /caf\xc3\xa9$x\nAllow: /a*b$\nDisallow: private\nno colon\nSitemap: https://a.example/map.xml\n";
         let rules = RobotsTxt::parse(file, "my-bot");
         let again = RobotsTxt::of_text(rules.text().unwrap().into(), "my-bot");
@@ -139,13 +190,46 @@ mod tests {
     }
 
     #[test]
-    fn the_product_token_is_the_start_of_the_user_agent() {
-        assert_eq!(
-            product_token("sieve-crawler/0.1 (+https://example.com)"),
-            Some("sieve-crawler")
-        );
-        assert_eq!(product_token("Mozilla"), Some("Mozilla"));
-        assert_eq!(product_token("1bot"), None);
-        assert_eq!(product_token(""), None);
+    fn the_product_token_is_found_in_the_usual_forms_of_a_user_agent() {
+        let found = [
+            ("sieve-crawler/0.1 (+https://example.com)", "sieve-crawler"),
+            ("Mozilla", "Mozilla"),
+            ("Mozilla/5.0 (compatible; mybot/1.0; +https://a.example/bot)", "mybot"),
+            ("Mozilla/5.0 (compatible;my-bot;+https://a.example)", "my-bot"),
+            ("Mozilla/5.0 (compatible; my_bot +https://a.example)", "my_bot"),
+            ("mozilla/5.0 (Compatible; mybot 2; me@a.example)", "mybot"),
+            (
+                "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; mybot/2.0; +http://a.example/b) Chrome/103.0 Safari/537.36",
+                "mybot",
+            ),
+            (
+                "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/99 Mobile \
+                 Safari/537.36 (compatible; mybot/2.1; +http://a.example/)",
+                "mybot",
+            ),
+            (
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) Version/13.1 Safari/605.1 (mybot/0.1; +http://a.example)",
+                "mybot",
+            ),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64; rv:115.0) Gecko/20100101 Firefox/115.0 mybot/1.0",
+                "mybot",
+            ),
+            ("Mozilla/5.0 (mybot; +https://a.example/)", "mybot"),
+            ("(mybot/1.0)", "mybot"),
+        ];
+        for (user_agent, token) in found {
+            assert_eq!(product_token(user_agent), Some(token), "{user_agent}");
+        }
+        for user_agent in [
+            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36",
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:120.0) Gecko/20100101 Firefox/120.0",
+            "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0)",
+            "Mozilla/5.0 (compatible; +https://a.example/bot/1.0; me@a.example)",
+            "1bot",
+            "",
+        ] {
+            assert_eq!(product_token(user_agent), None, "{user_agent}");
+        }
     }
 }

@@ -195,6 +195,7 @@ impl Counts {
                 let is_shown = self.given_up_origins.iter().any(|shown| shown == origin.as_str());
                 if !is_shown && self.given_up_origins.len() < NAMES_SHOWN {
                     self.given_up_origins.push(origin.to_string());
+            robots_name: None,
                 }
             }
             Notice::Away { origin, cause, .. } | Notice::Closed { origin, cause, .. } => {

@@ -76,6 +76,9 @@ impl Summary {
             rows.add("", format!("({option} also fetches from forbidden addresses)"));
         }
         self.add_links(rows);
+        if let Some(name) = &self.robots_name {
+            rows.add("robots.txt", format!("read as {name}"));
+        }
         if self.selected_cut + self.selected_incomplete > 0 {
             let (cut, incomplete) = (
                 counted(self.selected_cut, "value"),
@@ -184,6 +187,7 @@ impl Summary {
             "retried_by_kind": self.retried,
             "not_fetched": named(&report.not_fetched, |why| why.name()),
             "bodies_truncated": named(&self.bodies_truncated, TruncationReason::name),
+            "robots_name": self.robots_name,
             "bodies_skipped": self.bodies_skipped,
             "refreshed": self.refreshed.pages,
             "refreshed_unchanged": self.refreshed.unchanged,
