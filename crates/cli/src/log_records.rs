@@ -140,6 +140,16 @@ pub(crate) fn failure(level: Level, url: &str, kind: FailureKind, fate: Fate, me
     log::log!(target: "crawler::failures", level, url, kind = kind.name(), fate; "{message}");
 }
 
+/// Logs a sitemap that was not read.
+pub(crate) fn sitemap(level: Level, url: &str, why: &str) {
+    let (kind, fate) = ("sitemap", "final");
+    log::log!(
+        target: "crawler::failures",
+        level, url, kind, fate;
+        "the sitemap {url}: {why}; the summary counts further ones, and --refused lists each"
+    );
+}
+
 /// Logs a URL that was not fetched.
 pub(crate) fn not_fetched(url: &str, why: NotFetched, cause: Option<&Failure>) {
     let target = "crawler::not_fetched";

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawler::{CrawlOptions, Event, FailureKind, Observer, Progress};
+use crawler::{CrawlOptions, Event, FailureKind, Observer, Progress, SitemapEnd, SitemapRecord};
 use frontier::{Notice, Origin};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sieve::Level;
@@ -59,6 +59,7 @@ pub(crate) struct Reporter {
     pace: Pace,
     last_line: Duration,
     has_logged_failure: bool,
+    has_logged_sitemap: bool,
     has_pages: bool,
     /// The origins that are away now. The frontier limits the number of hosts.
     away: HashSet<Origin>,
@@ -74,6 +75,7 @@ impl Reporter {
             pace: Pace::new(options),
             last_line: Duration::ZERO,
             has_logged_failure: false,
+            has_logged_sitemap: false,
             has_pages: false,
             away: HashSet::new(),
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
@@ -162,6 +164,17 @@ impl Observer for Reporter {
                 }
                 let line = format!("{url}: {why} ({fate:?})");
                 log_records::failure(log::Level::Debug, url, *kind, *fate, &line);
+            }
+            Event::Sitemap(SitemapRecord {
+                url,
+                end: SitemapEnd::Failed(why),
+                ..
+            }) => {
+                let level = match std::mem::replace(&mut self.has_logged_sitemap, true) {
+                    true => log::Level::Debug,
+                    false => log::Level::Warn,
+                };
+                log_records::sitemap(level, url, why);
             }
             Event::NotFetched { url, why, cause, .. } => log_records::not_fetched(url, *why, *cause),
             Event::Page(page) => {

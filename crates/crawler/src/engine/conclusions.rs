@@ -51,7 +51,9 @@ pub(crate) struct PendingReport {
 pub(crate) enum Subject {
     Page(Box<PageReport>),
     Sitemap(Box<SitemapRecord>),
-    /// A robots.txt or an address: the frontier's notices cover it.
+    /// A robots.txt, with what it names as sitemaps and cannot be fetched. The frontier's notices cover the rest.
+    Robots(Vec<SitemapRecord>),
+    /// An address: the frontier's notices cover it.
     Nothing,
 }
 
@@ -81,7 +83,10 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
             }
             (settlement, Subject::Page(Box::new(report)))
         }
-        Task::Robots(task) => (robots::conclude(&task, &lease, &result, config), Subject::Nothing),
+        Task::Robots(task) => {
+            let (settlement, unusable) = robots::conclude(&task, &lease, &result, config);
+            (settlement, Subject::Robots(unusable))
+        }
         Task::Sitemap(task) => {
             let (settlement, record) = sitemaps::conclude(&task, entry, &result, sitemap, config);
             (settlement, Subject::Sitemap(Box::new(record)))

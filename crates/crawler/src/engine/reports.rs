@@ -29,6 +29,11 @@ impl<S: Fetcher> Run<S> {
         let is_final = matches!(settled.fate, Fate::Final | Fate::GaveUp);
         match subject {
             Subject::Nothing => {}
+            Subject::Robots(unusable) => {
+                for sitemap in &unusable {
+                    self.observers.notify(&Event::Sitemap(sitemap));
+                }
+            }
             Subject::Sitemap(record) if is_final => self.observers.notify(&Event::Sitemap(&record)),
             Subject::Sitemap(_) => {}
             Subject::Page(page) => self.report_page(&entry, *page, settled, is_final),

@@ -6,7 +6,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use frontier::RobotsRules;
+use frontier::reference::resolve;
 use url::{Position, Url};
+
+/// The spellings of the name of a sitemap's line.
+const SITEMAP: [&str; 3] = ["sitemap", "site-map", "site map"];
 
 /// Bytes of memory that any rules take, besides their text, and as much for the rules in it.
 const RULES_BYTES: usize = 256;
@@ -53,9 +57,17 @@ impl RobotsTxt {
         self.rules.crawl_delay()
     }
 
-    /// Returns the sitemaps that the file names. They belong to no group.
-    pub fn sitemaps(&self) -> &[Url] {
-        self.rules.sitemaps()
+    /// Returns the sitemaps that the file at `url` names, or what it says instead of a URL. They belong to no group.
+    ///
+    /// The protocol asks for whole URLs. Others are resolved as links are.
+    pub fn sitemaps(&self, url: &Url) -> Vec<Result<Url, String>> {
+        let lines = self.text.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
+        let named = lines.filter_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            let is_sitemap = SITEMAP.iter().any(|known| name.eq_ignore_ascii_case(known));
+            (is_sitemap && !value.is_empty()).then(|| resolve(Some(url), value, None).map_err(|_| value.to_owned()))
+        });
+        named.collect()
     }
 }
 
@@ -124,18 +136,6 @@ fn selector(user_agent: &str) -> &str {
 /// follows `compatible;`, or the first other product, or what stands before a link: `Mozilla/5.0 (compatible; bot/1.0; +https://a.example/)`.
 /// `None` if there is no such name.
 pub fn product_token(user_agent: &str) -> Option<&str> {
-    let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
-    let (name, rest) = text.split_at(text.find(|c| !is_token(c)).unwrap_or(text.len()));
-    (!name.is_empty() && name != "www" && !rest.starts_with([':', '@'])).then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_stored_text_gives_the_same_rules_again() {
-        let file = b"\xef\xbb\xbfUser-agent: other\nDisallow: /\n\nuser agent: My-Bot/2 (x)\nCrawl-delay: 2.5\nUser-agent: third\n\
     let user_agent = user_agent.trim();
     if let Some(whole) = leading_name(user_agent).filter(|name| *name == user_agent) {
         return Some(whole);
@@ -155,12 +155,28 @@ mod tests {
 
 /// Returns the letters, `-` and `_` that a text starts with, unless it is a link or a mail address.
 fn leading_name(text: &str) -> Option<&str> {
+    let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
+    let (name, rest) = text.split_at(text.find(|c| !is_token(c)).unwrap_or(text.len()));
+    (!name.is_empty() && name != "www" && !rest.starts_with([':', '@'])).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_text_gives_the_same_rules_again() {
+        let file = b"\xef\xbb\xbfUser-agent: other\nDisallow: /\n\nuser agent: My-Bot/2 (x)\nCrawl-delay: 2.5\nUser-agent: third\n\
             Disallow: /caf\xc3\xa9$x\nAllow: /a*b$\nDisallow: private\nno colon\nSitemap: https://a.example/map.xml\n";
         let rules = RobotsTxt::parse(file, "my-bot");
         let again = RobotsTxt::of_text(rules.text().unwrap().into(), "my-bot");
         assert_eq!(again.text(), rules.text());
         assert_eq!(again.crawl_delay(), Some(Duration::from_millis(2_500)));
-        assert_eq!(again.sitemaps(), rules.sitemaps());
+        let at = Url::parse("https://b.example/robots.txt").unwrap();
+        assert_eq!(
+            again.sitemaps(&at),
+            [Ok(Url::parse("https://a.example/map.xml").unwrap())]
+        );
         for path in ["/", "/caf%C3%A9%24x", "/cafe", "/axb", "/axbc", "/private"] {
             assert_eq!(
                 RobotsRules::allows(&again, path),

@@ -1,11 +1,13 @@
-//! Sitemaps: what is parsed, and what the crawl does with it. Uses a scripted fetcher and a paused clock.
+//! Sitemaps: what is parsed, and what the crawl does with it. Uses a scripted fetcher and a paused clock, but for the last test.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
-use crawler::{CrawlOptions, Ending, ResourceKind, Response, SitemapEnd, TruncationReason};
+use crawler::{
+    Crawl, CrawlOptions, Ending, Event, ResourceKind, Response, SitemapEnd, SitemapRecord, TruncationReason,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use frontier::{NotFetched, Refusal};
@@ -515,4 +517,47 @@ fn a_sitemap_that_pages_link_to_is_fetched_once() {
     let run = run_site(options(), &[robots, ("/feed.xml", feed), ("/", link), ("/news", link)]);
     let requested = run.urls().into_iter().filter(|url| url.ends_with("/feed.xml")).count();
     assert_eq!(requested, 1, "a URL is fetched once: {:?}", run.asked);
+}
+
+#[tokio::test]
+async fn sitemaps_are_resolved_against_their_robots_txt_and_what_cannot_be_used_is_counted_and_named() {
+    let lines = "Sitemap: /a.xml\nsitemap: deep/b.xml\nSITEMAP:?c\nSite-map: //127.0.0.1:PORT/d.xml\nSitemap: http://127.0.0.1:PORT/e.xml # x\n\
+        Sitemap:\nSitemap: ftp://a.example/f.xml\nSitemap: http://[\nSitemap: \\gä.xml\n";
+    let server = Server::start(move |request| {
+        let port = request.host.rsplit(':').next().unwrap();
+        Script::say(match request.target.as_str() {
+            "/robots.txt" => redirect("/deep/robots.txt"),
+            "/deep/robots.txt" => answer("200 OK", "", lines.replace("PORT", port)),
+            "/" => html("home"),
+            target => answer(
+                "200 OK",
+                "",
+                format!("<urlset><url><loc>/of{}</loc></url></urlset>", target.replace('?', "/")),
+            ),
+        })
+    })
+    .await;
+    let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
+    options.sitemaps = true;
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let book = Arc::clone(&records);
+    let crawl = Crawl::builder(options).unwrap().build().unwrap();
+    let summary = crawl.on_event(move |event| {
+        if let Event::Sitemap(SitemapRecord {
+            url,
+            end: SitemapEnd::Failed(_),
+            ..
+        }) = event
+        {
+            book.lock().unwrap().push(url.clone());
+        }
+    });
+    let summary = summary.run().await.unwrap();
+    let asked: Vec<_> = server.requests().into_iter().map(|request| request.target).collect();
+    for found in ["/a.xml", "/deep/deep/b.xml", "/deep/robots.txt/c", "/d.xml", "/e.xml"] {
+        assert!(asked.contains(&format!("/of{found}")), "{found}: {asked:?}");
+    }
+    assert_eq!(*records.lock().unwrap(), ["ftp://a.example/f.xml", "http://["]);
+    assert_eq!((summary.sitemaps.read, summary.sitemaps.failed), (6, 2), "{asked:?}");
+    assert!(summary.to_string().contains("6 read, 0 of them in part; 2 failed"));
 }

@@ -5,6 +5,7 @@ use frontier::{Failure, FailureKind, Lease, NotFetched, RobotsOutcome, RobotsTas
 use super::head_of;
 use super::sitemaps::sitemap_links;
 use crate::config::CrawlConfig;
+use crate::event::SitemapRecord;
 use crate::fetch::{FetchError, Response, TruncationReason};
 use crate::page::robots::RobotsTxt;
 
@@ -17,22 +18,24 @@ pub(super) fn conclude(
     lease: &Lease,
     result: &Result<Response, FetchError>,
     config: &CrawlConfig,
-) -> Settlement {
+) -> (Settlement, Vec<SitemapRecord>) {
     let answer = match result {
         Ok(answer) => answer,
         Err(FetchError::AddressForbidden) => {
-            return task.settle(RobotsOutcome::NotFetched(NotFetched::AddressForbidden));
+            let outcome = RobotsOutcome::NotFetched(NotFetched::AddressForbidden);
+            return (task.settle(outcome), Vec::new());
         }
-        Err(error) => return task.settle(RobotsOutcome::failed(error.failure())),
+        Err(error) => return (task.settle(RobotsOutcome::failed(error.failure())), Vec::new()),
     };
     // The missing part may hold the rules that forbid.
     let is_incomplete = answer.truncation.is_some_and(|reason| reason != TruncationReason::Size);
     if is_incomplete && (200..300).contains(&answer.status) {
         let why = "the robots.txt is incomplete";
-        return task.settle(RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why)));
+        let outcome = RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why));
+        return (task.settle(outcome), Vec::new());
     }
     let sitemaps = |rules: Option<&RobotsTxt>| sitemap_links(&lease.entry, task.origin(), rules, config);
-    let mut named = Vec::new();
+    let mut named = (Vec::new(), Vec::new());
     let outcome = head_of(answer).robots_outcome(&lease.entry, &config.options().canonicalizer, || {
         let rules = RobotsTxt::parse(&answer.body, config.product_token());
         named = sitemaps(Some(&rules));
@@ -42,5 +45,6 @@ pub(super) fn conclude(
     if matches!(outcome, RobotsOutcome::Unavailable) {
         named = sitemaps(None);
     }
-    task.settle(outcome).with_links(named)
+    let (links, unusable) = named;
+    (task.settle(outcome).with_links(links), unusable)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome, Settlement, SitemapTask};
+use url::Url;
 
 use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
@@ -11,28 +12,38 @@ use crate::fetch::{FetchError, Response};
 use crate::page::robots::RobotsTxt;
 use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
 
-/// Returns links to the sitemaps that a robots.txt names, or to the first well-known path if it names none.
+/// Returns links to the sitemaps that a robots.txt names, or to the first well-known path if it names none; and records of those that cannot
+/// be fetched.
 pub(super) fn sitemap_links(
     robots: &Entry,
     origin: &Origin,
     rules: Option<&RobotsTxt>,
     config: &CrawlConfig,
-) -> Vec<Link> {
+) -> (Vec<Link>, Vec<SitemapRecord>) {
     let options = config.options();
+    let (mut links, mut unusable) = (Vec::new(), Vec::new());
     if !options.sitemaps {
-        return Vec::new();
+        return (links, unusable);
     }
     let referrer: Arc<str> = (*robots.url).into();
-    let named = rules.map(RobotsTxt::sitemaps).unwrap_or_default().iter();
-    let named = named.filter_map(|url| options.canonicalizer.canonicalize(url.clone()).ok());
-    let links: Vec<_> = named
-        .take(options.frontier.max_sitemaps)
-        .map(|url| Link::sitemap(url, origin.clone(), 0, Some(Arc::clone(&referrer))))
-        .collect();
-    if links.is_empty() {
-        return well_known(origin, 0, &options.canonicalizer).into_iter().collect();
+    let file = Url::parse(&robots.url).ok();
+    let named = rules.zip(file).map(|(rules, file)| rules.sitemaps(&file));
+    for named in named.unwrap_or_default() {
+        let canonical = named.map(|url| (url.to_string(), options.canonicalizer.canonicalize(url).ok()));
+        match canonical {
+            Ok((_, Some(url))) => links.push(Link::sitemap(url, origin.clone(), 0, Some(Arc::clone(&referrer)))),
+            Ok((url, None)) | Err(url) => unusable.push(SitemapRecord {
+                url,
+                referrer: Some(robots.url.to_string()),
+                end: SitemapEnd::Failed("robots.txt names it, and it is not a URL that can be crawled".to_owned()),
+                ..SitemapRecord::default()
+            }),
+        }
     }
-    links
+    if links.is_empty() {
+        links.extend(well_known(origin, 0, &options.canonicalizer));
+    }
+    (links, unusable)
 }
 
 /// Returns a link to the well-known path with this index. It has no referrer, which marks it as guessed.
