@@ -33,7 +33,6 @@ pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
-pub(crate) use headers::{is_css, is_html};
 pub use options::{
     ClientError, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_HEADER_BYTES, DEFAULT_MAX_HEADERS,
     DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions, Secret,

@@ -4,6 +4,7 @@ pub mod charset;
 pub mod fingerprint;
 pub(crate) mod link_graph;
 pub mod links;
+pub(crate) mod media_type;
 pub mod robots;
 pub mod select;
 pub mod sitemap;
@@ -14,9 +15,10 @@ use frontier::Fingerprint;
 use url::Url;
 
 use crate::config::CrawlConfig;
-use crate::fetch::{BodyExtent, Response, is_css, is_html};
+use crate::fetch::{BodyExtent, Response};
 use crate::page::fingerprint::{TextHash, content_hash};
 use crate::page::links::{FoundLink, LinkKey, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
+use crate::page::media_type::{essence, is_css, is_html};
 use crate::page::select::Selected;
 
 /// What was found on a page.
@@ -44,6 +46,8 @@ pub(crate) struct Page {
     pub(crate) uncrawlable: Uncrawlable,
     /// Whether the page or its `X-Robots-Tag` has `noindex`.
     pub(crate) noindex: bool,
+    /// The type of a page that was not parsed because it is not HTML.
+    pub(crate) other_type: Option<String>,
     /// The fingerprint for near-duplicates; empty unless asked for.
     pub(crate) fingerprint: Fingerprint,
 }
@@ -102,8 +106,11 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
             ..page_of(found, answer, config)
         };
     }
-    if answer.body.is_empty() || !is_html(content_type) {
+    let is_html = is_html(content_type, &answer.body);
+    if answer.body.is_empty() || !is_html {
+        let other_type = || content_type.and_then(essence).unwrap_or_else(|| "no type".to_owned());
         return Page {
+            other_type: (!is_html).then(other_type),
             noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
             fingerprint: Fingerprint::new(content, None),
             ..Page::default()

@@ -136,6 +136,10 @@ pub struct Summary {
     pub bodies_truncated: BTreeMap<TruncationReason, u64>,
     /// Bodies that were skipped: not HTML, and large or of unknown size.
     pub bodies_skipped: u64,
+    /// Pages among the `pages` that were not parsed because they are not HTML, by media type. Further types count as `others`.
+    pub not_html: BTreeMap<String, u64>,
+    /// The product token by which robots.txt is read: `*` stands for the groups for all crawlers. `None` if robots.txt is ignored.
+    pub robots_name: Option<String>,
     /// The report of the frontier.
     pub report: Report,
     /// The requests and pauses of each host; the host with the most requests first.

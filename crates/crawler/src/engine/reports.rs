@@ -59,6 +59,9 @@ impl<S: Fetcher> Run<S> {
             self.observers.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
             self.observers.counts.links_dropped += page.dropped;
             self.observers.counts.links_nofollow += page.nofollow;
+            if let Some(name) = page.other_type.filter(|_| !entry.is_refresh()) {
+                self.observers.counts.count_other_type(name);
+            }
             if !links.is_empty() && self.config.options().report_links {
                 self.observers.notify(&Event::Links {
                     from: entry,

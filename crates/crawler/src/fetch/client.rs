@@ -21,7 +21,7 @@ use super::cookies::{Jars, SavedJars};
 use super::guard::{
     AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, literal, look_up, none_is_left, order,
 };
-use super::headers::{self, is_css, is_html};
+use super::headers;
 use super::options::{ClientError, HttpOptions};
 use super::own_headers::OwnHeaders;
 use super::{
@@ -31,6 +31,7 @@ use super::{
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::decoding::ACCEPTED;
 use crate::fetch::address_guard::is_public;
+use crate::page::media_type::{is_css, may_be_html};
 
 /// The `Accept` header, for servers that can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
@@ -210,7 +211,7 @@ impl HttpFetcher {
             ResourceKind::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // Archives and saved files need what a crawl does not.
             ResourceKind::Page if self.http.keep_exchanges || self.keep_bodies => Some(self.http.max_body_bytes),
-            ResourceKind::Page if is_html(content_type) || self.assets && is_css(content_type) => {
+            ResourceKind::Page if may_be_html(content_type) || self.assets && is_css(content_type) => {
                 Some(self.http.max_body_bytes)
             }
             ResourceKind::Page => {

@@ -10,12 +10,13 @@ use reqwest::header::{
 use frontier::Validators;
 
 use super::{MAX_VALIDATOR_BYTES, Response};
+use crate::page::media_type;
 
 /// Reads the head of an answer.
 pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
     Response {
         status,
-        content_type: text(headers, &CONTENT_TYPE),
+        content_type: content_type(headers),
         location: headers.get(LOCATION).map(|value| escaped(value.as_bytes())),
         refresh: headers.get(REFRESH).map(|value| escaped(value.as_bytes())),
         retry_after: text(headers, &RETRY_AFTER).and_then(|value| parse_retry_after(&value)),
@@ -28,27 +29,16 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
     }
 }
 
-/// Says whether a `Content-Type` is that of a page with links; a missing one is taken for HTML, as browsers mostly do.
-pub(crate) fn is_html(content_type: Option<&str>) -> bool {
-    let Some(value) = content_type else { return true };
-    is_of_type(value, "text/html") || is_of_type(value, "application/xhtml+xml")
-}
-
-/// Says whether a `Content-Type` is that of a style sheet.
-pub(crate) fn is_css(content_type: Option<&str>) -> bool {
-    content_type.is_some_and(|value| is_of_type(value, "text/css"))
-}
-
-fn is_of_type(value: &str, expected: &str) -> bool {
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case(expected)
-}
-
 /// Returns how many bytes the headers of an answer have, as HTTP/1.1 would send them.
 pub(super) fn total_bytes(headers: &HeaderMap) -> usize {
     let separators = ": \r\n".len();
     let bytes = |name: &HeaderName, value: &[u8]| name.as_str().len() + value.len() + separators;
     headers.iter().map(|(name, value)| bytes(name, value.as_bytes())).sum()
+}
+
+fn content_type(headers: &HeaderMap) -> Option<String> {
+    let values: Vec<_> = headers.get_all(CONTENT_TYPE).iter().map(latin_1).collect();
+    (!values.is_empty()).then(|| media_type::last_valid(&values.join(",")).to_owned())
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
@@ -98,16 +88,5 @@ mod tests {
         assert_eq!(parse_retry_after(""), None);
         assert_eq!(parse_retry_after("soon"), None);
         assert_eq!(parse_retry_after("-1"), None);
-    }
-
-    #[test]
-    fn html_is_told_by_its_media_type() {
-        for html in ["text/html", "Text/HTML; charset=utf-8", "application/xhtml+xml"] {
-            assert!(is_html(Some(html)), "{html}");
-        }
-        assert!(is_html(None));
-        for other in ["text/plain", "image/png", "application/pdf", "text/htmlx", ""] {
-            assert!(!is_html(Some(other)), "{other}");
-        }
     }
 }

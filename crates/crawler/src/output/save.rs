@@ -52,6 +52,7 @@ use self::written::Written;
 use super::OutputFile;
 use super::file::at;
 use crate::event::{Event, Observer, PageBody};
+use crate::page::media_type::is_html;
 use crate::saved_output::SavedOutput;
 
 /// Numbers the temporary files of a process.
@@ -129,7 +130,7 @@ impl SavedFiles {
 
     /// Writes a body, and returns its path below the folder, with `/` between the names.
     fn save_body(&mut self, body: &PageBody<'_>) -> io::Result<String> {
-        let path = SafePath::of(&body.page.url, body.page.content_type.as_deref());
+        let path = SafePath::of(&body.page.url, is_html(body.page.content_type.as_deref(), body.bytes));
         let mut folder = String::new();
         for name in &path.folders {
             folder = self.make_folder(&folder, name)?;

@@ -143,10 +143,17 @@ fn fallback(body: &[u8]) -> &'static Encoding {
     if valid && !body.is_ascii() { UTF_8 } else { WINDOWS_1252 }
 }
 
-/// Returns the encoding of the first `charset` parameter of a Content-Type. A semicolon in a quoted value is taken for its end.
+/// Returns the encoding of the first `charset` parameter of a Content-Type. A semicolon in a quoted value is taken for its end. Some servers
+/// leave the semicolon before the parameter out.
 fn header_charset(content_type: &str) -> Option<&'static Encoding> {
-    let mut parameters = content_type.split(';').skip(1).filter_map(|one| one.split_once('='));
-    let (_, label) = parameters.find(|(name, _)| name.trim_ascii_start().eq_ignore_ascii_case("charset"))?;
+    let after = |separator: char| {
+        let mut parameters = content_type
+            .split(separator)
+            .skip(1)
+            .filter_map(|one| one.split_once('='));
+        parameters.find(|(name, _)| name.trim_ascii_start().eq_ignore_ascii_case("charset"))
+    };
+    let (_, label) = after(';').or_else(|| after(' '))?;
     Encoding::for_label(label.trim_ascii().trim_matches('"').as_bytes())
 }
 

@@ -26,6 +26,10 @@ impl SitemapCounts {
 /// The maximum number of closed prefixes, and of origins that were given up, that the summary names.
 const NAMES_SHOWN: usize = 5;
 
+/// The most media types that are counted, and the longest name of one, in bytes.
+const TYPES_NAMED: usize = 20;
+const LONGEST_TYPE: usize = 100;
+
 /// Counts of all runs of a crawl.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Counts {
@@ -52,6 +56,7 @@ pub(crate) struct Counts {
     retried: BTreeMap<FailureKind, u64>,
     pub(crate) bodies_truncated: BTreeMap<TruncationReason, u64>,
     pub(crate) bodies_skipped: u64,
+    not_html: BTreeMap<String, u64>,
     first_failure: Option<FirstFailure>,
 }
 
@@ -107,6 +112,18 @@ impl Counts {
             Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
             _ => {}
         }
+    }
+
+    /// Counts a page that was not parsed. Servers choose the names, so only the first ones count of their own.
+    pub(crate) fn count_other_type(&mut self, name: String) {
+        let is_named = name.len() <= LONGEST_TYPE && self.not_html.len() < TYPES_NAMED;
+        let is_known = self.not_html.contains_key(&name);
+        let name = if is_known || is_named {
+            name
+        } else {
+            "others".to_owned()
+        };
+        *self.not_html.entry(name).or_default() += 1;
     }
 
     /// Takes back failures of pages that are fetched again.
@@ -169,6 +186,7 @@ impl Counts {
             retried: self.retried,
             bodies_truncated: self.bodies_truncated,
             bodies_skipped: self.bodies_skipped,
+            not_html: self.not_html,
             refreshed: self.refreshed,
             sitemaps: self.sitemaps,
             selected_cut: self.selected_cut,
@@ -177,6 +195,7 @@ impl Counts {
             closed_prefixes: self.closed_prefixes,
             given_up_origins: self.given_up_origins,
             given_up_causes: self.given_up_causes,
+            robots_name: None,
             report,
             hosts: Vec::new(),
             first_failure: self.first_failure.map(|first| first.why),
@@ -195,7 +214,6 @@ impl Counts {
                 let is_shown = self.given_up_origins.iter().any(|shown| shown == origin.as_str());
                 if !is_shown && self.given_up_origins.len() < NAMES_SHOWN {
                     self.given_up_origins.push(origin.to_string());
-            robots_name: None,
                 }
             }
             Notice::Away { origin, cause, .. } | Notice::Closed { origin, cause, .. } => {

@@ -64,6 +64,7 @@ impl Summary {
             &named(&self.bodies_truncated, TruncationReason::name),
         );
         rows.add_number("bodies skipped", self.bodies_skipped);
+        rows.add_counts("not HTML", &self.not_html);
         rows.add("failed", counted(self.failed_pages(), "page"));
         rows.add_counts("failed by reason", &self.failed);
         if report.pages.retries > 0 {
@@ -75,10 +76,10 @@ impl Summary {
             let option = name("allow_private_addresses");
             rows.add("", format!("({option} also fetches from forbidden addresses)"));
         }
-        self.add_links(rows);
         if let Some(name) = &self.robots_name {
             rows.add("robots.txt", format!("read as {name}"));
         }
+        self.add_links(rows);
         if self.selected_cut + self.selected_incomplete > 0 {
             let (cut, incomplete) = (
                 counted(self.selected_cut, "value"),
@@ -186,9 +187,10 @@ impl Summary {
             "retries": report.pages.retries,
             "retried_by_kind": self.retried,
             "not_fetched": named(&report.not_fetched, |why| why.name()),
-            "bodies_truncated": named(&self.bodies_truncated, TruncationReason::name),
             "robots_name": self.robots_name,
+            "bodies_truncated": named(&self.bodies_truncated, TruncationReason::name),
             "bodies_skipped": self.bodies_skipped,
+            "not_html": self.not_html,
             "refreshed": self.refreshed.pages,
             "refreshed_unchanged": self.refreshed.unchanged,
             "refreshed_gone": self.refreshed.gone,

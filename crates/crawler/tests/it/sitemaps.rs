@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::{Arc, Mutex};
 
+use crate::hostile::server::{Script, Server, html, page as answer, redirect};
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
 use crawler::{

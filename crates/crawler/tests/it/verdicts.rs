@@ -1,9 +1,11 @@
 //! What follows from an answer: which links are followed, which pages are retried, which hosts are paused.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::hostile::server::{Script, Server, crawl_over_http, html as html_page, page as answer};
 use crate::scripted::{self, Reply, Run, Scripted, page};
-use crawler::{Crawl, CrawlOptions, FetchError, Response, Summary};
+use crawler::{Crawl, CrawlOptions, FetchError, HttpOptions, Response, Summary};
 use frontier::{FrontierConfig, NotFetched};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -219,4 +221,71 @@ async fn a_long_robots_txt_of_any_type_is_read() {
     let summary = crawl(port).await;
     assert_eq!(summary.pages, 2);
     assert_eq!(summary.report.not_fetched[&NotFetched::RobotsForbid], 1);
+}
+
+#[tokio::test]
+async fn the_type_of_a_page_is_read_leniently_and_by_its_bytes_where_it_says_nothing() {
+    let xhtml = "<?xml version='1.0'?><!DOCTYPE html><html xmlns='http://www.w3.org/1999/xhtml'>";
+    let typed = |kind: &str| format!("Content-Type: {kind}\r\n");
+    let html = [
+        (typed("text/html charset=utf-8"), ""),
+        (typed("text/html,text/html"), ""),
+        (typed("text/plain; x=\"a,b\", text/html; charset=utf-8"), ""),
+        (typed("TEXT/HTML ; charset"), ""),
+        (typed(""), "<!DOCTYPE html>"),
+        (typed(" "), "<p>"),
+        (typed("html"), "<html>"),
+        (typed("text/html:"), "\n<table>"),
+        (typed("unknown/unknown"), ""),
+        (String::new(), "<!-- comment -->"),
+        (typed("application/xml"), xhtml),
+        (typed("text/xml; charset=utf-8"), xhtml),
+        (typed("image/png") + &typed("text/html"), ""),
+        (typed("text/html") + &typed("nonsense"), ""),
+    ];
+    let rss = "<?xml version='1.0'?><rss>";
+    let other = [
+        (typed("application/xml"), rss, "application/xml"),
+        (typed("application/rss+xml"), rss, "application/rss+xml"),
+        (typed("text/plain"), "<html>", "text/plain"),
+        (
+            typed("text/html") + &typed("Application/JSON; x=y"),
+            "",
+            "application/json",
+        ),
+        (typed(""), "\u{1}\0GIF", "no type"),
+        (String::new(), "%PDF-1.7", "no type"),
+    ];
+    let count = html.len();
+    let of_others = other.clone().map(|(head, body, _)| (head, body));
+    let pages: Vec<_> = html.into_iter().chain(of_others).collect();
+    let all = pages.len();
+    let server = Server::start(move |request| {
+        let target = request.target.trim_start_matches('/');
+        let links: String = (0..all).map(|at| format!("<a href=/{at}>x</a>")).collect();
+        Script::say(match target.parse().ok().and_then(|at: usize| pages.get(at)) {
+            Some((head, body)) => answer("200 OK", head, format!("{body}<a href=/found{target}>x</a>")),
+            None if target.is_empty() => html_page(links),
+            None => html_page("end"),
+        })
+    })
+    .await;
+    let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
+    options.frontier.ask_robots = false;
+    let summary = crawl_over_http(options, HttpOptions::default()).await;
+    let asked: Vec<_> = server.requests().into_iter().map(|request| request.target).collect();
+    for at in 0..all {
+        assert_eq!(asked.contains(&format!("/found{at}")), at < count, "{at}: {asked:?}");
+    }
+    let mut by_type = BTreeMap::new();
+    other
+        .iter()
+        .for_each(|(_, _, name)| *by_type.entry((*name).to_owned()).or_default() += 1);
+    assert_eq!(summary.not_html, by_type);
+    let shown = summary.to_string();
+    assert!(
+        shown.contains("  not HTML          application/json: 1, application/rss+xml: 1,"),
+        "{shown}"
+    );
+    assert_eq!(summary.to_json(str::to_owned)["not_html"]["no type"], 2);
 }

@@ -36,6 +36,8 @@ pub(crate) struct PageReport {
     pub(crate) dropped: u64,
     pub(crate) nofollow: u64,
     pub(crate) uncrawlable: Uncrawlable,
+    /// The type of a page that was not parsed because it is not HTML.
+    pub(crate) other_type: Option<String>,
     /// Whether the answer is a redirect of a site whose cookies are not kept.
     pub(crate) wants_cookies: bool,
 }
@@ -107,6 +109,7 @@ fn fetched(
     uncrawlable.unresolvable += found - links.len();
     let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
     let (text, fingerprint) = (page.text.take(), page.fingerprint);
+    let other_type = page.other_type.take();
     let mut record = record(entry, answer, page, started);
     record.links_found += found + known;
     if record.selected.is_none() && !options.fields.is_empty() {
@@ -126,6 +129,7 @@ fn fetched(
         dropped,
         nofollow,
         uncrawlable,
+        other_type,
         wants_cookies: false,
     };
     let truncation = answer.truncation.map(TruncationReason::name);

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use url::Url;
 
-use crate::fetch::is_html;
 use crate::page::fingerprint::content_hash;
 
 /// The maximum length of a file or folder name, without a hash or an extension. File systems accept 255 bytes, encrypted ones 143.
@@ -32,7 +31,7 @@ pub(super) struct SafePath {
 }
 
 impl SafePath {
-    pub(super) fn of(url: &str, content_type: Option<&str>) -> Self {
+    pub(super) fn of(url: &str, is_html: bool) -> Self {
         let parsed = Url::parse(url).ok();
         let host = parsed.as_ref().map_or_else(|| "unknown".to_owned(), host_folder);
         let segments = parsed.as_ref().and_then(Url::path_segments);
@@ -45,11 +44,11 @@ impl SafePath {
         let name = escaped(&name);
         let (stem, extension) = match extension_of(&name) {
             ("", _) => (name.as_str(), ""),
-            (stem, found) if !is_html(content_type) || is_html_extension(found) => (stem, found),
+            (stem, found) if !is_html || is_html_extension(found) => (stem, found),
             _ => (name.as_str(), ".html"),
         };
         let extension = match extension {
-            "" if is_html(content_type) => ".html",
+            "" if is_html => ".html",
             other => other,
         };
         let folders = std::iter::once(host).chain(segments.into_iter().map(|name| shortened(&escaped(name))));
@@ -166,7 +165,7 @@ mod tests {
             mut folders,
             stem,
             extension,
-        } = SafePath::of(url, Some(content_type));
+        } = SafePath::of(url, content_type.starts_with("text/html"));
         folders.push(stem + &extension);
         folders.join("/")
     }
@@ -234,7 +233,7 @@ mod tests {
         fn every_part_of_every_path_is_a_plain_name(path in "[ -~]{0,300}", query in "([ -~]{0,300})?") {
             let url = format!("http://a.example/{path}?{query}");
             let Ok(url) = Url::parse(&url) else { return Ok(()) };
-            let safe = SafePath::of(url.as_str(), Some("text/html"));
+            let safe = SafePath::of(url.as_str(), true);
             let name = safe.stem.clone() + &safe.extension;
             prop_assert!(safe.len() <= MAX_PATH_BYTES + 10);
             for name in safe.folders.iter().chain([&name]) {
