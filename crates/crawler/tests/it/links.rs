@@ -149,6 +149,8 @@ fn robots_meta_elements_count_if_they_address_all_crawlers_or_this_one() {
     for (html, nofollow, noindex) in [
         ("<meta name=robots content='noindex, nofollow'>", true, true),
         ("<META NAME=ROBOTS CONTENT=NONE>", true, true),
+        ("<meta name=robots content='noindex nofollow'>", true, true),
+        ("<meta name=robots content='noarchive\n\tnofollow;'>", true, false),
         (
             "<meta name=robots content=noindex><body><meta name=OurBot content=nofollow>",
             true,

@@ -46,10 +46,13 @@ impl RobotsMeta {
         content.split(',').for_each(|directive| self.merge_directive(directive));
     }
 
+    /// Adds a directive. Some authors separate several by white space or a semicolon.
     fn merge_directive(&mut self, directive: &str) {
-        let is = |name| directive.trim().eq_ignore_ascii_case(name);
-        self.nofollow |= is("nofollow") || is("none");
-        self.noindex |= is("noindex") || is("none");
+        for word in directive.split(|c: char| c == ';' || c.is_ascii_whitespace()) {
+            let is = |name| word.eq_ignore_ascii_case(name);
+            self.nofollow |= is("nofollow") || is("none");
+            self.noindex |= is("noindex") || is("none");
+        }
     }
 }
 
@@ -72,6 +75,9 @@ mod tests {
             (&["nofollow"][..], true, false),
             (&[" NoIndex ,nofollow"], true, true),
             (&["none"], true, true),
+            (&["noindex nofollow"], true, true),
+            (&["noarchive; nofollow"], true, false),
+            (&["otherbot: noindex nofollow"], false, false),
             (&["all, index, follow, noarchive"], false, false),
             (&["OurBot: nofollow, noindex"], true, true),
             (&["googlebot: nofollow, noindex"], false, false),
