@@ -12,6 +12,8 @@ use httpdate::fmt_http_date;
 use siphasher::sip::SipHasher13;
 use url::{Host, Url};
 
+use super::headers::text_of;
+
 /// How lines of cookies start that scripts may not read; they are no comments.
 const HTTP_ONLY: &str = "#HttpOnly_";
 
@@ -154,7 +156,9 @@ fn read_line(line: &str) -> Result<Cookie<'static>, &'static str> {
     }
     let url = Url::parse(&format!("https://{host}/")).map_err(|_| "does not start with a host")?;
     // As if the host had set it.
-    Ok(Cookie::parse(set_cookie, &url).map_err(|_| no_cookie)?.into_owned())
+    Ok(Cookie::parse(text_of(set_cookie.as_bytes()), &url)
+        .map_err(|_| no_cookie)?
+        .into_owned())
 }
 
 #[cfg(test)]

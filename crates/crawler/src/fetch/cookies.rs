@@ -18,6 +18,7 @@ use url::Url;
 
 use super::TargetCookies;
 use super::cookie_file::CookieFile;
+use super::headers::{header_bytes, text_of};
 
 /// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
 const MAX_COOKIES: usize = 50;
@@ -113,7 +114,7 @@ impl Jars {
         let all = headers.get_all(SET_COOKIE).iter();
         let (short, long): (Vec<_>, Vec<_>) = all.partition(|value| value.len() <= MAX_COOKIE_BYTES);
         // What is no cookie, or one for another host, is refused, as browsers do; nobody needs to know.
-        let read = |value: &HeaderValue| Cookie::parse(value.to_str().ok()?.to_owned(), url).ok();
+        let read = |value: &HeaderValue| Cookie::parse(text_of(value.as_bytes()), url).ok();
         let mut cookies = short.into_iter().filter_map(read).peekable();
         let mut dropped = long.len();
         if cookies.peek().is_none() {
@@ -213,7 +214,7 @@ fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
         .iter()
         .map(|cookie| format!("{}={}", cookie.name(), cookie.value()))
         .collect();
-    let mut value = HeaderValue::from_bytes(pairs.join("; ").as_bytes())
+    let mut value = HeaderValue::from_bytes(&header_bytes(&pairs.join("; ")))
         .ok()
         .filter(|value| !value.is_empty())?;
     value.set_sensitive(true);
@@ -245,7 +246,7 @@ fn name_of<'c>(cookie: &'c Cookie<'_>) -> (String, &'c str, &'c str) {
 }
 
 fn bytes_of(cookie: &Cookie<'_>) -> usize {
-    cookie.name().len() + cookie.value().len()
+    cookie.name().chars().count() + cookie.value().chars().count()
 }
 
 #[cfg(test)]

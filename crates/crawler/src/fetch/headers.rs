@@ -12,6 +12,9 @@ use frontier::Validators;
 use super::{MAX_VALIDATOR_BYTES, Response};
 use crate::page::media_type;
 
+/// Where bytes above ASCII lie in such texts as [`text_of`] makes, in the private use area.
+const RAW_BYTES: u32 = 0xe000;
+
 /// Reads the head of an answer.
 pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
     Response {
@@ -57,6 +60,29 @@ fn latin_1(value: &HeaderValue) -> String {
 /// Reads a URL: bytes beyond ASCII are escaped as they are, as browsers do, for most are a path in bare UTF-8.
 fn escaped(location: &[u8]) -> String {
     percent_encode(location, &AsciiSet::EMPTY).to_string()
+}
+
+/// Returns the bytes of a header as text, for the cookie store. Those above ASCII get a character each of the private use area, which is no
+/// white space and has no case: they are kept and sent as they were received.
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    let character = |&byte: &u8| match byte {
+        0..=0x7f => Some(char::from(byte)),
+        _ => char::from_u32(RAW_BYTES + u32::from(byte)),
+    };
+    bytes.iter().filter_map(character).collect()
+}
+
+/// Returns the bytes of such a text.
+pub(super) fn header_bytes(text: &str) -> Vec<u8> {
+    let byte = |c: char| u8::try_from(u32::from(c).checked_sub(RAW_BYTES)?).ok();
+    let mut bytes = Vec::with_capacity(text.len());
+    for c in text.chars() {
+        match byte(c) {
+            Some(raw) => bytes.push(raw),
+            None => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
 }
 
 /// Reads `Retry-After`: seconds, or an HTTP date.

@@ -260,3 +260,56 @@ async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
         }
     }
 }
+
+#[tokio::test]
+async fn cookies_with_bytes_above_ascii_are_sent_as_they_were_received() {
+    // One site each: a Latin-1 letter, UTF-8 that ends in a byte that is a space in Latin-1, spaces of Latin-1 around a value, a name.
+    let cookies: [&[u8]; 5] = [
+        b"name=Jos\xe9",
+        "citt\u{e0}=caff\u{e8} \u{e0}".as_bytes(),
+        b"a=\xa0x\x85",
+        b"\xff\xfe=\"\x80\"",
+        b"\xc3\x84=\xc3\x84",
+    ];
+    let server = Server::start(move |request| {
+        let Some(cookie) = request
+            .name()
+            .strip_prefix('s')
+            .and_then(|at| cookies.get(at.parse::<usize>().ok()?))
+        else {
+            return Script::say(html("of the file"));
+        };
+        let mut answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nSet-Cookie: ".to_vec();
+        answer.extend_from_slice(cookie);
+        answer.extend_from_slice(b"; Path=/\r\n\r\n<a href=/next>n</a>");
+        Script::say(answer)
+    })
+    .await;
+    let text = "file.localhost\tFALSE\t/\tFALSE\t0\tid\t\u{e0}";
+    let http = HttpOptions {
+        cookie_file: Some(CookieFile::parse(text, "c.txt").unwrap()),
+        ..HttpOptions::default()
+    };
+    let mut options = options(String::new());
+    options.seeds = (0..cookies.len())
+        .map(|at| format!("http://s{at}.localhost:{}/", server.port))
+        .collect();
+    options
+        .seeds
+        .push(format!("http://file.localhost:{}/next", server.port));
+    crawl(options, http).await;
+    let requests = server.requests();
+    let sent = |name: &str| {
+        let next = requests
+            .iter()
+            .find(|request| request.name() == name && request.target == "/next")
+            .unwrap();
+        let start = next.bytes.windows(8).position(|bytes| bytes == b"cookie: ").unwrap() + 8;
+        let end = next.bytes[start..].iter().position(|byte| *byte == b'\r').unwrap();
+        next.bytes[start..start + end].to_owned()
+    };
+    for (at, cookie) in cookies.iter().enumerate() {
+        assert_eq!(sent(&format!("s{at}")), *cookie, "{at}");
+    }
+    assert_eq!(sent("file"), "id=\u{e0}".as_bytes());
+}

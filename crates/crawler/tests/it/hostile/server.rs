@@ -15,6 +15,8 @@ pub(crate) struct ReceivedRequest {
     pub(crate) host: String,
     pub(crate) target: String,
     pub(crate) head: String,
+    /// The head as it was received.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl ReceivedRequest {
@@ -24,7 +26,8 @@ impl ReceivedRequest {
         host.rsplit('.').nth(1).unwrap_or_default()
     }
 
-    fn read(head: &str) -> Self {
+    fn read(bytes: &[u8]) -> Self {
+        let head = String::from_utf8_lossy(bytes);
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let host = head
             .lines()
@@ -33,7 +36,8 @@ impl ReceivedRequest {
         Self {
             host: host.to_owned(),
             target,
-            head: head.to_owned(),
+            head: head.into_owned(),
+            bytes: bytes.to_owned(),
         }
     }
 }
@@ -118,7 +122,7 @@ async fn serve_connection(
         stream.read_exact(&mut byte).await?;
         head.push(byte[0]);
     }
-    let request = ReceivedRequest::read(&String::from_utf8_lossy(&head));
+    let request = ReceivedRequest::read(&head);
     let script = answer(&request);
     record.lock().unwrap().push(request);
     stream.write_all(&script.first).await?;
