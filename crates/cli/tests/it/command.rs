@@ -318,10 +318,10 @@ fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
     });
     let browser = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0";
     for (user_agent, option, name) in [
-        ("mybot/1.0 (+https://a.example/)", "--quiet", "mybot"),
+        ("mybot/1.0 (+https://a.example/)", "--max-depth=5", "mybot"),
         (
             "Mozilla/5.0 (compatible; mybot/1.0; +https://a.example/)",
-            "--quiet",
+            "--max-depth=5",
             "mybot",
         ),
         (
@@ -335,12 +335,22 @@ fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
             "mybot",
         ),
         (browser, "--robots-name=mybot", "mybot"),
-        (browser, "--quiet", "*"),
-        ("1bot", "--quiet", "*"),
+        (browser, "--max-depth=5", "*"),
+        ("1bot", "--max-depth=5", "*"),
     ] {
         let folder = folder("robots-name");
-        let refused = folder.path("refused.jsonl");
-        let output = succeeds(&["-U", user_agent, option, "--delay=0", "--refused", &refused, &seed]);
+        let (pages, refused) = (folder.path("pages.jsonl"), folder.path("refused.jsonl"));
+        let output = succeeds(&[
+            "-U",
+            user_agent,
+            option,
+            "--delay=0",
+            "-o",
+            &pages,
+            "--refused",
+            &refused,
+            &seed,
+        ]);
         let forbidden = if name == "*" { "open" } else { "secret" };
         let urls: Vec<_> = lines_of(&refused)
             .iter()

@@ -97,9 +97,10 @@ fn path_of(url: &Url) -> Cow<'_, str> {
 /// What selects the groups without a product token: only those for all crawlers match.
 pub(crate) const ANY: &str = "*";
 
-/// Names in the user agents of browsers, which crawlers put before their own.
-const OF_BROWSERS: [&str; 24] = [
+/// Words in the user agents of browsers, which crawlers put before their own name.
+const OF_BROWSERS: [&str; 25] = [
     "Mozilla",
+    "compatible",
     "AppleWebKit",
     "KHTML",
     "like",
