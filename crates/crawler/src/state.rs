@@ -197,7 +197,7 @@ mod tests {
             assert!(CrawlState::read(&bytes[..end]).is_err(), "{end}");
         }
         let mut other = bytes;
-        other[0] = 9;
-        assert_eq!(CrawlState::read(&other).unwrap_err(), StateError::Version { found: 9 });
+        other[0] = 99;
+        assert_eq!(CrawlState::read(&other).unwrap_err(), StateError::Version { found: 99 });
     }
 }

@@ -17,6 +17,9 @@
 //! [`longest_probe_wait`](crate::RetryPolicy::longest_probe_wait). The probe is a request for its robots.txt, or for the next page if
 //! robots.txt is ignored. Any HTTP answer ends the outage.
 //!
+//! Silent pages count their attempts as long as nothing else says that the origin is away: until a probe fails. So pages that never answer are
+//! not asked for again and again. A page whose attempts are spent waits for the first probe.
+//!
 //! The origin is given up after [`max_host_downtime`](crate::RetryPolicy::max_host_downtime), or after
 //! [`max_first_downtime`](crate::RetryPolicy::max_first_downtime) if it never answered in this crawl. Everything that is queued for it
 //! is then dropped.

@@ -29,6 +29,8 @@ pub(crate) struct Requests {
     /// The file has the Netscape format, as curl and browser extensions write it. Each cookie goes to its host only. A bad line is an
     /// error. The crawler does not write the file.
     ///
+    /// With the cookies of a login, links that log out are followed as all others: leave them out, such as by --exclude "log-?out".
+    ///
     /// With --state, cookies of earlier runs are kept. If the file has other cookies for a host than before, as after a new login, those of
     /// the file win. If it has the same ones, what the site has set since wins.
     #[arg(long, value_name = "FILE")]

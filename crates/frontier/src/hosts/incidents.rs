@@ -22,7 +22,7 @@ const SECOND_CHANCES: u32 = 2;
 #[derive(Debug)]
 pub(crate) enum Consequence {
     /// The failure counts against the entry.
-    Counts,
+    Counts(Option<Notice>),
     /// The failure does not count: the entry waits with all others of its origin.
     Deferred(Option<Notice>),
     /// The origin is given up.
@@ -40,7 +40,12 @@ impl HostQueues {
             let origin = host.origin(id);
             origin.has_answered = true;
             let is_page = super::is_page(&leased.entry);
-            origin.health()?.answered(leased.started, leased.is_probe, is_page, now)
+            let health = origin.health()?;
+            let after = health.answered(leased.started, leased.is_probe, is_page, now);
+            if is_page && leased.entry.attempts > 1 {
+                health.retry_answered();
+            }
+            after
         });
         let after = after.flatten()?;
         let origin = id.origin(&key)?;
@@ -71,7 +76,7 @@ impl HostQueues {
         let about = |origin: &OriginQueue| (origin.is_given_up, origin.has_answered);
         let found = self.get(&key).and_then(|host| host.find(id).map(about));
         let Some((is_given_up, has_answered)) = found else {
-            return Consequence::Counts;
+            return Consequence::Counts(None);
         };
         if is_given_up {
             return Consequence::GivenUp(None);
@@ -107,17 +112,28 @@ impl HostQueues {
             let origin = host.as_ref().and_then(|host| host.find(id));
             leased.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
         };
-        match incident.unwrap_or(Incident::None) {
-            Incident::None if is_last && has_suffered() => Consequence::Deferred(None),
-            Incident::None => Consequence::Counts,
-            Incident::Known => Consequence::Deferred(None),
-            Incident::Begun => Consequence::Deferred(id.origin(&key).map(|origin| Notice::Away {
+        let notice = match incident.unwrap_or(Incident::None) {
+            Incident::None if is_last && has_suffered() => return Consequence::Deferred(None),
+            Incident::None => return Consequence::Counts(None),
+            Incident::TooLong => return Consequence::GivenUp(self.give_up(&key, id, failure, now)),
+            Incident::Known => None,
+            Incident::Begun => id.origin(&key).map(|origin| Notice::Away {
                 origin,
                 cause: Arc::clone(failure),
                 patience: limit,
-            })),
-            Incident::TooLong => Consequence::GivenUp(self.give_up(&key, id, failure, now)),
+            }),
+        };
+        // The last attempt waits until it is known whether the page is silent, or its origin.
+        let host = self.get(&key);
+        let is_uncertain = host
+            .as_ref()
+            .and_then(|host| host.find(id))
+            .is_some_and(OriginQueue::is_uncertain);
+        let is_spared = is_last && leased.entry.deferrals == 0;
+        if is_uncertain && super::is_page(&leased.entry) && !is_spared {
+            return Consequence::Counts(notice);
         }
+        Consequence::Deferred(notice)
     }
 
     /// Records that a probe was not sent.

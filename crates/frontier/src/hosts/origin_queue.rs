@@ -312,9 +312,14 @@ impl OriginQueue {
         &mut self.rare().health
     }
 
-    /// Returns whether it was away before.
+    /// Returns whether it is certain that it was away before.
     pub(crate) fn was_away(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.health.was_away())
+    }
+
+    /// Returns whether only pages say that it is, or was, away.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.health.is_uncertain())
     }
 
     /// Returns the number of throttling answers in a row.

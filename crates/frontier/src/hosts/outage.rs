@@ -29,6 +29,9 @@ pub(crate) struct OriginHealth {
     unproven: Option<(Time, u32)>,
     /// The end of the last incident. Failures of requests that started earlier belong to it.
     back_at: Time,
+    /// Whether an incident is certain: connections failed, or a probe, or a page was answered that was silent before. Otherwise it was pages
+    /// that never answer.
+    was_away: bool,
 }
 
 /// An outage that is not over.
@@ -81,9 +84,19 @@ impl OriginHealth {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
-    /// Returns whether the origin was away before.
+    /// Returns whether it is certain that the origin was away before.
     pub(crate) fn was_away(&self) -> bool {
-        self.back_at > Time::EPOCH
+        self.was_away
+    }
+
+    /// Returns whether only pages say that the origin is, or was, away: they may be silent by themselves.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        !self.was_away && !self.outage.as_ref().is_some_and(Outage::is_certain)
+    }
+
+    /// Records the answer to a page that failed before. If the origin was taken for away, it was.
+    pub(crate) fn retry_answered(&mut self) {
+        self.was_away |= self.back_at > Time::EPOCH;
     }
 
     /// Returns whether the origin is away.
@@ -169,6 +182,7 @@ impl OriginHealth {
         }
         let outage = outage?;
         self.back_at = now;
+        self.was_away |= outage.is_certain();
         Some(now.since(outage.since))
     }
 
@@ -181,6 +195,10 @@ impl OriginHealth {
 }
 
 impl Outage {
+    fn is_certain(&self) -> bool {
+        self.probes > 1 || self.cause.kind.blame() == Blame::Origin
+    }
+
     /// Sets the time of the next probe: later each time, and a last one at the limit.
     fn wait(&mut self, now: Time, patience: &Patience<'_>) {
         self.probes += 1;

@@ -201,7 +201,10 @@ impl State {
                 let is_last = leased.entry.attempts >= self.retries.max_attempts.get();
                 let (cause, retries) = (Arc::new(failure.clone()), self.retries);
                 match self.hosts().failed(&leased, &cause, is_last, &retries, now) {
-                    Consequence::Counts => self.retry(leased.entry, retry_after, now),
+                    Consequence::Counts(notice) => {
+                        notices.extend(notice);
+                        self.retry(leased.entry, retry_after, now)
+                    }
                     Consequence::Deferred(notice) => {
                         notices.extend(notice);
                         // A failed probe is no deferral of its entry.

@@ -1,5 +1,6 @@
 //! The failure policy: silent pages, statuses, throttling, and limits of this machine. For outages see `outages`.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -68,6 +69,16 @@ fn silent_pages_cost_no_good_page_and_are_asked_for_again_behind_all_good_ones()
                 "the good ones wait for one outage at most"
             );
             assert!(names(&notices).contains(&"away"), "several in a row may be the host");
+            if ask_robots {
+                let mut requests: HashMap<_, usize> = HashMap::new();
+                asked.iter().for_each(|(url, _)| *requests.entry(url).or_default() += 1);
+                let most = requests.values().max().copied().unwrap_or_default();
+                let beyond: usize = requests.values().map(|requests| requests.saturating_sub(3)).sum();
+                assert!(
+                    most <= 4 && beyond <= hanging / 2,
+                    "robots.txt was answered at once: {requests:?}"
+                );
+            }
         }
     }
 }

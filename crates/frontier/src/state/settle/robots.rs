@@ -99,7 +99,7 @@ impl State {
             Blame::Origin | Blame::SilentPage if is_own => {
                 let retries = self.retries;
                 match self.hosts().failed(&leased, &cause, false, &retries, now) {
-                    Consequence::Counts => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
+                    Consequence::Counts(_) => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
                     Consequence::Deferred(notice) => {
                         notices.extend(notice);
                         let attempts = leased.entry.attempts.saturating_sub(1);
