@@ -513,7 +513,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "has an invalid Content-Type",
             |_| Script::say(page("200 OK", "Content-Type: \u{e9}\u{e9};;;=\r\n", "<a href=/next>")),
             Page(200),
-            1,
+            2,
         ),
         // Codings.
         row(
