@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::{Crawl, Ending, FailureKind, PageRecord, Progress, Summary};
-use frontier::{Failure, Fate, NotFetched, Notice, Refusal};
+use crawler::summary::BusyHost;
+use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Progress, Summary};
+use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
 
 use crate::flag;
@@ -19,7 +20,8 @@ pub(crate) fn progress(target: &str, progress: &Progress, origins_away: usize, m
         target: target,
         elapsed_seconds = progress.elapsed.as_secs_f64(),
         pages = progress.pages,
-        pages_per_second = progress.pages as f64 / progress.elapsed.as_secs_f64().max(0.001),
+        mean_pages_per_second = progress.mean_pages_per_second(),
+        recent_pages_per_second = progress.recent_pages_per_second,
         queued = report.queued_pages,
         in_flight = report.leased,
         origins_away,
@@ -31,7 +33,8 @@ pub(crate) fn progress(target: &str, progress: &Progress, origins_away: usize, m
         saturation_level:% = saturation.level,
         estimated = saturation.estimated,
         capacity = saturation.capacity,
-        lost = saturation.lost,
+        lost = progress.lost,
+        lost_at_least = progress.lost_at_least(),
         resident_memory_bytes = proc_self::resident_memory_bytes();
         "{message}"
     );
@@ -93,24 +96,36 @@ pub(crate) fn can_continue(summary: &Summary, state: &Path) {
     log::info!(target: "crawler::state", state:% = shown, queued; "the crawl is saved in {shown}: {how}");
 }
 
-/// Warns at the end of a crawl that the seen-set dropped URLs or refused links.
-pub(crate) fn loss(summary: &Summary) {
-    let lost = summary.lost_by_seen_set();
-    if lost.is_empty() {
-        return;
-    }
-    let saturation = &summary.report.saturation;
-    let refused = summary.report.links.refused.get(&Refusal::Saturated);
-    let reasons: Vec<_> = lost.iter().map(|one| one.with_names(flag::of).to_string()).collect();
+/// Warns that pages are missing, for one reason.
+pub(crate) fn loss(missing: &Missing, report: &Report) {
+    let lost_at_least = missing.lost_at_least();
+    let lost = match missing {
+        Missing::Dropped { .. } => report.saturation.lost,
+        _ => lost_at_least as f64,
+    };
     log::warn!(
         target: "crawler::loss",
-        lost = saturation.lost,
-        lost_at_least = saturation.lost_at_least(),
-        refused = refused.copied().unwrap_or_default(),
-        capacity = saturation.capacity;
+        kind = missing.kind(), lost, lost_at_least;
         "the crawl is incomplete: {}",
-        reasons.join("; ")
+        missing.with_names(flag::of)
     );
+}
+
+/// Logs the hosts with the most waiting pages.
+pub(crate) fn busiest(hosts: &[BusyHost]) {
+    for busy in hosts {
+        log::debug!(
+            target: "crawler::busiest",
+            host:% = busy.host,
+            waiting = busy.waiting,
+            requests = busy.requests,
+            failures = busy.failures,
+            median_seconds = busy.median.map(|time| time.as_secs_f64()),
+            longest_seconds = busy.longest.map(|time| time.as_secs_f64()),
+            delay_seconds = busy.delay.as_secs_f64();
+            "{busy}"
+        );
+    }
 }
 
 /// Logs a page that was fetched.

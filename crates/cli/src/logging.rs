@@ -2,12 +2,12 @@
 
 use std::env;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use env_logger::Builder;
 use env_logger::fmt::Formatter;
 use indicatif::ProgressBar;
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use log::kv::{self, Key, Value, VisitSource, VisitValue};
 use log::{Level, LevelFilter, Record};
 use serde::Serialize;
@@ -37,6 +37,7 @@ pub(crate) fn start(options: &Options, bar: &ProgressBar) {
         Some(Err(_)) | None => filter_by_options(&mut builder, options),
     }
     match options.log_format {
+        LogFormat::Text if io::stderr().is_terminal() => builder.format(terminal_line),
         LogFormat::Text => builder.format(text_line),
         LogFormat::Json => builder.format(json_line),
     };
@@ -103,6 +104,27 @@ pub(crate) fn write_json(level: Level, target: &str, message: &dyn Display, fiel
 fn text_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
     let (time, level, target) = (now(), record.level(), record.target());
     writeln!(to, "{time} {level:<5} {target}: {}", record.args())
+}
+
+/// Writes a line for a person who watches: the local time of day, and the sentence without the target.
+fn terminal_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
+    let (time, level) = (Zoned::now().strftime("%H:%M:%S"), record.level());
+    let message = record.args().to_string();
+    writeln!(to, "{time} {level:<5} {}", in_short(record.target(), &message))
+}
+
+/// Returns what a line about the seen-set says of the loss and of what to do; its other numbers are fields of the JSON format. Other messages
+/// stay as they are.
+fn in_short(target: &str, message: &str) -> String {
+    let headline = message.split(": ").next();
+    let mut parts = message.split("; ").flat_map(|part| part.split(". "));
+    let lost = parts.find(|part| part.contains(" so far"));
+    match (headline, lost, message.rsplit(". ").next()) {
+        (Some(headline), Some(lost), Some(advice)) if target == "sieve::saturation" => {
+            format!("{headline}: {lost}. {advice}")
+        }
+        _ => message.to_owned(),
+    }
 }
 
 fn json_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {

@@ -285,7 +285,6 @@ async fn run(
             Err(error) => return Err(Failure::Cancelled(error.to_string())),
         },
     };
-    log_records::loss(&summary);
     if let Some(state) = state {
         log_records::can_continue(&summary, state);
     }

@@ -1,5 +1,6 @@
 //! The progress of the crawl: a view of two lines on a terminal, log lines elsewhere and for SIGUSR1. All have one text.
 
+mod losses;
 mod notices;
 mod pace;
 
@@ -9,11 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crawler::summary::{grouped, rounded_down, size};
 use crawler::{CrawlOptions, Event, FailureKind, Observer, Progress, SitemapEnd, SitemapRecord};
 use frontier::{Notice, Origin};
-use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sieve::Level;
 
+use self::losses::Losses;
 use self::notices::LineBudget;
 use self::pace::Pace;
 use crate::log_records;
@@ -65,6 +68,7 @@ pub(crate) struct Reporter {
     away: HashSet<Origin>,
     hosts: LineBudget,
     near_duplicates: LineBudget,
+    losses: Losses,
 }
 
 impl Reporter {
@@ -80,6 +84,7 @@ impl Reporter {
             away: HashSet::new(),
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
+            losses: Losses::default(),
         }
     }
 
@@ -105,13 +110,13 @@ impl Reporter {
 
     fn tick(&mut self, progress: &Progress) {
         self.pace.add(progress);
-        let text = self.text(progress);
+        let text = self.texts(progress).join(", ");
         if self.request.take() {
             log_records::progress(logging::STATUS, progress, self.away.len(), &text);
         }
         let is_due = progress.elapsed >= self.last_line + LOG_LINE_EVERY;
         if !self.bar.is_hidden() {
-            self.bar.set_prefix(text);
+            self.bar.set_prefix(self.texts(progress).join("\n  "));
             self.bar.tick();
         } else if is_due {
             self.last_line = progress.elapsed;
@@ -119,30 +124,38 @@ impl Reporter {
         }
     }
 
-    /// Returns the progress as a line. The remaining time is an estimate.
-    fn text(&self, progress: &Progress) -> String {
+    /// Returns the progress as two texts, each of which fits into a line of a terminal. The remaining time is an estimate.
+    fn texts(&self, progress: &Progress) -> [String; 2] {
         let report = &progress.report;
-        let (rate, bytes) = (self.pace.rate(), HumanBytes(progress.bytes));
-        let away = match self.away.len() {
-            0 => String::new(),
-            origins => format!(", {origins} origins away"),
-        };
-        let seen_set = match report.saturation.level {
-            Level::HEALTHY => String::new(),
-            level => format!(", seen-set {level}"),
-        };
-        let remaining = match self.pace.remaining() {
-            Some(time) => format!(", ETA {:#}", HumanDuration(time)),
-            None => String::new(),
-        };
-        format!(
-            "{} pages in {:#}, {rate:.1}/s, {} queued, {} in flight, {} failed{away}, {bytes}{seen_set}{remaining}",
-            progress.pages,
-            HumanDuration(progress.elapsed),
-            report.queued,
-            report.leased,
-            progress.failed,
-        )
+        let mut pace = vec![
+            format!(
+                "{} pages in {:#}",
+                grouped(progress.pages),
+                HumanDuration(progress.elapsed)
+            ),
+            format!("{:.1}/s recent", progress.recent_pages_per_second),
+            format!("{:.1}/s mean", progress.mean_pages_per_second()),
+        ];
+        pace.extend(
+            self.pace
+                .remaining()
+                .map(|time| format!("ETA {:#}", HumanDuration(time))),
+        );
+        pace.push(size(progress.bytes).to_string());
+        let mut pages = vec![
+            format!("{} queued", grouped(report.queued)),
+            format!("{} in flight", report.leased),
+            format!("{} failed", grouped(progress.failed)),
+        ];
+        if !self.away.is_empty() {
+            pages.push(format!("{} away", self.away.len()));
+        }
+        match (progress.lost_at_least(), report.saturation.level) {
+            (0, Level::HEALTHY) => {}
+            (0, level) => pages.push(format!("seen-set {level}")),
+            (lost, _) => pages.push(format!("{}+ LOST", grouped(rounded_down(lost)))),
+        }
+        [pace, pages].map(|parts| parts.join(", "))
     }
 }
 
@@ -151,6 +164,7 @@ impl Observer for Reporter {
         match event {
             Event::Tick(progress) => {
                 self.tick(progress);
+                self.losses.tick(&progress.missing, &progress.report, progress.elapsed);
                 self.hosts.tick(progress.elapsed);
                 self.near_duplicates.tick(progress.elapsed);
             }
@@ -184,7 +198,10 @@ impl Observer for Reporter {
                 }
                 log_records::page(page);
             }
-            Event::Finished(_) => {
+            Event::Busiest(hosts) => log_records::busiest(hosts),
+            Event::Finished(summary) => {
+                log_records::busiest(&summary.busiest);
+                self.losses.close(&summary.missing(), &summary.report);
                 self.hosts.close();
                 self.near_duplicates.close();
                 self.bar.finish_and_clear();
@@ -210,26 +227,35 @@ mod tests {
     }
 
     #[test]
-    fn the_progress_line_has_the_origins_that_are_away_and_the_remaining_time() {
+    fn the_progress_has_the_rates_what_is_away_and_lost_and_the_remaining_time_in_lines_of_80_columns() {
         let mut options = CrawlOptions::default();
         let report = frontier::Frontier::in_memory(options.frontier.clone())
             .unwrap()
             .report();
         options.max_time = Some(Duration::from_secs(600));
         let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
-        let progress = Progress::new(Duration::from_secs(60), report);
-        let line = reporter.text(&progress);
-        assert_eq!(line, "0 pages in 60s, 0.0/s, 0 queued, 0 in flight, 0 failed, 0 B");
+        let mut progress = Progress::new(Duration::from_secs(60), report);
+        let pace = "0 pages in 60s, 0.0/s recent, 0.0/s mean, 0 B".to_owned();
+        assert_eq!(
+            reporter.texts(&progress),
+            [pace, "0 queued, 0 in flight, 0 failed".to_owned()]
+        );
         reporter
             .pace
             .add(&Progress::new(Duration::ZERO, progress.report.clone()));
         reporter.pace.add(&progress);
-        let origin = Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
-        reporter.away.insert(origin);
-        let line = reporter.text(&progress);
+        let origin = |host: u32| Origin::of(&url::Url::parse(&format!("http://{host}.example/")).unwrap()).unwrap();
+        reporter.away.extend((0..12).map(origin));
+        (progress.pages, progress.bytes, progress.failed) = (1_234_567, 1 << 45, 12_345);
+        progress.recent_pages_per_second = 1.25;
+        (progress.report.queued, progress.report.leased) = (12_345_678, 1000);
+        progress.missing = vec![crawler::Missing::Failed { pages: 45_678 }];
+        let texts = reporter.texts(&progress);
         assert!(
-            line.contains(", 1 origins away, ") && line.ends_with(", ETA 9m"),
-            "{line}"
+            texts[0].starts_with("1 234 567 pages in 60s, 1.2/s recent, 20576.1/s mean, ETA 9m, "),
+            "{texts:?}"
         );
+        assert!(texts[1].ends_with("12 345 failed, 12 away, 45 600+ LOST"), "{texts:?}");
+        assert!(texts.iter().all(|text| text.len() <= 78), "{texts:?}");
     }
 }

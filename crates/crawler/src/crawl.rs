@@ -2,6 +2,8 @@
 
 mod builder;
 
+use std::time::Duration;
+
 use frontier::Report;
 
 use crate::config::{ConfigError, CrawlConfig, CrawlOptions};
@@ -153,7 +155,9 @@ impl<S: Fetcher> Crawl<S> {
     /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Self::is_drained).
     pub fn has_unanswered(&self) -> bool {
         let counts = self.run.observers.counts.clone();
-        counts.into_summary(Ending::Drained, self.report()).has_unanswered()
+        counts
+            .into_summary(Ending::Drained, Duration::ZERO, self.report())
+            .has_unanswered()
     }
 
     /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.

@@ -32,7 +32,7 @@ use crate::error::CrawlError;
 use crate::event::{Event, Progress};
 use crate::fetch::Fetcher;
 use crate::page::links::SeenLinkCache;
-use crate::summary::{Ending, Summary};
+use crate::summary::{AnswerTimes, Ending, Summary};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::commits::Commits;
@@ -55,6 +55,9 @@ pub(crate) struct Run<S> {
     recrawl: Option<Recrawl>,
     seen_links: Arc<SeenLinkCache>,
     ledger: Ledger,
+    pub(crate) answer_times: AnswerTimes,
+    /// The seconds of this run.
+    ticks: u64,
     clock: Clock,
     ending: Option<Ending>,
 }
@@ -71,6 +74,8 @@ impl<S: Fetcher> Run<S> {
             recrawl: None,
             seen_links: Arc::default(),
             ledger: Ledger::default(),
+            answer_times: AnswerTimes::default(),
+            ticks: 0,
             clock: Clock::start(),
             ending: None,
         }
@@ -162,26 +167,43 @@ impl<S: Fetcher> Run<S> {
 
     fn tick(&mut self) {
         let counts = &self.observers.counts;
+        let elapsed = self.clock.elapsed();
+        // As if it ended now.
+        let summary = counts
+            .clone()
+            .into_summary(Ending::Drained, elapsed, self.frontier.report());
         let progress = Progress {
-            elapsed: self.clock.elapsed(),
+            elapsed,
             elapsed_before: self.clock.earlier(),
             pages: counts.pages,
+            recent_pages_per_second: counts.recent_pages_per_second(elapsed),
             failed: counts.failed_pages(),
             bytes: counts.bytes,
-            report: self.frontier.report(),
+            lost: summary.lost(),
+            missing: summary.missing(),
+            report: summary.report,
         };
         self.observers.notify(&Event::Tick(&progress));
+        self.ticks += 1;
+        let is_minute = self.ticks.is_multiple_of(60);
+        if is_minute {
+            let busiest = self.answer_times.busiest(&self.frontier);
+            self.observers.notify(&Event::Busiest(&busiest));
+        }
+        if is_minute || self.ticks.is_power_of_two() {
+            self.save_answer_times();
+        }
     }
 
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
         let mut hosts: Vec<_> = self.frontier.host_reports().collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
         let counts = self.observers.counts.clone();
+        let summary = counts.into_summary(ending, self.clock.elapsed(), self.frontier.report());
         let summary = Summary {
-            elapsed: self.clock.elapsed(),
             hosts,
             robots_name: self.config.robots_name().map(str::to_owned),
-            ..counts.into_summary(ending, self.frontier.report())
+            ..summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now())
         };
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;

@@ -8,7 +8,7 @@ use crate::config::with_scheme;
 use crate::error::StartError;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::CrawlState;
-use crate::summary::{Ending, Summary};
+use crate::summary::{AnswerTimes, Ending, Summary};
 
 /// A crawl as it was at its last commit. It is a copy in memory, which takes what the crawl itself takes for its frontier. The crawl
 /// continues meanwhile, and nothing that is done to the copy reaches it.
@@ -51,10 +51,13 @@ impl SavedCrawl {
         } else {
             Ending::Stopped
         };
+        let summary = state
+            .counts
+            .into_summary(ending, state.commit.elapsed, opened.frontier.report())
+            .with_hosts(&AnswerTimes::read(dir), &opened.frontier, state.commit.time);
         let summary = Summary {
-            elapsed: state.commit.elapsed,
             robots_name: opened.config.ask_robots.then_some(robots_name),
-            ..state.counts.into_summary(ending, opened.frontier.report())
+            ..summary
         };
         Ok(Self {
             frontier: opened.frontier,

@@ -190,7 +190,14 @@ mod tests {
         assert_eq!(read.outputs, outputs);
         assert_eq!(read.synced, [outputs[0].file.clone()]);
         let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
-        let shown = |counts: Counts| format!("{:?}", counts.into_summary(Ending::Drained, report.clone()).failed);
+        let shown = |counts: Counts| {
+            format!(
+                "{:?}",
+                counts
+                    .into_summary(Ending::Drained, Duration::ZERO, report.clone())
+                    .failed
+            )
+        };
         assert_eq!(format!("{:?}", read_counts), format!("{:?}", counts()));
         assert_eq!(shown(read_counts), shown(counts()));
         for end in 0..bytes.len() {

@@ -20,24 +20,28 @@
 //! a status of 400 or more, or with a body that broke off in all attempts, counts as answered too. A redirect without a page at its end
 //! counts as redirected and as failed.
 
+mod answers;
 mod counts;
 mod missing;
 mod remedy;
 mod rows;
 mod shown;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{FailureKind, HostReport, NotFetched, Refusal, Report};
+use frontier::{AwayReport, FailureKind, Frontier, HostReport, NotFetched, Refusal, Report, Time};
 
-pub(crate) use counts::Counts;
-pub use missing::Missing;
+pub use answers::BusyHost;
 use missing::rounded_up;
+pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
 pub use rows::{Rows, counted, grouped, listed};
+pub use shown::size;
+pub(crate) use {answers::AnswerTimes, counts::Counts};
 
 use crate::fetch::TruncationReason;
 
@@ -94,6 +98,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Pages that answered 2xx.
     pub pages: u64,
+    /// Pages that answered 2xx per second, over the last 20 to 40 seconds.
+    pub recent_pages_per_second: f64,
     /// Pages by the HTTP status of their final answer.
     pub by_status: BTreeMap<u16, u64>,
     /// Bytes of bodies that were read, after decompression.
@@ -106,6 +112,8 @@ pub struct Summary {
     pub links_other_scheme: u64,
     /// Links and targets of redirects that are not a URL, or a too long one.
     pub links_unresolvable: u64,
+    /// Seeds and targets of redirects among the links of the report: queued, and seen before. They stand on no page.
+    pub links_not_on_pages: [u64; 2],
     /// Cookies that were dropped: too long, or over the limit of their origin or of the crawl. 0 unless cookies are kept.
     pub cookies_dropped: u64,
     /// Pages that were in flight when a stop ended the crawl at once.
@@ -144,6 +152,13 @@ pub struct Summary {
     pub report: Report,
     /// The requests and pauses of each host; the host with the most requests first.
     pub hosts: Vec<HostReport>,
+    /// The hosts with the most waiting entries, then with the most requests, and how they answer.
+    pub busiest: Vec<BusyHost>,
+    /// Origins that were away at the end, those with the most waiting entries first.
+    #[serde(skip)]
+    pub away: Vec<AwayReport>,
+    /// The time at which the numbers were true.
+    pub as_of: Time,
     /// The first failure, which explains a crawl that fetched nothing.
     pub first_failure: Option<String>,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
@@ -187,7 +202,7 @@ impl Summary {
     pub fn new(ending: Ending, report: Report) -> Self {
         Self {
             peak_memory_bytes: None,
-            ..Counts::default().into_summary(ending, report)
+            ..Counts::default().into_summary(ending, Duration::ZERO, report)
         }
     }
 
@@ -201,8 +216,16 @@ impl Summary {
         self.report.queued_pages + self.cut_short
     }
 
+    /// Adds what the frontier knows of its hosts.
+    pub(crate) fn with_hosts(mut self, answer_times: &AnswerTimes, frontier: &Frontier, as_of: Time) -> Self {
+        self.busiest = answer_times.busiest(frontier);
+        self.away = frontier.away().collect();
+        self.away.sort_by_key(|away| (Reverse(away.waiting), away.since));
+        Self { as_of, ..self }
+    }
+
     /// Returns the mean number of pages per second. The time of pages that were fetched again counts, and they do not.
-    pub fn pages_per_second(&self) -> f64 {
+    pub fn mean_pages_per_second(&self) -> f64 {
         self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
@@ -302,6 +325,21 @@ impl Summary {
         missing
     }
 
+    /// Returns how many pages, links and URLs are lost for whatever reason, those of the seen-set as an estimate. What a later run fetches
+    /// does not count.
+    pub fn lost(&self) -> f64 {
+        let lost = |one: &Missing| match one {
+            Missing::Dropped { .. } => 0,
+            other => other.lost_at_least(),
+        };
+        self.report.saturation.lost + self.missing().iter().map(lost).sum::<u64>() as f64
+    }
+
+    /// Returns how many pages, links and URLs are lost for whatever reason, those of the seen-set as a lower bound.
+    pub fn lost_at_least(&self) -> u64 {
+        self.missing().iter().map(Missing::lost_at_least).sum()
+    }
+
     /// Returns whether pages have no answer, or no whole one: a later run over the same state directory tries them again.
     pub fn has_unanswered(&self) -> bool {
         let is_unanswered = |one: &Missing| {
@@ -321,6 +359,37 @@ impl Summary {
                 || matches!(one, Missing::Refused { why, .. } if *why == Refusal::Saturated)
         });
         lost
+    }
+
+    /// Returns the links that stand on pages: those of the report without seeds and targets of redirects.
+    pub fn found_links(&self) -> LinkCounts {
+        let mut links = self.report.links.clone();
+        let [queued, seen] = self.links_not_on_pages;
+        links.queued = links.queued.saturating_sub(queued);
+        links.seen = links.seen.saturating_sub(seen);
+        links
+    }
+
+    /// Returns why a crawl may have ended at its first page, and what to do; `None` if it went on, or was not let to its end. `name` returns the
+    /// name of an option by its field.
+    pub fn hint(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
+        let links = self.found_links();
+        let is_alone = self.pages == 1 && self.report.pages.done == 1 && self.ending == Ending::Drained;
+        if !is_alone || links.queued > 0 || self.sitemaps.urls > 0 {
+            return None;
+        }
+        let is_of_other_site = links.refused.contains_key(&Refusal::OtherSite);
+        if !links.refused.is_empty() && links.refused.keys().all(|why| why.is_out_of_reach()) {
+            let (scope, reach) = (name("scope.reach"), if is_of_other_site { "any" } else { "site" });
+            return Some(format!(
+                "all links of the page lead out of the scope: {scope} {reach} follows them"
+            ));
+        }
+        if self.links_nofollow > 0 {
+            return Some("the links of the page say nofollow".to_owned());
+        }
+        let text = "the page has no links in its HTML: those that JavaScript makes are not found";
+        (links.offered() == 0).then(|| text.to_owned())
     }
 
     /// Returns whether a page was fetched: it answered 2xx, or 304 in a recrawl.

@@ -301,6 +301,11 @@ impl Frontier {
         self.state.host_reports()
     }
 
+    /// Returns what one host was asked and how politely; `None` if it is not remembered. Cost: for a host on disk, a look there.
+    pub fn host_report(&self, host: &HostKey) -> Option<HostReport> {
+        self.state.host_report(host)
+    }
+
     /// Iterates over the origins that are away, in no particular order. Cost: a look at each host.
     pub fn away(&self) -> impl Iterator<Item = AwayReport> {
         self.state.away()

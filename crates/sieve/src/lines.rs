@@ -87,7 +87,7 @@ fn remedy(saturation: &Saturation, notice: &Notice, policy: OnSaturation) -> Str
     let has_room = holds.is_some_and(|holds| saturation.estimated <= holds as f64);
     let done = match policy {
         OnSaturation::Warn if !has_room => {
-            "What only dropped keys lead to is missing, too. To drop fewer, let the filter grow, or start again"
+            "What only dropped keys lead to is missing, too. To drop fewer, start again with a filter that grows, or"
         }
         // Another filter than a plain one grows under any policy.
         OnSaturation::Grow | OnSaturation::Warn if has_room => "Each layer costs memory and time: start next time",

@@ -9,6 +9,7 @@ use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
 use crawler::output::{self, OutputFile, SavedOutput, Sink};
+use crawler::summary::size;
 use crawler::{Crawl, Event, Observer};
 use regex::Regex;
 
@@ -129,6 +130,7 @@ pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) 
     }
     for (_, file) in &mut opened {
         if let Some((file, true)) = file {
+            warn_if_replaced(file, state);
             file.empty().map_err(OutputError::Open)?;
         }
     }
@@ -251,6 +253,20 @@ fn open(
         }
     }
     Ok((file, true))
+}
+
+/// Warns that a file has content, which the crawl does not continue.
+fn warn_if_replaced(file: &OutputFile, state: Option<&Path>) {
+    let bytes = file.path().metadata().map_or(0, |found| found.len());
+    if bytes == 0 || !file.is_regular() {
+        return;
+    }
+    let (path, size) = (file.path().display(), size(bytes));
+    let how = match state {
+        None => "to continue a crawl instead, give --state DIR from its start on",
+        Some(_) => "no earlier run over this state directory has written it",
+    };
+    log::warn!(target: "crawler::outputs", path:%, bytes; "{path} had {size}, which are replaced: {how}");
 }
 
 /// Warns that an output begins in the middle of a crawl.

@@ -1,4 +1,4 @@
-//! The rate of the crawl, and the estimate of its remaining time.
+//! The estimate of the remaining time of the crawl.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -51,13 +51,6 @@ impl Pace {
         while self.samples.get(1).is_some_and(is_old) {
             self.samples.pop_front();
         }
-    }
-
-    /// Returns the current rate, in pages per second.
-    pub(super) fn rate(&self) -> f64 {
-        let Some((first, last)) = self.ends() else { return 0.0 };
-        let seconds = (last.elapsed - first.elapsed).as_secs_f64();
-        (last.finished - first.finished) as f64 / seconds.max(0.001)
     }
 
     /// Estimates the time until the page budget is spent at this rate, the queue is empty if it keeps shrinking, or the time is up. Returns
@@ -116,7 +109,6 @@ mod tests {
     fn a_growing_queue_gives_no_estimate() {
         let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
         assert_eq!(growing.remaining(), None);
-        assert!((growing.rate() - 5.0).abs() < 0.01, "{}", growing.rate());
     }
 
     #[test]
@@ -132,7 +124,6 @@ mod tests {
         // Ten pages per second in the first minute, then one.
         let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
         let budget = pace(&options(Some(1000), None), 100, slowed);
-        assert!((budget.rate() - 1.0).abs() < 0.01, "{}", budget.rate());
         assert_eq!(budget.remaining(), Some(Duration::from_secs(360)));
         let limit = pace(&options(Some(1000), Some(150)), 100, slowed);
         assert_eq!(limit.remaining(), Some(Duration::from_secs(50)));

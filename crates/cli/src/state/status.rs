@@ -5,19 +5,15 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use bytesize::ByteSize;
-use crawler::summary::{Rows, counted, grouped};
-use crawler::{Ending, SavedCrawl};
-use frontier::{AwayReport, Directory, LockHolder, Time};
+use crawler::summary::{Rows, counted, grouped, size};
+use crawler::{Ending, Missing, SavedCrawl};
+use frontier::{Directory, LockHolder, Time};
 use indicatif::HumanDuration;
 use serde_json::{Value, json};
 
 use super::{StateFailure, now, rfc3339};
 use crate::flag;
 use crate::options::DirArgs;
-
-/// The most origins that are shown as away, those with the most waiting entries first. JSON has all of them.
-const AWAY_SHOWN: usize = 5;
 
 pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
     let status = Status::read(&args.dir)?;
@@ -32,7 +28,6 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
 struct Status<'a> {
     dir: &'a Path,
     crawl: SavedCrawl,
-    away: Vec<AwayReport>,
     holder: LockHolder,
     disk_bytes: u64,
     now: Time,
@@ -46,15 +41,14 @@ impl<'a> Status<'a> {
         if let Some(memory) = &mut crawl.summary.report.memory {
             memory.bound = crawl.config.max_memory;
         }
-        let mut away: Vec<_> = crawl.frontier.away().collect();
-        away.sort_by_key(|away| (std::cmp::Reverse(away.waiting), away.since));
+        let now = now();
+        crawl.summary.as_of = now;
         Ok(Self {
             dir,
             crawl,
-            away,
             holder: Directory::new(dir).lock_holder()?,
             disk_bytes: bytes_in(dir),
-            now: now(),
+            now,
         })
     }
 
@@ -70,40 +64,30 @@ impl<'a> Status<'a> {
         rows.add("now", self.run_state());
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", shown(summary.elapsed)));
-        let (waiting, postponed) = (counted(report.queued_pages, "page"), grouped(report.postponed));
-        rows.add("waiting", format!("{waiting}, {postponed} of them postponed"));
+        let postponed = match report.postponed {
+            0 => String::new(),
+            pages => format!(", {} of them postponed", grouped(pages)),
+        };
+        rows.add(
+            "waiting",
+            format!("{}{postponed}", counted(report.queued_pages, "page")),
+        );
         let after = match report.leased {
             1.. if !self.is_running() => ", to be fetched again",
             _ => "",
         };
         rows.add("in flight", format!("{}{after}", grouped(report.leased)));
-        self.add_away(&mut rows);
         self.add_losses(&mut rows);
-        rows.add("disk", ByteSize(self.disk_bytes));
+        rows.add("disk", size(self.disk_bytes));
         summary.add_rows(&mut rows, &flag::of);
         rows.to_string()
     }
 
-    fn add_away(&self, rows: &mut Rows) {
-        if self.away.is_empty() {
-            rows.add("away", "none");
-        }
-        for (at, away) in self.away.iter().take(AWAY_SHOWN).enumerate() {
-            let (since, waiting) = (shown(self.now.since(away.since)), grouped(away.waiting));
-            let text = format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause);
-            rows.add(if at == 0 { "away" } else { "" }, text);
-        }
-        if let Some(more) = self.away.len().checked_sub(AWAY_SHOWN).filter(|more| *more > 0) {
-            rows.add("", format!("and {}", counted(more as u64, "more origin")));
-        }
-    }
-
+    /// Adds what is lost so far, each reason in a row.
     fn add_losses(&self, rows: &mut Rows) {
-        let report = &self.crawl.summary.report;
-        if report.refused_earlier {
-            let text = "links, by a limit that was lifted since: a crawl in a new directory finds them";
-            rows.add("refused earlier", text.to_owned());
-        }
+        let mut missing = self.crawl.summary.missing();
+        missing.retain(|one| !matches!(one, Missing::Interrupted { .. }));
+        rows.add_all("LOST", missing.iter().map(|one| one.with_names(flag::of)));
     }
 
     fn run_state(&self) -> String {
@@ -133,16 +117,6 @@ impl<'a> Status<'a> {
             LockHolder::Process(process) => process,
             _ => None,
         };
-        let away = self.away.iter().map(|away| {
-            json!({
-                "origin": away.origin.to_string(),
-                "since": rfc3339(away.since),
-                "kind": away.cause.kind.name(),
-                "cause": away.cause.message,
-                "next_probe": rfc3339(away.next_probe),
-                "waiting": away.waiting,
-            })
-        });
         let mut status = json!({
             "running": self.is_running(),
             "process": process,
@@ -154,7 +128,6 @@ impl<'a> Status<'a> {
             "postponed": report.postponed,
             "in_flight": report.leased,
             "refused_earlier": report.refused_earlier,
-            "away": away.collect::<Vec<_>>(),
             "memory": report.memory,
             "disk_bytes": self.disk_bytes,
         });

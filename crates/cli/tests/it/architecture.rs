@@ -119,7 +119,6 @@ fn each_library_is_used_in_its_own_modules_only() {
     );
     only("cli", "toml::", &["config_file.rs"]);
     only("crawler", "bytesize::", &["summary/shown.rs"]);
-    only("cli", "bytesize::", &["state/status.rs"]);
     only("cli", "file_id::", &["options/outputs.rs"]);
     only("cli", "rlimit::", &["open_files.rs"]);
     only("cli", "jiff::", &["logging.rs", "options/values.rs", "state.rs"]);

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::program::{Printed, crawler, fails, folder, lines, lines_of, number, succeeds};
-use crate::servers::{answer, closed_port, server_of, site_of};
+use crate::program::{Printed, crawler, fails, folder, has_failed, lines, lines_of, number, succeeds};
+use crate::servers::{answer, closed_port, server_of, site_of, tree};
 
 #[test]
 fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
@@ -76,8 +76,8 @@ fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links()
         "{summary}"
     );
     let lines: Vec<_> = stderr.lines().collect();
-    let [full, last, unchecked] = lines[..] else {
-        panic!("three warnings: {stderr}")
+    let [full, .., last, unchecked] = lines[..] else {
+        panic!("warnings: {stderr}")
     };
     for (line, message) in [
         (full, "New keys are refused"),
@@ -280,6 +280,114 @@ fn a_crawl_without_a_page_exits_with_code_1_and_the_status() {
     fails(&format!("-q --delay 0 {missing}"), 1, &[message]);
     let message = "nothing was fetched: all answers have a status of 404";
     fails(&format!("-q --delay 0 {missing} {missing}other"), 1, &[message]);
+}
+
+/// Nothing was fetched, so nothing is complete, in whatever way the seed failed.
+#[test]
+fn a_crawl_without_a_page_is_not_called_complete() {
+    let forbidden = "User-agent: *\nDisallow: /";
+    let round = || answer("302 Found\r\nLocation: /", "");
+    let seeds = [
+        ("403", server_of(|_| answer("403 Forbidden", ""))),
+        (
+            "forbidden by robots.txt",
+            site_of(move |path| (path == "/robots.txt").then(|| forbidden.to_owned())),
+        ),
+        ("redirect loop", server_of(move |_| round())),
+        ("410", server_of(|_| answer("410 Gone", ""))),
+    ];
+    for (why, seed) in seeds {
+        let text = crawler(&format!("-q --delay 0 {seed}"));
+        has_failed(&text, 1, &["nothing was fetched: ", why]);
+        let summary = String::from_utf8(text.stdout).unwrap();
+        assert!(!summary.contains("complete          yes"), "{summary}");
+        assert!(summary.contains("INCOMPLETE        nothing was fetched: "), "{summary}");
+        let json = crawler(&format!("--log-format json --delay 0 {seed}"));
+        let records = lines(str::from_utf8(&json.stderr).unwrap());
+        let summary = records
+            .iter()
+            .find(|line| line["target"] == "crawler::summary")
+            .unwrap();
+        assert_eq!(summary["complete"], false, "{summary}");
+        assert!(
+            summary["missing"][0]
+                .as_str()
+                .unwrap()
+                .starts_with("nothing was fetched"),
+            "{summary}"
+        );
+    }
+}
+
+#[test]
+fn a_crawl_of_one_page_says_why_it_may_have_ended_there() {
+    let hints = [
+        ("<p>no link", Some("those that JavaScript makes are not found")),
+        ("<script>document.write('<a href=/a>')</script>", Some("JavaScript")),
+        ("<a href=http://other.example/>x</a>", Some("--scope site follows them")),
+        ("<a href=/a rel=nofollow>x</a>", Some("nofollow")),
+        ("<a href=/a>x</a>", None),
+    ];
+    for (page, hint) in hints {
+        let seed = site_of(move |path| ["/", "/a"].contains(&path).then(|| page.to_owned()));
+        let summary = succeeds(&format!("-q --delay 0 {seed}")).stdout;
+        let one_line = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(summary.contains("\n  hint "), hint.is_some(), "{summary}");
+        assert!(hint.is_none_or(|hint| one_line.contains(hint)), "{summary}");
+        let found = u64::from(page.contains("<a href=http") || hint.is_none());
+        if !page.contains("rel=") {
+            // The seed is no link, and its page links to itself from /a.
+            let found = if hint.is_none() { 2 } else { found };
+            assert_eq!(number(&summary, "links  "), found, "{summary}");
+        }
+    }
+    // One that says --scope any where --scope site would not help.
+    let seed = site_of(|path| (path == "/").then(|| "<a href=http://other.example/>x</a>".to_owned()));
+    let summary = succeeds(&format!("-q --delay 0 --scope site {seed}")).stdout;
+    assert!(summary.contains("--scope any"), "{summary}");
+}
+
+/// What is 0 has no row, and a size is written alike everywhere.
+#[test]
+fn rows_that_say_nothing_are_left_out() {
+    let seed = tree(20);
+    let folder = folder("rows");
+    let state = folder.path("state");
+    let summary = succeeds(&format!("-q --delay 0 --state {state} {seed}")).stdout;
+    let status = succeeds(&["status", &state]).stdout;
+    for text in [&summary, &status] {
+        for nothing in [
+            "redirects",
+            "0 exact",
+            " 0.0 MiB",
+            " 0 B",
+            "0 of them",
+            "0 hosts on disk",
+            "away",
+            "LOST",
+        ] {
+            assert!(!text.contains(nothing), "{nothing}: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    let row = |text: &str, name: &str| text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+    for name in ["  bytes ", "  seen-set memory ", "  links ", "  busiest hosts "] {
+        assert_eq!(row(&summary, name), row(&status, name), "{name}");
+        assert!(row(&summary, name).is_some(), "{name}: {summary}");
+    }
+}
+
+#[test]
+fn a_broken_answer_to_the_first_request_does_not_advise_a_longer_downtime() {
+    let quick = "-q --set max-first-downtime=0.2 --delay 0";
+    for garbage in ["\u{15}\u{3}\u{1}\0\u{2}\u{2}\n", "SSH-2.0-OpenSSH_9.6\r\n", ""] {
+        let seed = server_of(move |_| garbage.to_owned());
+        let output = crawler(&format!("{quick} {seed}"));
+        has_failed(&output, 1, &["nothing was fetched: ", "check scheme and port"]);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(!text.contains("downtime"), "{text}");
+    }
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::program::{command, crawler, folder, lines};
-use crate::servers::site_of;
+use crate::program::{PROGRAM, command, crawler, folder, lines, succeeds};
+use crate::servers::{site_of, tree};
 use crate::system_start::start_system_anew;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -77,6 +77,112 @@ fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
     }
     assert_eq!(warnings, 1, "{}", stderr(&text));
     assert!(String::from_utf8_lossy(&text.stdout).contains("pages "), "the summary");
+}
+
+/// Pages are missing long before the end: the log, `status` and the summary say so alike.
+#[test]
+fn a_loss_is_logged_within_seconds_and_the_progress_and_the_status_have_it() {
+    let folder = folder("loss");
+    for (kind, options) in [
+        ("seen_set", "--capacity 200 --on-saturation warn"),
+        ("queue_full", "--max-queued 30"),
+        ("saturated", "--capacity 200 --on-saturation refuse"),
+    ] {
+        let state = folder.path(kind);
+        let arguments = format!(
+            "--delay 30ms --max-time 7s --log-format json --state {state} {options} {}",
+            tree(100_000)
+        );
+        let output = crawler(&arguments);
+        let records = records(&output);
+        let seconds = |record: &Value| {
+            record["time"]
+                .as_str()
+                .unwrap()
+                .parse::<Timestamp>()
+                .unwrap()
+                .as_millisecond()
+                / 1000
+        };
+        let summary = of_target(&records, "crawler::summary")[0];
+        let mut losses = of_target(&records, "crawler::loss");
+        losses.retain(|loss| loss["kind"] == kind);
+        assert!(
+            losses[0]["level"] == "WARN" && seconds(losses[0]) + 3 <= seconds(summary),
+            "{kind}: {losses:?}"
+        );
+        assert!(
+            losses.len() >= 2,
+            "and again when it has doubled, or at the end: {losses:?}"
+        );
+        let lost: Vec<_> = losses
+            .iter()
+            .map(|loss| loss["lost_at_least"].as_u64().unwrap())
+            .collect();
+        assert!(lost[0] > 0 && lost.is_sorted(), "{lost:?}");
+        let progress = of_target(&records, "crawler::progress")[0];
+        let message = progress["message"].as_str().unwrap();
+        assert!(
+            progress["lost_at_least"].as_u64() > Some(0) && message.contains("+ LOST"),
+            "{progress}"
+        );
+        assert!(
+            progress["lost"].as_f64() >= progress["lost_at_least"].as_f64(),
+            "{progress}"
+        );
+        assert!(progress["mean_pages_per_second"].is_f64() && progress["recent_pages_per_second"].is_f64());
+        assert!(
+            message.contains("/s recent, ") && message.contains("/s mean"),
+            "{message}"
+        );
+        let status = succeeds(&["status", "--json", &state]).stdout;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        for name in ["lost", "lost_at_least", "busiest"] {
+            assert_eq!(status[name], summary[name], "{name}");
+        }
+        for name in ["mean_pages_per_second", "recent_pages_per_second"] {
+            assert!(status[name].as_f64() > Some(1.0), "{name}: {status}");
+        }
+        assert!(status["lost_at_least"].as_u64() >= lost.last().copied(), "{status}");
+        let text = succeeds(&["status", &state]).stdout;
+        assert!(text.contains("\n  LOST              "), "{text}");
+        let remedy = "in a new directory";
+        assert_eq!(
+            losses[0]["message"].as_str().unwrap().contains(remedy),
+            kind == "seen_set",
+            "{losses:?}"
+        );
+    }
+}
+
+/// On a terminal of 80 columns, by the program `script` of util-linux, which every Linux system has.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_shows_the_local_time_the_sentence_and_no_target() {
+    let run = |zone: &str| {
+        let line = format!("stty cols 80; {PROGRAM} demo --capacity 100 --on-saturation warn --max-pages 200");
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env("TZ", zone)
+            .env_remove("RUST_LOG");
+        let shown = script.stdin(std::process::Stdio::null()).output().unwrap().stdout;
+        String::from_utf8_lossy(&shown).into_owned()
+    };
+    for (zone, hours) in [("UTC", 0), ("Asia/Tokyo", 9), ("America/Caracas", 20)] {
+        let shown = run(zone);
+        let full = shown.lines().find(|line| line.contains("WARN  seen-set full: "));
+        let full = full.unwrap_or_else(|| panic!("{zone}: {shown}"));
+        let at = full.find(" WARN").unwrap();
+        let minutes = |text: &str| text[..2].parse::<i64>().unwrap() * 60 + text[3..5].parse::<i64>().unwrap();
+        let now = Timestamp::now().as_second() / 60 + hours * 60;
+        let apart = (now - minutes(&full[at - 8..at])).rem_euclid(24 * 60);
+        assert!(apart < 3, "{zone}: {full}");
+        let line = &full[at - 8..].trim_end();
+        assert!(line.ends_with(" or more") && line.chars().count() <= 240, "{line}");
+        assert!(!shown.contains("sieve::") && !shown.contains("crawler::"), "{shown}");
+        assert!(shown.contains("/s recent") && shown.contains(" queued, "), "{shown}");
+    }
 }
 
 #[test]
@@ -199,6 +305,10 @@ fn documented() -> Fields {
         if line.starts_with('#') {
             target = line.strip_prefix("### ").and_then(code);
             fields.extend(target.clone().map(|target| (target, BTreeSet::new())));
+        } else if let (Some(target), true) = (&target, line.starts_with("The same fields, ")) {
+            // Those of the target above.
+            let same = fields["crawler::progress"].clone();
+            fields.insert(target.clone(), same);
         } else if let (Some(target), Some(row)) = (&target, line.strip_prefix("| `")) {
             for field in row.split(" |").next().unwrap().split('`').step_by(2) {
                 assert!(
@@ -243,6 +353,7 @@ fn runs() -> Vec<Output> {
         "demo --capacity 100 --on-saturation grow".to_owned(),
         format!("--delay 0{dead}"),
         format!("--delay 0 --set=max-near-duplicates=2 --output {pages} {alike}"),
+        format!("--delay 0 --max-pages 1 --output {pages} {alike}"),
         format!("--recrawl {torn} http://127.0.0.1:1/"),
         with_state.clone(),
         with_state,

@@ -12,7 +12,7 @@ use flate2::read::MultiGzDecoder;
 #[cfg(unix)]
 use crate::program::run_with_limit;
 use crate::program::{command, crawler, fails, folder, has_failed, lines, lines_of, succeeds, text_of};
-use crate::servers::{answer, path_in, server_of};
+use crate::servers::{answer, path_in, server_of, site_of};
 
 #[test]
 fn an_invalid_field_is_refused_before_the_first_request() {
@@ -489,4 +489,35 @@ fn cookies_of_a_file_are_sent_and_an_invalid_line_is_reported() {
         2,
         &["cannot be read"],
     );
+}
+
+/// A file that is replaced was perhaps meant to be continued.
+#[test]
+fn an_output_over_a_file_with_content_says_so_with_its_size_and_how_to_continue() {
+    let folder = folder("replaced");
+    let seed = site_of(|path| (path == "/").then(String::new));
+    let run = |options: &str| succeeds(&format!("-q --delay 0 {options} {seed}")).stderr;
+    for (option, name) in [
+        ("-o", "pages.jsonl"),
+        ("--links", "links.csv"),
+        ("--refused", "refused.jsonl"),
+    ] {
+        let path = folder.path(name);
+        let with = |options: &str| run(&format!("{options} {option} {path}"));
+        assert_eq!(with(""), "", "{option}: a new file");
+        let bytes = fs::write(&path, "old\n".repeat(700)).map(|()| 2800).unwrap();
+        let warning = with("");
+        assert!(
+            warning.contains(&format!("{path} had 2.7 KiB")) && warning.contains("--state"),
+            "{warning}"
+        );
+        assert!(fs::metadata(&path).unwrap().len() < bytes);
+        fs::write(&path, "old\n").unwrap();
+        let state = format!("--state {}", folder.path(&format!("{name}-state")));
+        assert!(
+            with(&state).contains(&format!("{path} had 4 B")),
+            "{option}: a new crawl"
+        );
+        assert!(!with(&state).contains(" had "), "{option}: it is continued");
+    }
 }

@@ -225,7 +225,11 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
         fails(&crawl.with(&format!("{other} --fail-on-incomplete")), 3, &[]);
         let status = succeeds(&["status", "--json", &crawl.state]).stdout;
         assert!(status.contains("\"refused_earlier\":true"), "{status}");
-        assert!(succeeds(&["status", &crawl.state]).stdout.contains("refused earlier"));
+        assert!(
+            succeeds(&["status", &crawl.state])
+                .stdout
+                .contains("refused in an earlier run")
+        );
     }
     // A limit that refuses more has refused nothing that it would not refuse now.
     let crawl = Crawl::of("state-narrower", seed);

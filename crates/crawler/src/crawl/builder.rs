@@ -14,6 +14,7 @@ use crate::error::StartError;
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{CrawlState, StateError};
+use crate::summary::AnswerTimes;
 
 /// Builds a [`Crawl`]. Without further calls it crawls over HTTP, and keeps its frontier in memory.
 ///
@@ -145,6 +146,7 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Run
     }
     let mut commits = Commits::new(state, &config, hash_of_rules, opened.for_new_links);
     let mut run = Run::new(config, fetcher, opened.frontier);
+    run.answer_times = AnswerTimes::read(state);
     if let Some(saved) = saved {
         run.observers.counts = saved.counts;
         commits.continue_after(saved.commit, opened.now);

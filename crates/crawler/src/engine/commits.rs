@@ -32,6 +32,7 @@ pub(crate) struct Commits {
     pub(super) seeds: u64,
     /// The file with what the fetcher keeps.
     fetcher_file: PathBuf,
+    state: PathBuf,
     /// Leases whose requests wait for the next commit.
     pub(super) held_leases: Vec<Lease>,
     /// The number of requests that have ended since the last commit. After a crash they are sent again.
@@ -56,6 +57,7 @@ impl Commits {
             for_new_links,
             seeds: hash_of_seeds(config.seeds()),
             fetcher_file: state.join(FETCHER_FILE),
+            state: state.to_owned(),
             held_leases: Vec::new(),
             uncommitted: 0,
             changed: None,
@@ -168,8 +170,18 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
+    /// Writes how the hosts answer, for `SavedCrawl`.
+    pub(super) fn save_answer_times(&self) {
+        if let Some(commits) = &self.commits
+            && let Err(error) = self.answer_times.write(&commits.state)
+        {
+            log::debug!(target: "crawler::state", "how the hosts answer cannot be written: {error}");
+        }
+    }
+
     /// Syncs the outputs, and makes the last commit of a run.
     pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
+        self.save_answer_times();
         let Some(mut commits) = self.commits.take() else {
             return Ok(());
         };

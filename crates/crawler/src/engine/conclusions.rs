@@ -10,7 +10,9 @@ pub(crate) mod sitemaps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Outcome, Settlement, Task, Time};
+use frontier::{
+    Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Outcome, Purpose, Settlement, Task, Time,
+};
 
 use crate::config::CrawlConfig;
 use crate::engine::fetch_task::Fetched;
@@ -43,6 +45,11 @@ pub(crate) struct FinishedTask {
 pub(crate) struct PendingReport {
     pub(crate) entry: Entry,
     pub(crate) subject: Subject,
+    pub(crate) started: Time,
+    /// How long the answer took; `None` without one.
+    pub(crate) answer_time: Option<Duration>,
+    /// Whether there was no whole answer, or an error status; of others than pages, one that allows a retry.
+    pub(crate) has_failed: bool,
     pub(crate) cookies_dropped: usize,
     pub(crate) capture: Option<Arc<Capture>>,
 }
@@ -93,9 +100,16 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
         }
         Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), Subject::Nothing),
     };
+    let answer = result.as_ref().ok();
     Conclusion {
         settlement,
         report: PendingReport {
+            started,
+            answer_time: answer.map(|answer| answer.elapsed),
+            has_failed: answer.is_none_or(|answer| {
+                let is_error = lease.entry.purpose == Purpose::Page && answer.status >= 400;
+                is_error || matches!(outcome_of(answer), Outcome::Failed { .. })
+            }),
             cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
             capture: Capture::from_result(&entry.url, started, result),
             entry: lease.entry,

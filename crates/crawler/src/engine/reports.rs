@@ -16,9 +16,16 @@ impl<S: Fetcher> Run<S> {
         let PendingReport {
             entry,
             subject,
+            started,
+            answer_time,
+            has_failed,
             cookies_dropped,
             capture,
         } = pending;
+        if entry.purpose != Purpose::Address {
+            let spent = self.clock.now().since(started);
+            self.answer_times.count(&entry.queue, spent, answer_time, has_failed);
+        }
         self.observers.counts.cookies_dropped += cookies_dropped as u64;
         if let Some(capture) = &capture {
             self.observers.notify(&Event::Captured(capture));

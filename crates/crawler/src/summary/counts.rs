@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use frontier::durable::Requeued;
-use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
+use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Time, Verdict};
 
 use super::{Ending, RefreshCounts, SitemapCounts, Summary};
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
@@ -58,6 +58,32 @@ pub(crate) struct Counts {
     pub(crate) bodies_skipped: u64,
     not_html: BTreeMap<String, u64>,
     first_failure: Option<FirstFailure>,
+    links_not_on_pages: [u64; 2],
+    recent: RecentPace,
+}
+
+/// The pages and the time at the last two starts of a window, from which the recent rate is counted.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct RecentPace {
+    from: (Duration, u64),
+    next: (Duration, u64),
+}
+
+impl RecentPace {
+    /// The length of a window. The recent rate is of the last one or two of them.
+    const WINDOW: Duration = Duration::from_secs(20);
+
+    fn note(&mut self, elapsed: Duration, pages: u64) {
+        if elapsed >= self.next.0 + Self::WINDOW {
+            self.from = self.next;
+            self.next = (elapsed, pages);
+        }
+    }
+
+    fn pages_per_second(&self, elapsed: Duration, pages: u64) -> f64 {
+        let seconds = elapsed.saturating_sub(self.from.0).as_secs_f64();
+        pages.saturating_sub(self.from.1) as f64 / seconds.max(0.001)
+    }
 }
 
 /// The failure that explains a crawl that fetched nothing.
@@ -109,7 +135,8 @@ impl Counts {
                 });
             }
             Event::Notice(notice) => self.count_notice(notice),
-            Event::Offered { links, verdicts } => self.note_lost_seeds(links, verdicts),
+            Event::Offered { links, verdicts } => self.note_offered(links, verdicts),
+            Event::Tick(progress) => self.recent.note(progress.elapsed, progress.pages),
             _ => {}
         }
     }
@@ -168,12 +195,19 @@ impl Counts {
         self.failed.values().sum()
     }
 
-    /// Returns a summary of these counters. The caller sets `elapsed` and `hosts`.
-    pub(crate) fn into_summary(self, ending: Ending, report: Report) -> Summary {
+    /// Returns the pages per second over the last 20 to 40 seconds.
+    pub(crate) fn recent_pages_per_second(&self, elapsed: Duration) -> f64 {
+        self.recent.pages_per_second(elapsed, self.pages)
+    }
+
+    /// Returns a summary of these counters. The caller sets what comes from the frontier's hosts.
+    pub(crate) fn into_summary(self, ending: Ending, elapsed: Duration, report: Report) -> Summary {
         Summary {
             ending,
-            elapsed: Duration::ZERO,
+            elapsed,
             pages: self.pages,
+            recent_pages_per_second: self.recent_pages_per_second(elapsed),
+            links_not_on_pages: self.links_not_on_pages,
             by_status: self.by_status,
             bytes: self.bytes,
             links_nofollow: self.links_nofollow,
@@ -198,6 +232,9 @@ impl Counts {
             robots_name: None,
             report,
             hosts: Vec::new(),
+            busiest: Vec::new(),
+            away: Vec::new(),
+            as_of: Time::from_millis(0),
             first_failure: self.first_failure.map(|first| first.why),
             peak_memory_bytes: peak_memory_bytes(),
         }
@@ -250,10 +287,14 @@ impl Counts {
         self.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
     }
 
-    /// Notes seeds without a page: refused ones, and those that redirect to a seen URL.
-    fn note_lost_seeds(&mut self, links: &[Link], verdicts: &[Verdict]) {
-        for (link, verdict) in links.iter().zip(verdicts).filter(|(link, _)| link.seed) {
+    /// Counts links that stand on no page, and notes seeds without a page: refused ones, and those that redirect to a seen URL.
+    fn note_offered(&mut self, links: &[Link], verdicts: &[Verdict]) {
+        let offered = links.iter().zip(verdicts);
+        for (link, verdict) in offered.filter(|(link, _)| link.seed || link.hops > 0) {
+            self.links_not_on_pages[0] += u64::from(*verdict == Verdict::Queued);
+            self.links_not_on_pages[1] += u64::from(*verdict == Verdict::Seen);
             match verdict {
+                _ if !link.seed => {}
                 Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
                 Verdict::Seen if link.hops > 0 => {
                     self.note_failure(false, || {

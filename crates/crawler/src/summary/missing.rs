@@ -95,6 +95,34 @@ impl Missing {
         fmt::from_fn(move |f| self.write(f, &name))
     }
 
+    /// Returns the reason as one word in snake case, for counters and logs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Interrupted { .. } => "interrupted",
+            Self::GivenUp { .. } => "given_up",
+            Self::Failed { .. } => "no_whole_answer",
+            Self::RobotsUnreachable { .. } => "robots_unreachable",
+            Self::Dropped { .. } => "seen_set",
+            Self::RefusedEarlier => "refused_earlier",
+            Self::Refused { why, .. } => why.name(),
+            Self::NotFetched { why, .. } => why.name(),
+            Self::Cut { kind, .. } => kind,
+        }
+    }
+
+    /// Returns how many pages, links or URLs are lost at least, in the unit of the reason; 0 if none is surely lost, or if a later run fetches
+    /// them.
+    pub fn lost_at_least(&self) -> u64 {
+        match self {
+            Self::Interrupted { .. } | Self::RefusedEarlier => 0,
+            Self::GivenUp { pages, .. } | Self::Failed { pages } | Self::RobotsUnreachable { pages } => *pages,
+            Self::Dropped { at_least, .. } => *at_least,
+            Self::NotFetched { pages, .. } => *pages,
+            Self::Refused { links, .. } => *links,
+            Self::Cut { number, .. } => *number,
+        }
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
         match self {
             Self::Interrupted { ending, left } => {
@@ -129,8 +157,12 @@ impl Missing {
                     0 => f.write_str("one or a few URLs may be dropped")?,
                     _ => write!(f, "at least {} dropped", counted(rounded_down(*at_least), "URL"))?,
                 }
+                // More room brings none of them back: the seen-set takes them for seen.
                 let capacity = name("capacity");
-                write!(f, ", and what only they link to is missing (set {capacity} {enough})")
+                write!(
+                    f,
+                    ", and what only they link to is missing (set {capacity} {enough}, in a new directory)"
+                )
             }
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
@@ -156,7 +188,7 @@ impl Missing {
 }
 
 /// Rounds down to three digits, so a lower bound stays a lower bound.
-fn rounded_down(number: u64) -> u64 {
+pub fn rounded_down(number: u64) -> u64 {
     let step = 10_u64.pow(number.max(1).ilog10().saturating_sub(2));
     number / step * step
 }

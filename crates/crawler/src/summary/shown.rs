@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use bytesize::ByteSize;
-use frontier::{HostReport, NotFetched};
+use frontier::report::MemoryReport;
+use frontier::{AwayReport, HostReport, NotFetched, Time};
 use serde_json::{Value, json};
 
 use super::rows::{Rows, counted, grouped, listed};
-use super::{SitemapCounts, Summary};
+use super::{BusyHost, SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
+use crate::timestamp::rfc3339;
+
+/// The most hosts and origins that the rows name. JSON has more.
+const HOSTS_SHOWN: usize = 5;
 
 impl fmt::Display for Summary {
     /// Writes one row per number, with the name in the first column.
@@ -25,14 +31,29 @@ impl Summary {
             let mut rows = Rows::default();
             let seconds = self.elapsed.as_secs_f64();
             rows.add("ended", format!("{} after {seconds:.1} s", self.ending));
-            let missing = self.missing();
-            if missing.is_empty() {
+            let incomplete = self.why_incomplete(&name);
+            if incomplete.is_empty() {
                 rows.add("complete", "yes");
             }
-            rows.add_all("INCOMPLETE", missing.iter().map(|one| one.with_names(&name)));
+            rows.add_all("INCOMPLETE", incomplete);
+            rows.add_all("hint", self.hint(&name));
             self.add_rows(&mut rows, &name);
             fmt::Display::fmt(&rows, f)
         })
+    }
+
+    /// Returns what is missing, and whether nothing was fetched at all, as texts.
+    fn why_incomplete(&self, name: &dyn Fn(&str) -> String) -> Vec<String> {
+        let mut texts: Vec<_> = self
+            .missing()
+            .iter()
+            .map(|one| one.with_names(name).to_string())
+            .collect();
+        if texts.is_empty() && !self.has_pages() {
+            let why = self.first_failure.as_deref().unwrap_or("see the status");
+            texts.push(format!("nothing was fetched: {why}"));
+        }
+        texts
     }
 
     /// Adds the rows of all numbers: the text without the ending and what is missing. `name` returns the name of an option by its field.
@@ -42,9 +63,16 @@ impl Summary {
             let more = more_than(report.origins_given_up, &self.given_up_origins);
             rows.add("given up", format!("{}{more}", self.given_up_origins.join(", ")));
         }
+        self.add_away(rows);
         let pages = format!("{} answered 2xx", grouped(self.pages));
         match self.refreshed.pages {
-            0 => rows.add("pages", format!("{pages}, {:.1} per second", self.pages_per_second())),
+            0 => {
+                let (mean, recent) = (self.mean_pages_per_second(), self.recent_pages_per_second);
+                rows.add(
+                    "pages",
+                    format!("{pages}; per second: mean {mean:.1}, recent {recent:.1}"),
+                );
+            }
             // The time has gone to others, too.
             _ => rows.add("pages", pages),
         }
@@ -57,7 +85,7 @@ impl Summary {
                 format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status");
             rows.add("refreshed", text);
         }
-        rows.add("redirects", grouped(report.pages.redirected));
+        rows.add_number("redirects", report.pages.redirected);
         rows.add("bytes", ByteSize(self.bytes));
         rows.add_counts(
             "bodies truncated",
@@ -101,21 +129,35 @@ impl Summary {
             "hosts",
             format!("{}{}", grouped(report.hosts), shortest_pause(&self.hosts)),
         );
+        let busiest = self.busiest.iter().take(HOSTS_SHOWN);
+        rows.add_all("busiest hosts", busiest.map(BusyHost::to_string));
         let seen_set = report.saturation.to_string().replace(" dropped, ", " dropped; ");
         rows.add_all("seen-set", seen_set.split("; "));
         rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));
         if let Some(memory) = &report.memory {
-            rows.add_all("memory", memory.to_string().split("; "));
+            rows.add_all("memory", memory_parts(memory));
         }
         if let Some(bytes) = self.peak_memory_bytes {
             rows.add("peak memory", ByteSize(bytes));
         }
     }
 
+    /// Adds the origins that were away at the end.
+    fn add_away(&self, rows: &mut Rows) {
+        for (at, away) in self.away.iter().take(HOSTS_SHOWN).enumerate() {
+            let (since, waiting) = (short(self.as_of.since(away.since)), grouped(away.waiting));
+            let text = format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause);
+            rows.add(if at == 0 { "away" } else { "" }, text);
+        }
+        if let Some(more) = self.away.len().checked_sub(HOSTS_SHOWN).filter(|more| *more > 0) {
+            rows.add("", format!("and {}", counted(more as u64, "more origin")));
+        }
+    }
+
     fn add_links(&self, rows: &mut Rows) {
-        let links = &self.report.links;
-        let [offered, new, seen] = [links.offered(), links.queued, links.seen].map(grouped);
-        rows.add("links", format!("{offered} found, {new} new, {seen} seen before"));
+        let links = &self.found_links();
+        let [found, new, seen] = [links.offered(), links.queued, links.seen].map(grouped);
+        rows.add("links", format!("{found} found, {new} new, {seen} seen before"));
         rows.add_counts("links refused", &named(&links.refused, |why| why.name()));
         let mut not_followed = BTreeMap::from([
             ("nofollow", self.links_nofollow),
@@ -149,7 +191,9 @@ impl Summary {
             [counts.exact, counts.near].map(grouped),
             counted(counts.compared, "compared page"),
         );
-        rows.add("duplicates", format!("{exact} exact, {near} near, of {compared}"));
+        if counts.exact + counts.near + counts.forgotten > 0 {
+            rows.add("duplicates", format!("{exact} exact, {near} near, of {compared}"));
+        }
         if counts.forgotten > 0 {
             let (forgotten, option) = (grouped(counts.forgotten), name("max_fingerprints"));
             rows.add("", format!("(not with the {forgotten} oldest pages: {option})"));
@@ -170,15 +214,17 @@ impl Summary {
 
     /// Returns all numbers as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
-        let (report, saturation, missing) = (&self.report, &self.report.saturation, self.missing());
-        let texts: Vec<_> = missing.iter().map(|one| one.with_names(&name).to_string()).collect();
+        let (report, saturation, missing) = (&self.report, &self.report.saturation, self.why_incomplete(&name));
+        let found = self.found_links();
         let pages = json!({
             "ending": self.ending,
             "complete": missing.is_empty(),
-            "missing": texts,
+            "missing": missing,
+            "hint": self.hint(&name),
             "elapsed_seconds": self.elapsed.as_secs_f64(),
             "pages": self.pages,
-            "pages_per_second": self.pages_per_second(),
+            "mean_pages_per_second": self.mean_pages_per_second(),
+            "recent_pages_per_second": self.recent_pages_per_second,
             "by_status": self.by_status,
             "redirects": report.pages.redirected,
             "bytes": self.bytes,
@@ -197,10 +243,10 @@ impl Summary {
             "refreshed_failed": self.refreshed.failed,
         });
         let links = json!({
-            "links_offered": report.links.offered(),
-            "links_queued": report.links.queued,
-            "links_seen": report.links.seen,
-            "links_refused": named(&report.links.refused, |why| why.name()),
+            "links_offered": found.offered(),
+            "links_queued": found.queued,
+            "links_seen": found.seen,
+            "links_refused": named(&found.refused, |why| why.name()),
             "links_nofollow": self.links_nofollow,
             "links_dropped": self.links_dropped,
             "links_other_scheme": self.links_other_scheme,
@@ -213,6 +259,8 @@ impl Summary {
             "queued": report.queued_pages,
             "cut_short": self.cut_short,
             "hosts": report.hosts,
+            "busiest": self.busiest.iter().map(BusyHost::to_json).collect::<Vec<_>>(),
+            "away": self.away.iter().map(away_to_json).collect::<Vec<_>>(),
             "origins_given_up": report.origins_given_up,
             "duplicates": report.resemblance.exact,
             "near_duplicates": report.resemblance.near,
@@ -225,7 +273,8 @@ impl Summary {
             "accepted": saturation.accepted,
             "fill": saturation.fill,
             "rate": saturation.rate,
-            "lost": saturation.lost,
+            "lost": self.lost(),
+            "lost_at_least": self.lost_at_least(),
             "layers": saturation.layers,
             "memory_bytes": saturation.memory_bytes,
             "peak_memory_bytes": self.peak_memory_bytes,
@@ -237,6 +286,87 @@ impl Summary {
         });
         Value::Object(fields.flatten().collect())
     }
+}
+
+impl BusyHost {
+    fn to_json(&self) -> Value {
+        json!({
+            "host": self.host,
+            "waiting": self.waiting,
+            "requests": self.requests,
+            "failures": self.failures,
+            "median_seconds": self.median.map(|time| time.as_secs_f64()),
+            "longest_seconds": self.longest.map(|time| time.as_secs_f64()),
+            "delay_seconds": self.delay.as_secs_f64(),
+        })
+    }
+}
+
+impl fmt::Display for BusyHost {
+    /// Writes what waits, what was asked, how long answers took and the delay, without what is 0.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.host)?;
+        if self.waiting > 0 {
+            write!(f, "{} waiting, ", grouped(self.waiting))?;
+        }
+        f.write_str(&counted(self.requests, "request"))?;
+        if self.failures > 0 {
+            write!(f, ", {} failed", grouped(self.failures))?;
+        }
+        if let (Some(median), Some(longest)) = (self.median, self.longest) {
+            write!(f, ", answers in {} (median) to {}", short(median), short(longest))?;
+        }
+        match self.delay {
+            Duration::ZERO => Ok(()),
+            delay => write!(f, ", delay {}", short(delay)),
+        }
+    }
+}
+
+fn away_to_json(away: &AwayReport) -> Value {
+    let time = |time: Time| rfc3339(Duration::from_millis(time.as_millis()));
+    json!({
+        "origin": away.origin.to_string(),
+        "since": time(away.since),
+        "kind": away.cause.kind.name(),
+        "cause": away.cause.message,
+        "next_probe": time(away.next_probe),
+        "waiting": away.waiting,
+    })
+}
+
+/// Returns the parts of the memory that are not 0, the sum if it has a bound, and what lies on disk.
+fn memory_parts(memory: &MemoryReport) -> Vec<String> {
+    let parts = [
+        ("seen-set", memory.seen_set),
+        ("hosts", memory.hosts),
+        ("their names", memory.host_names),
+        ("fingerprints", memory.fingerprints),
+        ("store", memory.store),
+    ];
+    let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
+    let parts: Vec<_> = parts
+        .map(|(name, bytes)| format!("{name} {}", ByteSize(*bytes)))
+        .collect();
+    let sum = |bound| format!("{} of {}", ByteSize(memory.total()), ByteSize(bound));
+    let on_disk = (memory.hosts_on_disk > 0).then(|| format!("{} on disk", counted(memory.hosts_on_disk, "host")));
+    let rows = std::iter::once(parts.join(", "))
+        .chain(memory.bound.map(sum))
+        .chain(on_disk);
+    rows.collect()
+}
+
+/// Returns a duration in milliseconds or seconds.
+fn short(duration: Duration) -> String {
+    match duration.as_millis() {
+        milliseconds @ 0..1000 => format!("{milliseconds} ms"),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}
+
+/// Returns a number of bytes in its largest unit, as in `1.7 MiB`.
+pub fn size(bytes: u64) -> impl fmt::Display {
+    ByteSize(bytes)
 }
 
 /// Returns the end of a list that has more members than are named.

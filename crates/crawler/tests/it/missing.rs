@@ -1,9 +1,12 @@
 //! The summary of a crawl whose seen-set may have dropped a URL, whose queue was full, or whose frontier gave up an origin.
 
 use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Ending, Summary};
+use crate::folder::Folder;
+use crate::scripted::{self, Reply, Scripted};
+use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, SavedCrawl, Summary};
 use frontier::{
     Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Leasing, Link, Outcome, Reach, Refusal, RetryPolicy,
     RobotsOutcome, ScopeConfig, Task, Time,
@@ -134,4 +137,199 @@ fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
         }
     }
     panic!("nothing was lost at the capacity");
+}
+
+/// Plays each kind of loss in a crawl of a minute. Returns the second at which the progress had it first, what the last progress had of it,
+/// and the summary.
+fn played(kind: &str, change: impl Fn(&mut CrawlOptions), reply: fn(&str) -> Reply) -> (u64, u64, Summary) {
+    let mut options = scripted::everywhere("http://a.example/");
+    options.frontier.delay = Duration::from_millis(100);
+    options.max_time = Some(Duration::from_secs(60));
+    change(&mut options);
+    let ticks = Arc::new(Mutex::new(Vec::new()));
+    let (noted, wanted) = (Arc::clone(&ticks), kind.to_owned());
+    let run = Scripted::new(move |call| reply(call.url())).crawl_with(options, |crawl| {
+        crawl.on_event(move |event| {
+            if let Event::Tick(progress) = event {
+                let of_kind = progress.missing.iter().find(|one| one.kind() == wanted);
+                let lost = of_kind.map_or(0, Missing::lost_at_least);
+                assert!(progress.lost_at_least() >= lost && progress.lost >= lost as f64);
+                noted.lock().unwrap().push((progress.elapsed.as_secs(), lost));
+            }
+        })
+    });
+    let ticks = std::mem::take(&mut *ticks.lock().unwrap());
+    let first = ticks.iter().find(|(_, lost)| *lost > 0);
+    let (first, _) = first.unwrap_or_else(|| panic!("{kind} is not in the progress: {}", run.summary));
+    (*first, ticks.last().unwrap().1, run.summary)
+}
+
+fn filled(options: &mut CrawlOptions, on_saturation: OnSaturation) {
+    let frontier = &mut options.frontier;
+    (frontier.exact, frontier.capacity, frontier.on_saturation) = (false, 50, on_saturation);
+}
+
+/// Returns a page of a tree without end.
+fn endless(url: &str) -> Reply {
+    if url.ends_with("/robots.txt") {
+        return Ok(scripted::status(404));
+    }
+    let number = url.rsplit('/').next().unwrap().parse().unwrap_or(0_u64);
+    let links = (number * 3 + 1..number * 3 + 4).map(|child| format!("<a href=/{child}>x</a>"));
+    Ok(scripted::page(links.collect::<String>()))
+}
+
+#[test]
+fn every_kind_of_loss_is_in_the_progress_while_it_happens_and_in_the_summary_alike() {
+    type Case = (&'static str, fn(&mut CrawlOptions), fn(&str) -> Reply);
+    let cases: [Case; 7] = [
+        ("seen_set", |options| filled(options, OnSaturation::Warn), endless),
+        ("saturated", |options| filled(options, OnSaturation::Refuse), endless),
+        ("queue_full", |options| options.frontier.max_queued = 20, endless),
+        (
+            "too_many_hosts",
+            |options| options.frontier.max_hosts = 1,
+            |url| match url {
+                "http://a.example/7" => Ok(scripted::page("<a href=http://b.example/></a>")),
+                _ => endless(url),
+            },
+        ),
+        (
+            "given_up",
+            |_| {},
+            |url| match url {
+                "http://a.example/" => Ok(scripted::page("<a href=/1></a><a href=http://b.example/></a>")),
+                _ if url.contains("//b.") => Err(FetchError::Connect("refused".to_owned())),
+                _ => endless(url),
+            },
+        ),
+        (
+            "no_whole_answer",
+            |_| {},
+            |url| match url {
+                "http://a.example/" => Ok(scripted::page("<a href=/1></a><a href=http://b.example/></a>")),
+                "http://b.example/" => Err(FetchError::HeadTooLarge("100 KiB".to_owned())),
+                _ => endless(url),
+            },
+        ),
+        (
+            "host_down",
+            |options| options.frontier.retries.max_first_downtime = Duration::from_secs(5),
+            |url| match url.strip_prefix("http://a.example/") {
+                None => Err(FetchError::Connect("refused".to_owned())),
+                Some(path) => {
+                    let mut page = endless(url)?;
+                    page.body
+                        .extend(format!("<a href=http://b.example/{path}>x</a>").bytes());
+                    Ok(page)
+                }
+            },
+        ),
+    ];
+    for (kind, change, reply) in cases {
+        let (first, last, summary) = played(kind, change, reply);
+        assert!(first < 55, "{kind}: {first} s");
+        let of_kind = summary.missing().into_iter().find(|one| one.kind() == kind).unwrap();
+        assert!(last > 0 && of_kind.lost_at_least() >= last, "{kind}: {last}, {of_kind}");
+        let json = summary.to_json(str::to_owned);
+        assert_eq!(json["lost_at_least"], summary.lost_at_least(), "{kind}");
+        assert!(summary.lost_at_least() >= of_kind.lost_at_least(), "{kind}");
+        let texts = json["missing"].as_array().unwrap();
+        assert!(texts.contains(&of_kind.to_string().into()), "{kind}: {texts:?}");
+    }
+}
+
+/// A page at 300 ms from one host, each fifth of another after 20 s, and none of a third.
+#[test]
+fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_what_is_away() {
+    let folder = Folder::new("busiest");
+    let hosts = ["quick", "slow", "dead"];
+    let home: String = hosts
+        .map(|host| format!("<a href=http://{host}.example/></a>"))
+        .concat();
+    let reply = move |call: &scripted::Call<'_>| {
+        let url = call.url();
+        let host = call.request.url.host_str().unwrap();
+        let seconds = match host {
+            "slow.example" if call.earlier == 0 && url.ends_with('5') => 20.0,
+            "slow.example" => 2.0,
+            _ => 0.3,
+        };
+        let mut answer = match host {
+            "dead.example" => return Err(FetchError::Connect("refused".to_owned())),
+            "a.example" => scripted::page(home.as_str()),
+            "slow.example" if url.ends_with('4') => scripted::status(404),
+            _ => endless(url)?,
+        };
+        answer.elapsed = Duration::from_secs_f64(seconds);
+        Ok(answer)
+    };
+    let mut options = scripted::everywhere("http://a.example/");
+    options.frontier.delay = Duration::from_millis(500);
+    options.frontier.retries.max_first_downtime = Duration::from_secs(3600);
+    options.max_time = Some(Duration::from_secs(90));
+    let minutes = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&minutes);
+    let run = Scripted::new(reply)
+        .taking(|_, reply| reply.as_ref().map_or(Duration::ZERO, |answer| answer.elapsed))
+        .crawl_in_with(&folder.state(), options, |crawl| {
+            crawl.on_event(move |event| {
+                if let Event::Busiest(hosts) = event {
+                    noted.lock().unwrap().push(hosts.to_vec());
+                }
+            })
+        });
+    let saved = SavedCrawl::read(&folder.state()).unwrap().summary;
+    for summary in [&run.summary, &saved] {
+        let of = |name: &str| summary.busiest.iter().find(|one| one.host.as_str() == name).unwrap();
+        let (quick, slow) = (of("quick.example"), of("slow.example"));
+        assert_eq!(summary.busiest[0].host, quick.host, "most waiting pages: {summary}");
+        assert_eq!(quick.median, Some(Duration::from_millis(300)));
+        assert_eq!(
+            (slow.median, slow.longest),
+            (Some(Duration::from_secs(2)), Some(Duration::from_secs(20)))
+        );
+        assert!(slow.failures >= 1 && quick.failures == 0, "{summary}");
+        assert!(
+            quick.requests > 90 && slow.requests < 30 && slow.waiting > 5,
+            "{summary}"
+        );
+        assert_eq!(slow.delay, Duration::from_millis(500));
+        let [away] = &summary.away[..] else { panic!("{summary}") };
+        assert_eq!(away.origin.as_str(), "http://dead.example");
+        let text = summary.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("away http://dead.example for ") && text.contains("slow.example: "),
+            "{text}"
+        );
+        assert!(text.contains("answers in 2.0 s (median) to 20.0 s"), "{text}");
+        let json = summary.to_json(str::to_owned);
+        assert_eq!(json["busiest"][0]["median_seconds"], 0.3);
+        assert_eq!(json["away"][0]["kind"], "connect");
+    }
+    assert_eq!(minutes.lock().unwrap().len(), 1, "each minute");
+}
+
+/// Five pages a second for a minute, then one in ten seconds.
+#[test]
+fn the_recent_rate_is_that_of_the_last_seconds_and_the_mean_that_of_the_crawl() {
+    let mut options = scripted::options("http://a.example/");
+    options.frontier.delay = Duration::ZERO;
+    options.concurrency = 1.try_into().unwrap();
+    options.max_time = Some(Duration::from_secs(120));
+    let script = Scripted::new(|call| {
+        let mut answer = endless(call.url())?;
+        let is_quick = call.at < Duration::from_secs(60);
+        answer.elapsed = Duration::from_millis(if is_quick { 200 } else { 10_000 });
+        Ok(answer)
+    });
+    let script = script.taking(|_, reply| reply.as_ref().map_or(Duration::ZERO, |answer| answer.elapsed));
+    let summary = script.crawl(options).summary;
+    assert!((2.4..2.7).contains(&summary.mean_pages_per_second()), "{summary}");
+    assert!((0.05..0.2).contains(&summary.recent_pages_per_second), "{summary}");
+    let text = summary.to_string();
+    assert!(
+        text.contains("per second: mean 2.") && text.contains(", recent 0.1"),
+        "{text}"
+    );
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::State;
 use crate::entry::Entry;
 use crate::error::FrontierError;
+use crate::hosts::{HostQueues, HostRef};
 use crate::link::Link;
 use crate::report::{AwayReport, HostReport, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
-use crate::url::CanonicalUrl;
+use crate::url::{CanonicalUrl, HostKey};
 
 impl State {
     pub(crate) fn reaches(&self, url: &CanonicalUrl) -> bool {
@@ -79,15 +80,14 @@ impl State {
     }
 
     pub(crate) fn host_reports(&self) -> impl Iterator<Item = HostReport> {
-        let rules = self.sieve.queue().rules();
-        self.sieve.queue().hosts().iter().map(move |(key, host)| HostReport {
-            host: key.clone(),
-            requests: host.requests(),
-            delay: host.delay(rules),
-            shortest_gap: host.shortest_gap(),
-            queued: host.queued() + host.postponed(),
-            given_up: host.gave_up_any(),
-        })
+        let queues = self.sieve.queue();
+        let hosts = queues.hosts().iter();
+        hosts.map(move |(key, host)| report_of(key, &host, queues))
+    }
+
+    pub(crate) fn host_report(&self, key: &HostKey) -> Option<HostReport> {
+        let queues = self.sieve.queue();
+        queues.get(key).map(|host| report_of(key, &host, queues))
     }
 
     pub(crate) fn away(&self) -> impl Iterator<Item = AwayReport> {
@@ -119,5 +119,16 @@ impl State {
             return Err(FrontierError::NotRead);
         }
         Ok(())
+    }
+}
+
+fn report_of(key: &HostKey, host: &HostRef<'_>, queues: &HostQueues) -> HostReport {
+    HostReport {
+        host: key.clone(),
+        requests: host.requests(),
+        delay: host.delay(queues.rules()),
+        shortest_gap: host.shortest_gap(),
+        queued: host.queued() + host.postponed(),
+        given_up: host.gave_up_any(),
     }
 }

@@ -1,0 +1,103 @@
+//! Warnings about missing pages, while they get more.
+
+use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
+use std::time::Duration;
+
+use crawler::Missing;
+use frontier::Report;
+
+use crate::log_records;
+
+/// Logs each reason why pages are missing: when the first is surely lost, at each doubling, and every ten minutes while more are lost.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    logged: HashMap<Reason, Logged>,
+}
+
+/// One reason: a limit may both refuse links and drop pages.
+type Reason = (Discriminant<Missing>, &'static str);
+
+fn reason(one: &Missing) -> Reason {
+    (discriminant(one), one.kind())
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Logged {
+    lost: u64,
+    at: Duration,
+}
+
+impl Losses {
+    const REPEAT_EVERY: Duration = Duration::from_secs(600);
+
+    /// Logs the reasons that are due.
+    pub(super) fn tick(&mut self, missing: &[Missing], report: &Report, elapsed: Duration) {
+        for one in self.due(missing, elapsed) {
+            log_records::loss(one, report);
+        }
+    }
+
+    /// Logs at the end of the crawl what was not logged as it is now, also what is only possibly lost.
+    pub(super) fn close(&self, missing: &[Missing], report: &Report) {
+        let is_lost = |one: &&Missing| !matches!(one, Missing::Interrupted { .. });
+        let is_logged = |one: &Missing| {
+            let logged = self.logged.get(&reason(one));
+            logged.is_some_and(|logged| logged.lost == one.lost_at_least())
+        };
+        for one in missing.iter().filter(is_lost).filter(|one| !is_logged(one)) {
+            log_records::loss(one, report);
+        }
+    }
+
+    fn due<'m>(&mut self, missing: &'m [Missing], elapsed: Duration) -> Vec<&'m Missing> {
+        let mut due = Vec::new();
+        for one in missing {
+            let lost = one.lost_at_least();
+            let is_due = match self.logged.get(&reason(one)) {
+                None => lost > 0,
+                Some(last) => lost >= 2 * last.lost || lost > last.lost && elapsed >= last.at + Self::REPEAT_EVERY,
+            };
+            if is_due {
+                self.logged.insert(reason(one), Logged { lost, at: elapsed });
+                due.push(one);
+            }
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the seconds at which a loss is logged that has a size at each second.
+    fn logged_at(seconds: u64, size: impl Fn(u64) -> Missing) -> Vec<u64> {
+        let mut losses = Losses::default();
+        let is_due = |second: &u64| !losses.due(&[size(*second)], Duration::from_secs(*second)).is_empty();
+        (0..seconds).filter(is_due).collect()
+    }
+
+    #[test]
+    fn a_loss_is_logged_at_its_first_page_at_each_doubling_and_every_ten_minutes_while_it_goes_on() {
+        let seen_set = |at_least| Missing::Dropped { at_least, enough: 9 };
+        assert_eq!(logged_at(300, |second| seen_set(second / 10)), [10, 20, 40, 80, 160]);
+        let slow = |second: u64| seen_set(100 + second / 60);
+        assert_eq!(logged_at(1900, slow), [0, 600, 1200, 1800]);
+        assert_eq!(logged_at(1900, |_| seen_set(7)), [0], "it does not go on");
+        assert_eq!(logged_at(1900, |_| seen_set(0)), [0; 0], "none is surely lost");
+        let failed = |second: u64| Missing::Failed { pages: second };
+        assert_eq!(logged_at(10, failed), [1, 2, 4, 8]);
+        let refused = |second: u64| Missing::Refused {
+            why: frontier::Refusal::QueueFull,
+            links: second * 100,
+            option: "max_queued",
+        };
+        assert_eq!(logged_at(10, refused), [1, 2, 4, 8]);
+        let interrupted = |_| Missing::Interrupted {
+            ending: crawler::Ending::Stopped,
+            left: 9,
+        };
+        assert_eq!(logged_at(10, interrupted), [0; 0], "a later run fetches these");
+    }
+}
