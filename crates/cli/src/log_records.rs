@@ -49,7 +49,7 @@ pub(crate) fn robots_name(crawl: &Crawl) {
     if name == "*" {
         log::warn!(
             target: "crawler",
-            "no name of a crawler is found in the user agent {:?}: of robots.txt, only the rules for all crawlers count. Set --robots-name",
+            "no name of a crawler is found in the user agent {:?}: of robots.txt, only the rules for all crawlers count; try --set robots-name=NAME",
             config.options().user_agent
         );
     } else {

@@ -108,12 +108,10 @@ pub(super) struct Politeness {
     /// User-Agent; the name of the crawler in it selects the robots.txt group.
     ///
     /// It is what the text starts with, or what follows "compatible;" in "Mozilla/5.0 (compatible; mybot/1.0; +https://example.com)".
+    /// --set robots-name=NAME names another one.
     #[arg(short = 'U', long, visible_alias = "agent", value_name = "TEXT",
         default_value = crawler::config::DEFAULT_USER_AGENT)]
     user_agent: String,
-    /// Name that selects the robots.txt group, if it is not the one in --user-agent.
-    #[arg(long, value_name = "NAME")]
-    robots_name: Option<String>,
     /// Fetch what robots.txt forbids; for your own sites only.
     ///
     /// The crawler does not request robots.txt, so that Crawl-delay has no effect either.
@@ -128,7 +126,6 @@ impl Politeness {
         crawl.frontier.per_host = self.per_host;
         crawl.frontier.per_address = self.per_address;
         crawl.user_agent.clone_from(&self.user_agent);
-        crawl.robots_name.clone_from(&self.robots_name);
         crawl.frontier.ask_robots = !self.ignore_robots;
     }
 }

@@ -75,6 +75,7 @@ macro_rules! settings {
 
 #[rustfmt::skip]
 pub(crate) const ALL: &[Setting] = settings! {
+    "robots-name" Line crawl.robots_name: "Name that selects the robots.txt group, if it is not the one in --user-agent";
     "max-links-per-page" Count crawl.max_links_per_page: "Maximum links to follow from one page";
     "max-select-values" Count crawl.select_limits.values: "Maximum values of one --select field on a page";
     "max-select-bytes" Size crawl.select_limits.bytes: "Maximum size of all values of one --select field on a page";

@@ -442,7 +442,7 @@ fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
             "-v",
             "mybot",
         ),
-        (browser, "--robots-name=mybot", "mybot"),
+        (browser, "--set=robots-name=mybot", "mybot"),
         (browser, "--max-depth=5", "*"),
         ("1bot", "--max-depth=5", "*"),
     ] {
@@ -471,7 +471,7 @@ fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
             output.stdout
         );
         assert_eq!(
-            output.stderr.contains("--robots-name"),
+            output.stderr.contains("--set robots-name="),
             name == "*",
             "{}",
             output.stderr
