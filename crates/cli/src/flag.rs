@@ -17,3 +17,8 @@ pub(crate) fn of(field: &str) -> String {
         None => format!("--{name}"),
     }
 }
+
+/// Returns a text of the library with the option that it describes.
+pub(crate) fn in_text(text: &str) -> String {
+    text.replace("to accept any certificate", "--insecure")
+}

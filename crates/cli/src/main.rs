@@ -133,7 +133,7 @@ fn why_nothing_was_fetched(summary: &Summary) -> String {
             let remedies = summary.given_up_causes.iter().map(|cause| remedy(*cause, flag::of));
             // Some messages have a remedy of their own.
             let remedies = remedies.filter(|_| !why.contains("; try "));
-            std::iter::once(why.clone())
+            std::iter::once(flag::in_text(why))
                 .chain(remedies)
                 .collect::<Vec<_>>()
                 .join("; ")

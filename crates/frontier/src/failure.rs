@@ -2,12 +2,12 @@
 //!
 //! | kind | counts against | attempt counted | what follows |
 //! |---|---|---|---|
-//! | `unresolved`, `connect`, `tls` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
+//! | `unresolved`, `connect` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
 //! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, three at least, with no answer between |
-//! | `status` (408, 425, 5xx), `head_too_large`, `panic`, `other` | the page | yes | the page is retried |
+//! | `status` (408, 425, 5xx), `malformed`, `head_too_large`, `panic`, `other` | the page | yes | the page is retried |
 //! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
 //! | `out_of_handles` | nothing | no | the page is retried |
-//! | `redirect` | the page | yes | it is given up at once: another request would be answered the same |
+//! | `redirect`, `tls` | the page | yes | it is given up at once: another request would be answered the same |
 //! | `address_forbidden`, `host_down` | the page | no request was made | it is given up at once. [`Outcome::NotFetched`](crate::Outcome::NotFetched) says the same, and counts as not fetched instead of failed |
 //!
 //! # Outages
@@ -47,7 +47,7 @@ pub enum FailureKind {
     Unresolved,
     /// No TCP connection: refused, no route, or a timeout.
     Connect,
-    /// No TLS connection.
+    /// No TLS connection: the certificate is not trusted, or no version or cipher is common.
     Tls,
     /// No answer before the timeout.
     Timeout,
@@ -71,6 +71,8 @@ pub enum FailureKind {
     Panic,
     /// Anything else that a fetcher of your own cannot do. It says nothing of the host.
     Other,
+    /// An answer with a head that cannot be read.
+    Malformed,
 }
 
 impl FailureKind {
@@ -82,6 +84,7 @@ impl FailureKind {
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Timeout => "timeout",
+            Self::Malformed => "malformed",
             Self::HeadTooLarge => "head_too_large",
             Self::Broken => "broken",
             Self::Incomplete => "incomplete",
@@ -117,13 +120,13 @@ impl FailureKind {
     /// Returns what a failure of this kind counts against.
     pub(crate) fn blame(self) -> Blame {
         match self {
-            Self::Unresolved | Self::Connect | Self::Tls => Blame::Origin,
+            Self::Unresolved | Self::Connect => Blame::Origin,
             Self::Timeout | Self::Broken | Self::Incomplete => Blame::SilentPage,
             Self::Throttled => Blame::Traffic,
             Self::OutOfHandles => Blame::Us,
-            Self::Redirect => Blame::Answer,
+            Self::Redirect | Self::Tls => Blame::Answer,
             Self::AddressForbidden | Self::HostDown => Blame::NotRequested,
-            Self::HeadTooLarge | Self::Status | Self::Panic | Self::Other => Blame::Page,
+            Self::Malformed | Self::HeadTooLarge | Self::Status | Self::Panic | Self::Other => Blame::Page,
         }
     }
 }

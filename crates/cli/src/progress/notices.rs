@@ -72,7 +72,7 @@ impl LineBudget {
 
 /// Returns the level and the text of a notice, with the option that prevents the event.
 fn line_of(notice: &Notice) -> (log::Level, String) {
-    let text = notice.to_string();
+    let text = flag::in_text(&notice.to_string());
     match notice {
         Notice::Back { .. } => (log::Level::Info, text),
         Notice::GivenUp { .. } if text.contains("; try ") => (log::Level::Warn, text),

@@ -106,6 +106,7 @@ fn each_library_is_used_in_its_own_modules_only() {
         ],
     );
     only("crawler", "hyper", &[]);
+    only("crawler", "h2::", &["fetch/error.rs"]);
     only(
         "crawler",
         "flate2::",

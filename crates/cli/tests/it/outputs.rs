@@ -477,7 +477,7 @@ fn cookies_of_a_file_are_sent_and_an_invalid_line_is_reported() {
         answer("200 OK", "ok")
     });
     let stderr = succeeds(&format!("--delay 0 --insecure --cookie-file {cookies} {seed}")).stderr;
-    assert!(heads.try_iter().all(|head| head.contains("cookie: id=secret\r\n")));
+    assert!(heads.try_iter().all(|head| head.contains("Cookie: id=secret\r\n")));
     assert_eq!(stderr.matches("certificates are NOT checked").count(), 1, "{stderr}");
     assert!(!stderr.contains("secret"), "{stderr}");
     let bad = folder.file("bad-cookies.txt", "# Netscape\n\n127.0.0.1 FALSE / FALSE 0 id secret\n");

@@ -108,10 +108,10 @@ fn cookies_are_sent_again_in_the_next_run_and_files_with_a_secret_are_for_their_
         succeeds(&crawl.without_output(&format!("--cookies --ignore-robots --max-pages {pages}")));
         heads.try_iter().collect::<Vec<_>>()
     };
-    assert!(run(1).iter().all(|head| !head.contains("cookie:")));
+    assert!(run(1).iter().all(|head| !head.contains("Cookie:")));
     let second = run(2);
     assert_eq!(second.len(), 1);
-    assert!(second[0].contains("cookie: id=secret"), "{second:?}");
+    assert!(second[0].contains("Cookie: id=secret"), "{second:?}");
     #[cfg(unix)]
     for name in ["fetcher.json", "frontier.sqlite", "command.json", "rules.json"] {
         use std::os::unix::fs::PermissionsExt as _;

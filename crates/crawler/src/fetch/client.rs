@@ -18,6 +18,7 @@ use super::address_cache::CachedResolver;
 use super::body;
 use super::connections::Connections;
 use super::cookies::{Jars, SavedJars};
+use super::error::Remedy;
 use super::guard::{
     AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, literal, look_up, none_is_left, order,
 };
@@ -141,16 +142,42 @@ impl HttpFetcher {
         Ok(dials)
     }
 
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the head of the answer. Repeats it at once where the fault is not the page's.
     async fn send(&self, url: &Url, headers: HeaderMap, deadline: Instant) -> Result<Answer, FetchError> {
         let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
-        let client = self.connections.client_for(origin, self.dials(url)?)?;
-        let mut request = reqwest::Request::new(Method::GET, url.clone());
-        *request.headers_mut() = headers;
-        let error = match timeout_at(deadline, client.execute(request)).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => error::classify(&error),
-            Err(_) => FetchError::Timeout,
+        let mut kind = self.connections.kind(&origin, self.dials(url)?);
+        let (mut client, mut is_reused) = self.connections.client_for(&origin, kind)?;
+        let (mut is_pooled, mut over_http2) = (true, None);
+        let error = loop {
+            let mut request = reqwest::Request::new(Method::GET, url.clone());
+            request.headers_mut().clone_from(&headers);
+            let error = match timeout_at(deadline, client.execute(request)).await {
+                Ok(Ok(answer)) => {
+                    if over_http2.is_some() {
+                        self.connections.note_only_http1(&origin);
+                    }
+                    if is_pooled {
+                        self.connections.note_idle(&origin, kind, headers::keeps_alive(&answer));
+                    }
+                    return Ok(answer);
+                }
+                Ok(Err(error)) => error,
+                Err(_) => break FetchError::Timeout,
+            };
+            match error::remedy(&error, is_reused) {
+                Some(Remedy::NewConnection) => {
+                    self.connections.note_idle(&origin, kind, false);
+                    client = self.connections.new_client(kind)?;
+                    (is_reused, is_pooled) = (false, false);
+                }
+                Some(Remedy::Http1) if !kind.only_http1 => {
+                    kind.only_http1 = true;
+                    over_http2 = Some(error::classify(&error));
+                    (client, is_reused) = self.connections.client_for(&origin, kind)?;
+                    is_pooled = true;
+                }
+                _ => break over_http2.unwrap_or_else(|| error::classify(&error)),
+            }
         };
         if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
             self.resolver.not_connected(url.host_str().unwrap_or_default());

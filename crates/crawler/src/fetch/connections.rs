@@ -4,7 +4,7 @@
 //! part of the origins each, and the one that was used least recently is left for a new one. Then its idle connections are closed; requests in
 //! flight keep theirs until they end.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ const MAX_HEADERS: usize = 16_384;
 /// The most clients at once: the first page of a host mostly finds the connection of its robots.txt.
 const MOST_CLIENTS: usize = 4;
 
+/// The most origins that are remembered to answer over HTTP/1.1 only. With one more, all are forgotten.
+const MOST_ONLY_HTTP1: usize = 16_384;
+
 /// The connections of a crawl.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -46,14 +49,24 @@ pub(super) struct Connections {
     max_origins: usize,
     /// The last one used is first.
     clients: Mutex<Vec<Serving>>,
+    /// The origins that offer HTTP/2 and do not mean it.
+    only_http1: Mutex<HashSet<Origin>>,
 }
 
-/// A client, and the origins that it serves. Connections that were opened without the guard are never used for a guarded origin.
+/// What connections a request may use: those that were opened without the guard are never used for a guarded origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) dials: Dials,
+    /// Not HTTP/2.
+    pub(super) only_http1: bool,
+}
+
+/// A client, and the origins that it serves, each with whether a connection to it may be idle.
 #[derive(Debug)]
 struct Serving {
     client: Client,
-    dials: Dials,
-    origins: HashSet<Origin>,
+    kind: Kind,
+    origins: HashMap<Origin, bool>,
 }
 
 impl Connections {
@@ -90,27 +103,55 @@ impl Connections {
             max_clients,
             max_origins: origins / max_clients,
             clients: Mutex::default(),
+            only_http1: Mutex::default(),
         })
     }
 
-    /// Returns the client for a request to this origin.
-    pub(super) fn client_for(&self, origin: Origin, dials: Dials) -> Result<Client, FetchError> {
+    /// Returns what connections a request to an origin may use.
+    pub(super) fn kind(&self, origin: &Origin, dials: Dials) -> Kind {
+        let only_http1 = self.only_http1.lock().unwrap_or_else(PoisonError::into_inner);
+        Kind {
+            dials,
+            only_http1: self.http.only_http1 || only_http1.contains(origin),
+        }
+    }
+
+    /// Returns the client for a request to this origin, and whether its connection may have been used before.
+    pub(super) fn client_for(&self, origin: &Origin, kind: Kind) -> Result<(Client, bool), FetchError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.dials == dials && fits(one));
-        let known = find(&|one| one.origins.contains(&origin));
+        let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.kind == kind && fits(one));
+        let known = find(&|one| one.origins.contains_key(origin));
         let mut serving = match known.or_else(|| find(&|one| one.origins.len() < self.max_origins)) {
             Some(place) => clients.remove(place),
             None => Serving {
-                client: self.client(dials)?,
-                dials,
-                origins: HashSet::new(),
+                client: self.new_client(kind)?,
+                kind,
+                origins: HashMap::new(),
             },
         };
-        serving.origins.insert(origin);
+        let may_be_idle = *serving.origins.entry(origin.clone()).or_default();
         let client = serving.client.clone();
         clients.insert(0, serving);
         clients.truncate(self.max_clients);
-        Ok(client)
+        Ok((client, may_be_idle))
+    }
+
+    /// Notes whether a connection to an origin may be idle after a request, or may soon be.
+    pub(super) fn note_idle(&self, origin: &Origin, kind: Kind, may_be_idle: bool) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_kind = clients.iter_mut().filter(|one| one.kind == kind);
+        if let Some(noted) = of_kind.find_map(|one| one.origins.get_mut(origin)) {
+            *noted = may_be_idle;
+        }
+    }
+
+    /// Notes that an origin answers over HTTP/1.1, but not over HTTP/2.
+    pub(super) fn note_only_http1(&self, origin: &Origin) {
+        let mut origins = self.only_http1.lock().unwrap_or_else(PoisonError::into_inner);
+        if origins.len() >= MOST_ONLY_HTTP1 {
+            origins.clear();
+        }
+        origins.insert(origin.clone());
     }
 
     /// Closes what is idle.
@@ -118,11 +159,16 @@ impl Connections {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn client(&self, dials: Dials) -> Result<Client, FetchError> {
+    /// Makes a client without connections.
+    pub(super) fn new_client(&self, kind: Kind) -> Result<Client, FetchError> {
         let resolver = Guarded {
-            dials,
+            dials: kind.dials,
             ..self.resolver.clone()
         };
+        let mut tls = self.tls.clone();
+        if kind.only_http1 {
+            tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
         // What the server closed before the request was sent is sent once more, on a new connection. Nothing else is.
         let mut builder = Client::builder()
             .no_proxy()
@@ -130,12 +176,14 @@ impl Connections {
             .referer(false)
             .retry(retry::never())
             .dns_resolver(resolver)
-            .tls_backend_preconfigured(self.tls.clone())
+            .tls_backend_preconfigured(tls)
             .connect_timeout(self.http.timeout.min(self.http.connect_timeout))
             .pool_max_idle_per_host(self.per_host)
             .pool_idle_timeout(self.idle_timeout)
             .http1_max_headers(self.http.max_headers.get().min(MAX_HEADERS))
             .http2_max_header_list_size(u32::try_from(self.http.max_header_bytes).unwrap_or(u32::MAX))
+            // Some servers refuse names in lower case.
+            .http1_title_case_headers()
             // As browsers do: a line that is no header costs that line only.
             .http1_ignore_invalid_headers_in_responses(true)
             .http1_allow_spaces_after_header_name_in_responses(true)

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::{io, iter};
 
 use frontier::{Failure, FailureKind};
+use h2::Reason;
+use rustls::{AlertDescription as Alert, CertificateError as Certificate, PeerIncompatible as Incompatible};
 
 /// Why there is no answer. What follows from each is the table of [`frontier::failure`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -21,13 +23,16 @@ pub enum FetchError {
     /// No connection could be made. The origin is away.
     #[error("no connection: {0}")]
     Connect(String),
-    /// A connection was made, but no secure one: the certificate is not trusted, or the server does not speak TLS as we do. The origin
-    /// is away.
+    /// A connection was made, but no secure one: the certificate is not trusted, or the server does not speak TLS as we do. Another request
+    /// would fare the same, so the page is given up.
     #[error("no secure connection: {0}")]
     Tls(String),
     /// The answer took too long to begin. The page is retried; the origin is away if several pages are silent.
     #[error("timed out")]
     Timeout,
+    /// The head of the answer cannot be read, though the server answers. The page is retried.
+    #[error("malformed answer: {0}")]
+    Malformed(String),
     /// The headers of the answer are more or longer than may be. The page is retried.
     #[error("the headers of the answer are more than {0}")]
     HeadTooLarge(String),
@@ -52,6 +57,7 @@ impl FetchError {
             Self::Connect(_) => FailureKind::Connect,
             Self::Tls(_) => FailureKind::Tls,
             Self::Timeout => FailureKind::Timeout,
+            Self::Malformed(_) => FailureKind::Malformed,
             Self::HeadTooLarge(_) => FailureKind::HeadTooLarge,
             Self::Broken(_) => FailureKind::Broken,
             Self::Panicked(_) => FailureKind::Panic,
@@ -97,21 +103,94 @@ pub(super) fn is_out_of_handles(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Says what an error of TLS means to whoever runs the crawl.
-fn explained(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::InvalidCertificate(why) => {
-            format!("the certificate is not trusted ({why:?}); a browser would warn of this site")
+/// Says what an error of TLS means to whoever runs the crawl; `None` if the next try may fare otherwise.
+fn explained(error: &rustls::Error) -> Option<String> {
+    use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible, PeerMisbehaved};
+    let old = "the server has no version of TLS that this client trusts (1.2 or 1.3); try http:// instead of https://";
+    let why = match error {
+        InvalidCertificate(why) => {
+            let why = match why {
+                Certificate::Expired | Certificate::ExpiredContext { .. } => "it has expired",
+                Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => "it is not valid yet",
+                Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => "it is for another host",
+                Certificate::UnknownIssuer => "it is not signed by an authority that this system trusts",
+                Certificate::Revoked => "it was revoked",
+                _ => "it is self-signed, or of a kind that is not understood",
+            };
+            return Some(format!(
+                "the certificate is not trusted: {why}, of which a browser would warn; try to accept any certificate"
+            ));
         }
-        rustls::Error::InvalidMessage(why) => {
-            format!("the server does not speak TLS here ({why:?}); try http:// instead of https://")
+        AlertReceived(Alert::ProtocolVersion)
+        | PeerIncompatible(
+            Incompatible::ServerDoesNotSupportTls12Or13 | Incompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => old,
+        AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity)
+        | PeerIncompatible(_)
+        | PeerMisbehaved(_) => {
+            "the server and this client have no cipher or key exchange in common that is safe; try http:// instead of https://"
         }
-        other => other.to_string(),
-    }
+        AlertReceived(Alert::UnrecognisedName) => "the server does not know this host; try another name of the site",
+        AlertReceived(Alert::NoApplicationProtocol) => {
+            "the server speaks neither HTTP/1.1 nor HTTP/2 here; try http://"
+        }
+        AlertReceived(Alert::CertificateRequired | Alert::BadCertificate | Alert::UnknownCA | Alert::AccessDenied) => {
+            "the server asks for a certificate of the client, and there is none"
+        }
+        InvalidMessage(_) => "the server does not speak TLS here; try http:// instead of https://",
+        _ => return None,
+    };
+    Some(why.to_owned())
 }
 
 /// How the HTTP library words that a head is longer than it reads, or has more headers. It has no other sign of that.
 const HEAD_TOO_LARGE: &str = "message head is too large";
+
+/// How the HTTP library words that a connection ended before an answer, over HTTP/1 and HTTP/2.
+const CLOSED: &str = "connection closed before message completed";
+const CLOSED_HTTP2: &str = "stream closed because of a broken pipe";
+
+/// What may get an answer that did not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    NewConnection,
+    Http1,
+}
+
+/// Says how to repeat a request at once that got no head. A server may close an idle connection at any time, also when a request is on its
+/// way (RFC 9112, section 9.3.1); and some offer HTTP/2 without meaning it.
+pub(super) fn remedy(error: &reqwest::Error, is_reused: bool) -> Option<Remedy> {
+    let is_lost = || {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        let lost = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
+        has_io_error(error, |error| lost.contains(&error.kind())) || last_cause(error) == CLOSED
+    };
+    let is_lost_over_http2 = !is_reused && last_cause(error) == CLOSED_HTTP2;
+    let new_connection = is_reused.then_some(Remedy::NewConnection);
+    match find::<h2::Error>(error).and_then(h2::Error::reason) {
+        Some(Reason::NO_ERROR | Reason::REFUSED_STREAM) => new_connection,
+        // It may be overloaded, or broken.
+        Some(Reason::CANCEL | Reason::ENHANCE_YOUR_CALM | Reason::INTERNAL_ERROR) => None,
+        Some(_) => Some(Remedy::Http1),
+        None if is_lost_over_http2 => Some(Remedy::Http1),
+        None => new_connection.filter(|_| !error.is_connect() && is_lost()),
+    }
+}
+
+fn last_cause(error: &reqwest::Error) -> String {
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Returns what part of a head the HTTP library cannot read. It has no other sign of that than its words.
+fn malformed_part(error: &str) -> Option<&'static str> {
+    match error {
+        "invalid content-length parsed" => Some("the header Content-Length"),
+        "unexpected transfer-encoding parsed" => Some("the header Transfer-Encoding"),
+        "invalid HTTP header parsed" => Some("a header"),
+        "invalid HTTP status-code parsed" => Some("the status in the first line"),
+        _ => None,
+    }
+}
 
 /// Classifies why no head of an answer was received.
 pub(super) fn classify(error: &reqwest::Error) -> FetchError {
@@ -121,10 +200,19 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     if has_io_error(error, is_out_of_handles) {
         return FetchError::OutOfHandles;
     }
-    if let Some(tls) = find::<rustls::Error>(error) {
-        return FetchError::Tls(explained(tls));
+    if let Some(why) = find(error).and_then(explained) {
+        return FetchError::Tls(why);
     }
-    let last = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    if find::<h2::Error>(error)
+        .is_some_and(|error| error.is_library() && error.reason() == Some(Reason::PROTOCOL_ERROR))
+    {
+        let why = "it is not valid HTTP/2, as with a header that only HTTP/1 has (connection, keep-alive, upgrade)";
+        return FetchError::Broken(why.to_owned());
+    }
+    let last = last_cause(error);
+    if let Some(part) = malformed_part(&last) {
+        return FetchError::Malformed(format!("{part} cannot be read"));
+    }
     match last {
         last if last == HEAD_TOO_LARGE => FetchError::HeadTooLarge("can be read".to_owned()),
         // Asked first: a connection that does not come about in time is both, and says that the host is down.

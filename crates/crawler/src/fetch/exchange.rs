@@ -31,7 +31,7 @@ pub struct Exchange {
     pub address: Option<SocketAddr>,
 }
 
-/// One header: its name in lower case, its value.
+/// One header: its name, in lower case but for requests over HTTP/1, and its value.
 pub type Header = (String, Vec<u8>);
 
 impl Exchange {
@@ -45,6 +45,11 @@ impl Exchange {
             let host = url[Position::BeforeHost..Position::AfterPort].as_bytes().to_vec();
             request_headers.push((HOST.as_str().to_owned(), host));
         }
+        if answer.version() < HttpVersion::HTTP_2 {
+            request_headers
+                .iter_mut()
+                .for_each(|(name, _)| *name = title_case(name));
+        }
         Self {
             version: answer.version(),
             target: url[Position::BeforePath..Position::AfterQuery].to_owned(),
@@ -56,6 +61,14 @@ impl Exchange {
             address: answer.remote_addr(),
         }
     }
+}
+
+/// Writes the name of a header as it is sent over HTTP/1.
+fn title_case(name: &str) -> String {
+    let words = name
+        .split_inclusive('-')
+        .map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
+    words.collect()
 }
 
 fn listed(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderValue, Header)> {

@@ -3,8 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use percent_encoding::{AsciiSet, percent_encode};
+use reqwest::Version;
 use reqwest::header::{
-    CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER,
+    CONNECTION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, REFRESH, RETRY_AFTER,
 };
 
 use frontier::Validators;
@@ -20,7 +21,11 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
     Response {
         status,
         content_type: content_type(headers),
-        location: headers.get(LOCATION).map(|value| escaped(value.as_bytes())),
+        location: {
+            // An empty one is none, as for curl.
+            let location = headers.get(LOCATION).filter(|value| !value.is_empty());
+            location.map(|value| escaped(value.as_bytes()))
+        },
         refresh: headers.get(REFRESH).map(|value| escaped(value.as_bytes())),
         retry_after: text(headers, &RETRY_AFTER).and_then(|value| parse_retry_after(&value)),
         robots_tags: headers.get_all("x-robots-tag").iter().map(latin_1).collect(),
@@ -30,6 +35,12 @@ pub(super) fn read(status: u16, headers: &HeaderMap) -> Response {
         },
         ..Response::default()
     }
+}
+
+/// Says whether the connection of an answer may serve further requests (RFC 9112, section 9.3).
+pub(super) fn keeps_alive(answer: &reqwest::Response) -> bool {
+    let mut options = answer.headers().get_all(CONNECTION).iter().map(HeaderValue::as_bytes);
+    answer.version() > Version::HTTP_10 && !options.any(|option| option.eq_ignore_ascii_case(b"close"))
 }
 
 /// Returns how many bytes the headers of an answer have, as HTTP/1.1 would send them.

@@ -73,6 +73,8 @@ pub struct HttpOptions {
     /// Whether to accept any certificate: expired, of another host, or signed by nobody. Whoever is on the way can then read and change what
     /// is sent and received, logins and cookies included.
     pub accept_any_certificate: bool,
+    /// Whether to use HTTP/1.1 only. Servers that offer HTTP/2 but do not mean it need no option.
+    pub only_http1: bool,
     /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see to which addresses
     /// the proxy connects.
     pub proxy: Option<Secret>,
@@ -98,6 +100,7 @@ impl Default for HttpOptions {
             cookies: false,
             cookie_file: None,
             accept_any_certificate: false,
+            only_http1: false,
             proxy: None,
             keep_exchanges: false,
         }

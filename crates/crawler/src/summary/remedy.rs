@@ -20,7 +20,6 @@ pub fn remedy(kind: FailureKind, name: impl Fn(&str) -> String) -> String {
             name("max_first_downtime"),
             name("max_host_downtime")
         ),
-        FailureKind::Tls => "check the certificate, or try http://".to_owned(),
         FailureKind::Broken => "check scheme and port: what came is no answer of a web server".to_owned(),
         FailureKind::Timeout | FailureKind::Incomplete => format!("raise {}", name("timeout")),
         FailureKind::Throttled => format!("raise {} or {}", name("delay"), name("max_throttles")),

@@ -1,8 +1,8 @@
 //! Servers whose certificate nobody signed, or whose connections end without an alert, and cookies from a file.
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::hostile::server::{ReceivedRequest, Script, Server, crawl_over_http, html, page};
@@ -11,6 +11,8 @@ use crate::scripted::everywhere;
 use crawler::fetch::CookieFile;
 use crawler::{CrawlOptions, HttpOptions, Summary, TruncationReason};
 use frontier::FailureKind;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 fn options(seed: String) -> CrawlOptions {
     let mut options = everywhere(&seed);
@@ -33,16 +35,67 @@ fn accepting_any_certificate() -> HttpOptions {
     }
 }
 
+/// Starts a server that answers the first bytes of a connection with these. Returns a URL, and the number of connections.
+async fn start_answering(answer: Vec<u8>) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(&answer).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (url, connections)
+}
+
+#[tokio::test]
+async fn a_site_without_a_secure_connection_is_given_up_at_once_and_the_error_says_why() {
+    let alert = |description: u8| vec![21, 3, 3, 0, 2, 2, description];
+    // ServerHello of TLS 1.1 (RFC 4346, section 7.4.1.3), and of TLS 1.2 with a cipher that was not offered (TLS_RSA_WITH_NULL_SHA).
+    let hello = |version: u8, cipher: u8| {
+        let body = [&[3, version][..], &[7; 32], &[0, 0, cipher, 0]].concat();
+        let length = body.len() as u8;
+        [&[22, 3, version, 0, length + 4, 2, 0, 0, length], &body[..]].concat()
+    };
+    let http = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+    for (answer, says) in [
+        (
+            alert(70),
+            "no version of TLS that this client trusts (1.2 or 1.3); try http://",
+        ),
+        (hello(2, 0x2f), "no version of TLS"),
+        (alert(40), "no cipher or key exchange in common"),
+        (alert(71), "no cipher or key exchange in common"),
+        (hello(3, 2), "no cipher or key exchange in common"),
+        (alert(112), "does not know this host"),
+        (alert(116), "asks for a certificate of the client"),
+        (http, "does not speak TLS here; try http://"),
+    ] {
+        let (url, connections) = start_answering(answer).await;
+        for ask_robots in [true, false] {
+            let mut options = options(url.clone());
+            options.frontier.ask_robots = ask_robots;
+            let summary = crawl(options, HttpOptions::default()).await;
+            let why = summary.first_failure.as_deref().unwrap_or_default();
+            assert!(why.contains(says) && !why.contains("Error"), "{says}: {why}");
+            assert_eq!(connections.swap(0, Ordering::Relaxed), 1, "{says}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
     let seed = start_self_signed().await;
-    let mut quick = options(seed.clone());
-    quick.frontier.retries.max_first_downtime = Duration::ZERO;
-    let summary = crawl(quick, HttpOptions::default()).await;
-    assert_eq!(summary.pages, 0, "{summary}");
+    let summary = crawl(options(seed.clone()), HttpOptions::default()).await;
+    assert_eq!(summary.failed, [(FailureKind::Tls, 1)].into(), "{summary}");
+    let why = summary.first_failure.unwrap();
     assert!(
-        summary.failed.contains_key(&FailureKind::Tls) || summary.report.origins_given_up == 1,
-        "{summary}"
+        why.contains("self-signed") && why.ends_with("; try to accept any certificate"),
+        "{why}"
     );
     let summary = crawl(options(seed), accepting_any_certificate()).await;
     assert_eq!(summary.pages, 1, "{summary}");
@@ -304,7 +357,7 @@ async fn cookies_with_bytes_above_ascii_are_sent_as_they_were_received() {
             .iter()
             .find(|request| request.name() == name && request.target == "/next")
             .unwrap();
-        let start = next.bytes.windows(8).position(|bytes| bytes == b"cookie: ").unwrap() + 8;
+        let start = next.bytes.windows(8).position(|bytes| bytes == b"Cookie: ").unwrap() + 8;
         let end = next.bytes[start..].iter().position(|byte| *byte == b'\r').unwrap();
         next.bytes[start..start + end].to_owned()
     };

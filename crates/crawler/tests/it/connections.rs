@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::hostile::server::crawl_over_http;
-use crawler::{CrawlOptions, HttpOptions};
+use crate::hostile::tls::self_signed;
+use crawler::{CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind};
 use frontier::FrontierConfig;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 const HOSTS: usize = 200;
@@ -99,5 +101,87 @@ async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_r
         let paths: Vec<&str> = requests.iter().map(|(_, path)| &**path).collect();
         assert_eq!(paths, ["/robots.txt", "/"], "{host}");
         assert_eq!(requests[0].0, requests[1].0, "{host} had two connections");
+    }
+}
+
+/// Answers `answered` requests on a connection, and ends it at the next one. Counts all.
+async fn serve_some(mut stream: impl AsyncRead + AsyncWrite + Unpin, answered: usize, requests: &AtomicUsize) {
+    for number in 0.. {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let Ok(byte) = stream.read_u8().await else { return };
+            head.push(byte);
+        }
+        requests.fetch_add(1, Ordering::Relaxed);
+        if number == answered {
+            return;
+        }
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            .await;
+        let _ = stream.flush().await;
+    }
+}
+
+/// Starts a server that answers so many requests on its first connection, its second one, and so on. Returns a URL, and the number of requests.
+async fn start_ending(is_tls: bool, is_reset: bool, answered: &'static [usize]) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let scheme = if is_tls { "https" } else { "http" };
+    let url = format!("{scheme}://127.0.0.1:{}/", listener.local_addr().unwrap().port());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    tokio::spawn(async move {
+        for answered in answered.iter().copied().chain(std::iter::repeat(0)) {
+            let (stream, _) = listener.accept().await.unwrap();
+            if is_reset {
+                // A reset when it is dropped.
+                stream.set_zero_linger().unwrap();
+            }
+            let counted = Arc::clone(&counted);
+            tokio::spawn(async move {
+                if is_tls {
+                    serve_some(self_signed().accept(stream).await.unwrap(), answered, &counted).await;
+                } else {
+                    serve_some(stream, answered, &counted).await;
+                }
+            });
+        }
+    });
+    (url, requests)
+}
+
+#[tokio::test]
+async fn a_request_on_a_used_connection_that_ends_without_an_answer_is_repeated_once_at_once() {
+    for (is_tls, is_reset) in [(false, true), (false, false), (true, true), (true, false)] {
+        // How the pages fare, one letter each, and how many requests were made.
+        for (answered, expected, asked) in [
+            (&[1, 1, 1, 1][..], "++++", 6),
+            (&[2, 1], "+++-", 5),
+            (&[3, 0, 1], "+++-", 5),
+            (&[1, 0, 0, 1], "+--+", 5),
+            (&[0, 0, 1], "--+-", 5),
+        ] {
+            let (url, requests) = start_ending(is_tls, is_reset, answered).await;
+            let options = CrawlOptions {
+                seeds: vec![url.clone()],
+                ..CrawlOptions::default()
+            };
+            let http = HttpOptions {
+                accept_any_certificate: true,
+                ..HttpOptions::default()
+            };
+            let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &http).unwrap();
+            let mut fared = String::new();
+            for _ in 0..4 {
+                let request = Request::new(url.parse().unwrap(), ResourceKind::Page);
+                fared.push(match fetcher.fetch(request).await {
+                    Ok(_) => '+',
+                    Err(FetchError::Broken(_)) => '-',
+                    Err(error) => panic!("{error:?}"),
+                });
+            }
+            let got = (&*fared, requests.load(Ordering::Relaxed));
+            assert_eq!(got, (expected, asked), "TLS {is_tls}, reset {is_reset}, {answered:?}");
+        }
     }
 }

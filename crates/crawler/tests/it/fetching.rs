@@ -314,3 +314,43 @@ async fn an_answer_with_more_headers_than_can_be_held_is_a_failure_under_any_lim
         assert!(!error.contains("panicked"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_head_is_read_as_far_as_it_makes_sense_and_else_the_error_names_the_header() {
+    for head in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2, 2",
+        "HTTP/1.1 200 OK\r\nContent-Length : 2",
+        "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0",
+        "HTTP/1.1 200\r\nContent-Length: 2",
+        "HTTP/1.1 200 OK\nContent-Length: 2",
+        "HTTP/1.1 200 OK\r\nno header\r\nContent-Length: 2",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity",
+    ] {
+        let body = if head.contains("\r\n\r\n") { "" } else { "ok" };
+        let answer = answer_of(format!("{head}\r\n\r\n{body}"), HttpOptions::default()).await;
+        assert_eq!(answer.map(|answer| answer.body).ok(), Some(b"ok".to_vec()), "{head}");
+    }
+    for (head, named) in [
+        ("HTTP/1.1 200 OK\r\nContent-Length: ", "Content-Length"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1", "Content-Length"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: two", "Content-Length"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3",
+            "Content-Length",
+        ),
+        ("HTTP/1.1  200 OK\r\nContent-Length: 2", "status"),
+        ("HTTP/1.1 OK\r\nContent-Length: 2", "status"),
+    ] {
+        let error = answer_of(format!("{head}\r\n\r\nok"), HttpOptions::default())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, FetchError::Malformed(_)), "{head}: {error:?}");
+        assert!(error.to_string().contains(named), "{head}: {error}");
+    }
+    for (head, location) in [("Location:", None), ("Location:  ", None), ("Location: /x", Some("/x"))] {
+        let head = format!("HTTP/1.1 302 Found\r\nContent-Length: 2\r\n{head}\r\n\r\nok");
+        let answer = answer_of(head, HttpOptions::default()).await.unwrap();
+        assert_eq!(answer.location.as_deref(), location);
+    }
+}

@@ -129,7 +129,6 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
     for failure in [
         || Err(FetchError::Unresolved("no such name".to_owned())),
         refused,
-        || Err(FetchError::Tls("not trusted".to_owned())),
         || Err(FetchError::Broken("no HTTP".to_owned())),
     ] {
         let run = run(move |_, _| failure());

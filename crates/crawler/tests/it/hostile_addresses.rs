@@ -7,15 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::hostile::server::{Script, Server, html};
-use crate::hostile::tls::start_self_signed;
 use crate::scripted::everywhere;
 use crawler::fetch::{AddressGuard, CachedResolver, ClientError, Resolver, Resolving};
 use crawler::{
     CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
 use frontier::FrontierConfig;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpListener;
 use url::Url;
 
 fn config(seed: &str) -> CrawlConfig {
@@ -91,30 +88,6 @@ async fn a_name_is_resolved_and_checked_again_for_each_connection() {
     let error = fetch(&fetcher, &seed).await.unwrap_err();
     assert!(matches!(error, FetchError::Unresolved(_)), "{error:?}");
     assert_eq!(asked.load(Ordering::Relaxed), 2, "each connection asks once");
-}
-
-#[tokio::test]
-async fn an_untrusted_certificate_is_reported_as_the_cause() {
-    let seed = start_self_signed().await;
-    let fetcher = HttpFetcher::new(&config(&seed), &http()).unwrap();
-    let error = fetch(&fetcher, &seed).await.unwrap_err();
-    assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
-    let message = error.to_string();
-    assert!(message.contains("certificate is not trusted"), "{message}");
-}
-
-#[tokio::test]
-async fn a_server_without_tls_on_an_https_port_is_reported_as_the_cause() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let seed = format!("https://127.0.0.1:{}/", listener.local_addr().unwrap().port());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-        }
-    });
-    let fetcher = HttpFetcher::new(&config(&seed), &http()).unwrap();
-    let error = fetch(&fetcher, &seed).await.unwrap_err();
-    assert!(matches!(error, FetchError::Tls(_)), "{error:?}");
 }
 
 #[tokio::test]

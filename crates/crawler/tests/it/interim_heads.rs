@@ -1,4 +1,5 @@
-//! What a server sends before the head of its answer: some interim heads do no harm, and a flood of anything ends at the timeout.
+//! What a server sends before the head of its answer: some interim heads do no harm, a flood of anything ends at the timeout, and where HTTP/2
+//! is offered but does not work, HTTP/1.1 does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +23,9 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
 const SETTINGS: u8 = 4;
+const RST_STREAM: u8 = 3;
 const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const UNKNOWN: u8 = 0xBA;
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
@@ -48,14 +51,21 @@ fn nothing(_: u32) -> Vec<u8> {
     Vec::new()
 }
 
-/// A server that counts its connections.
+/// A server that counts its connections, and those over HTTP/2 among them.
 struct Server {
     url: String,
     connections: Arc<AtomicUsize>,
+    over_h2: Arc<AtomicUsize>,
 }
 
 impl Server {
     async fn start(is_h2: bool, script: Script) -> Self {
+        let protocols = if is_h2 { &["h2"][..] } else { &[] };
+        Self::start_with(protocols, script, script).await
+    }
+
+    /// These protocols are offered over TLS; without any, it is plain http.
+    async fn start_with(protocols: &[&str], h1: Script, h2: Script) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificate = CertificateDer::from(include_bytes!("../data/tls/self_signed.der").as_slice());
         let key = PrivatePkcs8KeyDer::from(include_bytes!("../data/tls/self_signed_key.der").as_slice());
@@ -63,26 +73,32 @@ impl Server {
             .with_no_client_auth()
             .with_single_cert(vec![certificate], PrivateKeyDer::from(key))
             .unwrap();
-        tls.alpn_protocols = vec![b"h2".to_vec()];
+        tls.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(tls));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let scheme = if is_h2 { "https" } else { "http" };
+        let is_tls = !protocols.is_empty();
+        let scheme = if is_tls { "https" } else { "http" };
         let server = Self {
             url: format!("{scheme}://127.0.0.1:{}/", listener.local_addr().unwrap().port()),
             connections: Arc::default(),
+            over_h2: Arc::default(),
         };
-        let connections = Arc::clone(&server.connections);
+        let (connections, over_h2) = (Arc::clone(&server.connections), Arc::clone(&server.over_h2));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 connections.fetch_add(1, Ordering::Relaxed);
-                let acceptor = acceptor.clone();
+                let (acceptor, over_h2) = (acceptor.clone(), Arc::clone(&over_h2));
                 // Whoever hangs up on such a server is right.
                 tokio::spawn(async move {
-                    if is_h2 {
-                        let _ = serve_h2(acceptor.accept(stream).await.unwrap(), script).await;
-                    } else {
-                        let _ = serve_h1(stream, script).await;
+                    if !is_tls {
+                        return serve_h1(stream, h1).await;
                     }
+                    let stream = acceptor.accept(stream).await?;
+                    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                        over_h2.fetch_add(1, Ordering::Relaxed);
+                        return serve_h2(stream, h2).await;
+                    }
+                    serve_h1(stream, h1).await
                 });
             }
         });
@@ -142,7 +158,11 @@ async fn serve_h2(mut stream: impl AsyncRead + AsyncWrite + Unpin, script: Scrip
             stream.write_all(&frame(SETTINGS, ACK, 0, &[])).await?;
         }
         if kind == HEADERS {
-            answer(&mut stream, u32::from_be_bytes([s, t, u, v]), script).await?;
+            let id = u32::from_be_bytes([s, t, u, v]);
+            answer(&mut stream, id, script).await?;
+            if (script.once)(id).get(3) == Some(&GOAWAY) {
+                return stream.shutdown().await;
+            }
         }
     }
 }
@@ -210,5 +230,78 @@ async fn early_hints_before_pages_do_no_harm_however_many_pages_a_connection_ser
             assert_eq!((page.status, page.body.len(), page.truncation), (200, bytes, None));
         }
         assert_eq!(server.connections.load(Ordering::Relaxed), 1, "HTTP/2: {is_h2}");
+    }
+}
+
+/// A page over HTTP/1.1, or over a connection that was meant to be HTTP/2.
+fn page_by_http_1(_: u32) -> Vec<u8> {
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nok".to_vec()
+}
+
+fn reset(reason: u8, stream: u32) -> Vec<u8> {
+    frame(RST_STREAM, 0, stream, &[0, 0, 0, reason])
+}
+
+fn go_away(reason: u8, last: u8) -> Vec<u8> {
+    frame(GOAWAY, 0, 0, &[0, 0, 0, last, 0, 0, 0, reason])
+}
+
+/// A head with one header more.
+fn head_with(name: &str, value: &str, stream: u32) -> Vec<u8> {
+    let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+    let block = [OK, &[0], &text(name), &text(value)].concat();
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
+}
+
+#[tokio::test]
+async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_from_then_on() {
+    let scripts: [(&str, fn(u32) -> Vec<u8>); 8] = [
+        ("RST_STREAM", |stream| reset(0xd, stream)),
+        ("GOAWAY", |_| go_away(0xd, 0)),
+        ("GOAWAY after the request", |_| go_away(0xd, 1)),
+        ("an insecure connection", |stream| reset(0xc, stream)),
+        ("upgrade", |stream| head_with("connection", "upgrade", stream)),
+        ("keep-alive", |stream| head_with("keep-alive", "timeout=5", stream)),
+        ("a name in upper case", |stream| head_with("X-Upper", "1", stream)),
+        ("HTTP/1.1", page_by_http_1),
+    ];
+    let for_ever = nothing;
+    let once = page_by_http_1;
+    for (does, bad) in scripts {
+        let server = Server::start_with(
+            &["h2", "http/1.1"],
+            Script { once, for_ever },
+            Script { once: bad, for_ever },
+        )
+        .await;
+        let fetcher = server.fetcher(Duration::from_secs(5));
+        for page in 1..4 {
+            let answer = server.fetch(&fetcher).await;
+            let body = answer
+                .map(|answer| answer.body)
+                .map_err(|error| format!("{does}, page {page}: {error}"));
+            assert_eq!(body, Ok(b"ok".to_vec()));
+        }
+        let counted = [&server.over_h2, &server.connections].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counted, [1, 2], "{does}");
+    }
+    // An overloaded server is not asked again at once, nor is one that speaks HTTP/2 alone taken for one that is away.
+    for (reason, protocols) in [
+        (0xb, &["h2", "http/1.1"][..]),
+        (0x2, &["h2", "http/1.1"]),
+        (0xd, &["h2"]),
+    ] {
+        let bad: fn(u32) -> Vec<u8> = match reason {
+            0xb => |stream| reset(0xb, stream),
+            0x2 => |stream| reset(0x2, stream),
+            _ => |stream| reset(0xd, stream),
+        };
+        let server = Server::start_with(protocols, Script { once, for_ever }, Script { once: bad, for_ever }).await;
+        let error = server
+            .fetch(&server.fetcher(Duration::from_secs(60)))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, FetchError::Broken(_)), "{reason}: {error:?}");
+        assert_eq!(server.over_h2.load(Ordering::Relaxed), 1);
     }
 }

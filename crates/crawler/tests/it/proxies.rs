@@ -119,7 +119,7 @@ async fn a_socks5_proxy_gets_the_checked_address_and_the_login() {
     assert_eq!(&login, b"\x01\x02me\x06secret");
     assert_eq!(target, [5, 1, 0, 1, 8, 8, 4, 4, 0, 80]);
     assert!(
-        request.starts_with("GET / HTTP/1.1\r\n") && request.contains("host: far.example\r\n"),
+        request.starts_with("GET / HTTP/1.1\r\n") && request.contains("Host: far.example\r\n"),
         "{request}"
     );
 }

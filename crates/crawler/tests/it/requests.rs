@@ -81,6 +81,40 @@ async fn headers_logins_and_cookies_stay_with_their_origin_through_links_and_red
 }
 
 #[tokio::test]
+async fn a_server_that_refuses_names_of_headers_in_lower_case_answers() {
+    let server = Server::start(|request| {
+        let head = String::from_utf8_lossy(&request.bytes);
+        let names = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        let mut words = names.flat_map(|(name, _)| name.split('-').filter(|word| !word.is_empty()));
+        Script::say(match words.any(|word| word.starts_with(char::is_lowercase)) {
+            true => page("403 Forbidden", "", ""),
+            false => page(
+                "200 OK",
+                "Content-Type: text/html\r\nSet-Cookie: id=1; Path=/\r\n",
+                "<a href=/2>2</a>",
+            ),
+        })
+    })
+    .await;
+    let own = HttpOptions {
+        headers: secrets(&["x-key--of-me: 1", "ACCEPT-language: de"]),
+        logins: secrets(&["me:secret"]),
+        cookies: true,
+        ..http()
+    };
+    let proxied = HttpOptions {
+        proxy: Some(format!("http://me:secret@localhost:{}", server.port).into()),
+        ..http()
+    };
+    let direct = format!("http://home.localhost:{}/", server.port);
+    for (seed, http) in [(&*direct, http()), (&direct, own), ("http://far.example/", proxied)] {
+        let summary = crawl_over_http(everywhere(seed), http).await;
+        assert_eq!(summary.pages, 2, "{seed} {summary}");
+    }
+    assert!(String::from_utf8_lossy(&server.requests()[0].bytes).contains("User-Agent: "));
+}
+
+#[tokio::test]
 async fn cookies_are_kept_only_with_the_option() {
     let server = two_sites().await;
     let options = everywhere(&format!("http://home.localhost:{}/", server.port));

@@ -294,8 +294,8 @@ fn check_request(record: &Record, server: &Server) {
     assert_eq!(record.field("Content-Type"), "application/http; msgtype=request");
     let (line, headers, body) = record.message();
     assert_eq!(line, format!("GET {} HTTP/1.1", record.path(server)));
-    assert!(headers.contains(&format!("host: {}", server.address)), "{headers:?}");
-    assert!(headers.iter().any(|header| header.starts_with("user-agent: ")));
+    assert!(headers.contains(&format!("Host: {}", server.address)), "{headers:?}");
+    assert!(headers.iter().any(|header| header.starts_with("User-Agent: ")));
     assert_eq!(body, b"");
 }
 

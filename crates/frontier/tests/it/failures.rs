@@ -153,6 +153,7 @@ fn a_page_that_never_answers_is_requested_as_often_as_the_policy_says() {
 fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_host() {
     for kind in [
         FailureKind::Status,
+        FailureKind::Malformed,
         FailureKind::HeadTooLarge,
         FailureKind::Panic,
         FailureKind::Other,
@@ -168,6 +169,7 @@ fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_h
 fn what_another_request_cannot_change_is_given_up_at_once() {
     for kind in [
         FailureKind::Redirect,
+        FailureKind::Tls,
         FailureKind::AddressForbidden,
         FailureKind::HostDown,
     ] {
@@ -203,6 +205,7 @@ fn a_request_that_was_not_made_spends_no_delay_and_a_bad_redirect_does() {
 fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
     for kind in [
         FailureKind::Redirect,
+        FailureKind::Tls,
         FailureKind::AddressForbidden,
         FailureKind::HostDown,
     ] {

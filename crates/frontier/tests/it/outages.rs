@@ -72,11 +72,7 @@ fn all_dropped(frontier: &mut Frontier, now: Time) -> Vec<Dropped> {
 
 #[test]
 fn all_requests_that_fail_together_are_one_incident_and_one_at_a_time_asks_whether_the_origin_is_back() {
-    for (kind, ask_robots) in [
-        (FailureKind::Connect, true),
-        (FailureKind::Unresolved, false),
-        (FailureKind::Tls, true),
-    ] {
+    for (kind, ask_robots) in [(FailureKind::Connect, true), (FailureKind::Unresolved, false)] {
         let mut frontier = crawling(ask_robots);
         let out = ready(&mut frontier, START);
         assert_eq!(out.len(), 8);

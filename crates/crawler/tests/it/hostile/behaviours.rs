@@ -113,6 +113,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
     use Ends::{Fails, GivesUp, KeptAfter, Leaves, Loops, Page, Skipped};
     let cut = Ends::TruncationReason;
     let broken = Fails(FailureKind::Broken);
+    let malformed = Fails(FailureKind::Malformed);
     let timeout = Fails(FailureKind::Timeout);
     let too_large = Fails(FailureKind::HeadTooLarge);
     let broke_off = KeptAfter(FailureKind::Incomplete, 200, TruncationReason::Connection);
@@ -249,7 +250,7 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "nul-header",
             "has a NUL in a header",
             |_| Script::say(page("200 OK", "X: a\0b\r\nContent-Type: text/html\r\n", "ok")),
-            broken,
+            malformed,
             REQUESTS_IF_SILENT,
         ),
         row(
@@ -330,21 +331,21 @@ pub(crate) fn table() -> Vec<Behaviour> {
             "two-lengths",
             "declares two lengths",
             |_| Script::say(format!("{HTML}Content-Length: 2\r\nContent-Length: 20\r\n\r\nok")),
-            broken,
+            malformed,
             REQUESTS_IF_SILENT,
         ),
         row(
             "negative",
             "declares a negative length",
             |_| Script::say(format!("{HTML}Content-Length: -1\r\n\r\nok")),
-            broken,
+            malformed,
             REQUESTS_IF_SILENT,
         ),
         row(
             "astronomic",
             "declares a length beyond 64 bits",
             |_| Script::say(format!("{HTML}Content-Length: 99999999999999999999999\r\n\r\nok")),
-            broken,
+            malformed,
             REQUESTS_IF_SILENT,
         ),
         row(

@@ -14,6 +14,7 @@ pub(crate) struct ReceivedRequest {
     /// The `Host` header with its port.
     pub(crate) host: String,
     pub(crate) target: String,
+    /// With the names of headers in lower case.
     pub(crate) head: String,
     /// The head as it was received.
     pub(crate) bytes: Vec<u8>,
@@ -29,6 +30,11 @@ impl ReceivedRequest {
     fn read(bytes: &[u8]) -> Self {
         let head = String::from_utf8_lossy(bytes);
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let lower = |line: &str| match line.split_once(": ") {
+            Some((name, value)) => format!("{}: {value}\n", name.to_lowercase()),
+            None => format!("{line}\n"),
+        };
+        let head: String = head.lines().map(lower).collect();
         let host = head
             .lines()
             .find_map(|line| line.strip_prefix("host: "))
@@ -36,7 +42,7 @@ impl ReceivedRequest {
         Self {
             host: host.to_owned(),
             target,
-            head: head.into_owned(),
+            head,
             bytes: bytes.to_owned(),
         }
     }
