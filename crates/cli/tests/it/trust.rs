@@ -67,3 +67,62 @@ fn a_crawl_without_https_reads_no_certificates_and_one_that_comes_to_https_says_
         "{log}"
     );
 }
+
+#[test]
+fn the_proxies_of_the_environment_are_used_and_named_unless_an_option_forbids_it() {
+    let site = server_of(|_| answer("200 OK", "<p>direct"));
+    let proxy = server_of(|_| answer("203 By Proxy", "<p>by proxy"));
+    let address = proxy.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    // This machine by an address that is not loopback.
+    let port = site.trim_end_matches('/').rsplit(':').next().unwrap();
+    let host = &*format!("http://0.0.0.0:{port}/");
+    let secret = format!("http://me:hunter2@{address}");
+    for (variables, argument, seed, by_proxy) in [
+        (&[("HTTP_PROXY", &*proxy)][..], "", host, true),
+        (
+            &[("http_proxy", &*address), ("HTTP_PROXY", "http://127.0.0.1:1")],
+            "",
+            host,
+            true,
+        ),
+        (
+            &[("ALL_PROXY", &*secret), ("NO_PROXY", "other.example")],
+            "",
+            host,
+            true,
+        ),
+        (&[("HTTPS_PROXY", &*proxy)], "", host, false),
+        (
+            &[("HTTP_PROXY", &*proxy), ("NO_PROXY", "far.example, 0.0.0.0/8")],
+            "",
+            host,
+            false,
+        ),
+        (&[("HTTP_PROXY", &*proxy), ("no_proxy", "*")], "", host, false),
+        (&[("HTTP_PROXY", &*proxy)], "--no-proxy", host, false),
+        (&[("HTTP_PROXY", &*proxy)], "", &*site, false),
+    ] {
+        let mut command = command(&format!("-o - {argument} {seed}"));
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+            command.env_remove(name).env_remove(name.to_lowercase());
+        }
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        let (lines, log) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        let status = if by_proxy { 203 } else { 200 };
+        assert!(
+            lines.contains(&format!("\"status\":{status}")),
+            "{variables:?} {argument}: {lines} {log}"
+        );
+        if by_proxy {
+            let first = log.lines().next().unwrap_or_default();
+            assert!(
+                first.contains("go through the proxy at 127.0.0.1"),
+                "{variables:?}: {log}"
+            );
+        }
+        assert!(!log.contains("hunter2"), "{log}");
+    }
+}

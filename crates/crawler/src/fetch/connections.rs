@@ -14,7 +14,7 @@ use reqwest::{Client, Proxy, redirect, retry};
 use super::error::FetchError;
 use super::guard::{AddressGuard, Dials, Guarded, Resolver};
 use super::options::{ClientError, HttpOptions};
-use super::proxy::proxy_of;
+use super::proxy::proxies_of;
 use super::tls;
 use crate::config::CrawlConfig;
 
@@ -41,7 +41,7 @@ pub(super) struct Connections {
     http: HttpOptions,
     idle_timeout: Duration,
     per_host: usize,
-    proxy: Option<Proxy>,
+    proxies: Vec<Proxy>,
     resolver: Guarded,
     tls: rustls::ClientConfig,
     max_clients: usize,
@@ -77,8 +77,8 @@ impl Connections {
         guard: AddressGuard,
     ) -> Result<Self, ClientError> {
         let frontier = &config.options().frontier;
-        let (proxy, proxy_host) = http.proxy.as_ref().map(proxy_of).transpose()?.unzip();
-        if proxy.is_some() && frontier.per_address {
+        let (proxies, proxy_hosts): (Vec<_>, _) = proxies_of(http)?.into_iter().unzip();
+        if !proxies.is_empty() && frontier.per_address {
             return Err(ClientError::AddressesBehindProxy);
         }
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
@@ -91,12 +91,12 @@ impl Connections {
             http: http.clone(),
             idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
             per_host,
-            proxy,
+            proxies,
             resolver: Guarded {
                 resolver,
                 guard,
                 dials: Dials::PublicOnly,
-                proxy: proxy_host,
+                proxies: proxy_hosts,
                 in_order: frontier.per_address,
             },
             tls: tls.map_err(|error| ClientError::Setup(error.to_string()))?,
@@ -188,7 +188,7 @@ impl Connections {
             .http1_ignore_invalid_headers_in_responses(true)
             .http1_allow_spaces_after_header_name_in_responses(true)
             .http1_allow_obsolete_multiline_headers_in_responses(true);
-        if let Some(proxy) = &self.proxy {
+        for proxy in &self.proxies {
             builder = builder.proxy(proxy.clone());
         }
         builder.build().map_err(|error| FetchError::Other(error.to_string()))

@@ -227,16 +227,19 @@ pub(super) struct Guarded {
     pub(super) resolver: Arc<dyn Resolver>,
     pub(super) guard: AddressGuard,
     pub(super) dials: Dials,
-    /// The host of the proxy, which may be anywhere.
-    pub(super) proxy: Option<String>,
+    /// The hosts of proxies, which may be anywhere.
+    pub(super) proxies: Vec<String>,
     /// Whether the addresses of a host are tried in the same [`order`] each time.
     pub(super) in_order: bool,
 }
 
 impl Guarded {
     async fn look_up(self, name: String) -> Result<Vec<SocketAddr>, FetchError> {
-        let is_proxy = self.proxy.as_deref() == Some(&name);
-        let dials = if is_proxy { Dials::All } else { self.dials };
+        let dials = if self.proxies.contains(&name) {
+            Dials::All
+        } else {
+            self.dials
+        };
         // A SOCKS proxy that looks up no names is the reason why this is asked for addresses, too.
         let mut found = look_up(&*self.resolver, &name).await?;
         if self.in_order {

@@ -78,6 +78,9 @@ pub struct HttpOptions {
     /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see to which addresses
     /// the proxy connects.
     pub proxy: Option<Secret>,
+    /// Without a `proxy`, whether to use those of the environment as curl does: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, but for the hosts of
+    /// `NO_PROXY`, all also in lower case. Requests to loopback never go through them. They are logged when the fetcher is made.
+    pub environment_proxies: bool,
     /// Whether to fill [`Response::exchange`](crate::Response::exchange), which archives need: each answer is then reported as
     /// [`Event::Captured`](crate::Event::Captured). It costs as much memory again as the compressed bodies, at most `max_body_bytes` per
     /// request in flight.
@@ -102,6 +105,7 @@ impl Default for HttpOptions {
             accept_any_certificate: false,
             only_http1: false,
             proxy: None,
+            environment_proxies: false,
             keep_exchanges: false,
         }
     }
@@ -153,12 +157,12 @@ pub enum ClientError {
         "{0:?} is no origin to log in to: write scheme and host, as in https://example.com or http://localhost:8080"
     )]
     LoginOrigin(String),
-    /// The proxy cannot be used.
+    /// A proxy cannot be used, of the option or of a variable of the environment.
     #[error(
-        "the proxy cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then \
+        "the proxy of {0} cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then \
          host and port"
     )]
-    Proxy,
+    Proxy(&'static str),
     /// Requests are to be counted per address ([`per_address`](frontier::FrontierConfig::per_address)), but a proxy resolves the names.
     #[error(
         "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two"
