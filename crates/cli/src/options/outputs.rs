@@ -73,13 +73,15 @@ pub(crate) struct Outputs {
 
 impl Format {
     /// The endings of names that say a format. Each may be followed by `.gz`.
-    const BY_ENDING: [(&'static str, Self); 7] = [
+    const BY_ENDING: [(&'static str, Self); 9] = [
         ("jsonl", Self::Jsonl),
         ("ndjson", Self::Jsonl),
         ("jl", Self::Jsonl),
         ("json", Self::Jsonl),
         ("txt", Self::Jsonl),
         ("log", Self::Jsonl),
+        ("tmp", Self::Jsonl),
+        ("part", Self::Jsonl),
         ("csv", Self::Csv),
     ];
 

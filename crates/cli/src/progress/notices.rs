@@ -86,7 +86,7 @@ fn line_of(notice: &Notice) -> (log::Level, String) {
         ),
         Notice::PrefixClosed { .. } => (
             log::Level::Warn,
-            text + "; raise --max-near-duplicates-in-all to fetch them",
+            text + "; raise --set max-near-duplicates-in-all to fetch them",
         ),
         _ => (log::Level::Warn, text),
     }

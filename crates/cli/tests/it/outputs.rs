@@ -280,6 +280,7 @@ fn the_name_of_a_file_chooses_format_and_compression_and_an_unknown_ending_is_re
         ("pages.gz", "{\"url\":"),
         ("pages", "{\"url\":"),
         ("pages-1.2.2026-11-28", "{\"url\":"),
+        ("pages.jsonl.tmp", "{\"url\":"),
     ] {
         let path = folder.path(name);
         succeeds(&format!("demo -q --max-pages 5 -o {path}"));

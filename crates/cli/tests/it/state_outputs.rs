@@ -120,7 +120,7 @@ fn files_that_are_compressed_or_marked_are_continued_with_each_line_once() {
             usize::from(!options.is_empty()),
             "{name}: {text}"
         );
-        crawl.misses("", &format!("--output {pages} {options}").trim_end().to_owned());
+        crawl.misses("", format!("--output {pages} {options}").trim_end());
         // The same file with another name would have two kinds of content.
         let other = crawl.path("renamed.jsonl");
         fs::rename(&pages, &other).unwrap();
