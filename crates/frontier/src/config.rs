@@ -117,7 +117,7 @@ pub struct FrontierConfig {
     /// fetched again stay. Up to ten times this number plus 1 000 may be queued.
     pub max_pages_per_host: Option<u64>,
     /// Different queries of one path. Further ones are postponed: they wait behind everything else of the crawl. Those that are found on
-    /// postponed pages are refused beyond ten times this number, so that a site without end ends. `None` for no limit.
+    /// postponed pages are refused beyond four times this number, so that a site without end ends. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,
     /// Hosts of one registrable domain. Pages and sitemaps of further hosts are refused, but for seeds. `None` for no limit. A host
     /// counts from its first page or sitemap on, whatever else is known of it. One that was forgotten counts again when it returns;

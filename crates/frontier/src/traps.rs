@@ -34,7 +34,7 @@ use crate::url::{HostKey, site};
 const COUNTED: usize = 57_344;
 
 /// How many times the budget of a path may be found on postponed pages, which a site without end has always more of.
-const LATE_BUDGETS: u32 = 10;
+const LATE_BUDGETS: u32 = 4;
 
 /// The budgets of all sites.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]

@@ -254,7 +254,7 @@ fn all_combinations_of_facets_end() {
         let results = words(&letters(set as usize)) + &words(&value.replace(char::is_numeric, "x"));
         html(&results, links.collect::<Vec<_>>())
     });
-    assert_crawl_ends(&run, 7_000);
+    assert_crawl_ends(&run, 4_000);
     assert!(run.refused(Refusal::TooManyQueries) > 0);
     let last = run
         .reports
@@ -299,7 +299,7 @@ fn all_pages_of_a_path_that_differ_are_fetched() {
     ];
     for (way, links) in ways {
         let mut options = options();
-        options.frontier.max_queries_per_path = NonZeroU32::new(100);
+        options.frontier.max_queries_per_path = NonZeroU32::new(150);
         let run = run_with(options, move |url| {
             if let Some(page) = with_honest_pages(url, &["/all", "/lists?page=0"]) {
                 return page;

@@ -45,7 +45,7 @@ pub enum Refusal {
     Saturated,
     /// [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) sitemaps were queued.
     TooManySitemaps,
-    /// Its path has too many different queries that were found on postponed pages: ten times
+    /// Its path has too many different queries that were found on postponed pages: four times
     /// [`max_queries_per_path`](crate::FrontierConfig::max_queries_per_path).
     TooManyQueries,
     /// Nothing of the host was queued before, and its registrable domain has [`max_hosts_per_site`](crate::FrontierConfig::max_hosts_per_site)
