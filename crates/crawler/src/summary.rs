@@ -385,8 +385,16 @@ impl Summary {
                 "all links of the page lead out of the scope: {scope} {reach} follows them"
             ));
         }
+        if !links.refused.is_empty() && links.refused.keys().all(|why| *why == Refusal::NotIncluded) {
+            let (include, report) = (name("include"), name("report"));
+            return Some(format!(
+                "no link of the page matches {include}, which pages that lead further must match, too: {report} follows all, and \
+                 writes only what matches"
+            ));
+        }
         if self.links_nofollow > 0 {
-            return Some("the links of the page say nofollow".to_owned());
+            let option = name("follow_nofollow");
+            return Some(format!("the links of the page say nofollow: {option} follows them"));
         }
         let text = "the page has no links in its HTML: those that JavaScript makes are not found";
         (links.offered() == 0).then(|| text.to_owned())

@@ -154,5 +154,8 @@ fn what_each_limit_takes_away_is_in_summary_json_log_and_exit_code_alike() {
             end["missing"].as_array().unwrap().iter().any(is_named),
             "{limit}: {end}"
         );
+        let warned = of_target("crawler::loss");
+        let is_warning = |record: &&&serde_json::Value| record["level"] == "WARN" && is_named(&record["message"]);
+        assert_eq!(warned.iter().filter(is_warning).count(), 1, "{limit}: {warned:?}");
     }
 }

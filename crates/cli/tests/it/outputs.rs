@@ -450,6 +450,15 @@ fn links_that_say_nofollow_are_followed_if_wanted_and_reports_may_be_of_some_pag
             assert_eq!(link.unwrap()["nofollow"], true, "{path}");
         }
     }
+    let hints = |options: &[&str], path: &str| {
+        let seed = format!("{seed}{path}");
+        let summary = succeeds([&["-q", "--delay", "0"], options, &[&seed]].concat().as_slice()).stdout;
+        summary.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let advice =
+        "no link of the page matches --include, which pages that lead further must match, too: --report follows all";
+    assert!(hints(&["--include", "\\.pdf$"], "").contains(advice));
+    assert!(hints(&[], "by-meta").contains("say nofollow: --follow-nofollow follows them"));
     let all = "--follow-nofollow --delay 0";
     let (saved, report) = (folder.path("saved"), ["--report", "\\.pdf$", "--report", "/b/$"]);
     let arguments = format!("{all} -q -o {pages} --save {saved} {seed}");

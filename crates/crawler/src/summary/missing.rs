@@ -105,7 +105,9 @@ impl Missing {
             Self::Dropped { .. } => "seen_set",
             Self::RefusedEarlier => "refused_earlier",
             Self::Refused { why, .. } => why.name(),
-            Self::NotFetched { why, .. } => why.name(),
+            // Links are refused for the same reasons.
+            Self::NotFetched { why, .. } if *why == NotFetched::NearDuplicates => "near_duplicates_not_fetched",
+            Self::NotFetched { .. } => "host_budget_not_fetched",
             Self::Cut { kind, .. } => kind,
         }
     }
