@@ -1,9 +1,9 @@
 //! The memory of a filter: zeroed, aligned to cache lines, on large pages where the system has them.
 //!
-//! It is mapped, not allocated. Random access to hundreds of megabytes on pages of 4 KiB misses the TLB at every key. Pages of 2 MiB
+//! Large filters are mapped, not allocated. Random access to hundreds of megabytes on pages of 4 KiB misses the TLB at every key. Pages of 2 MiB
 //! make a filter for 100 million keys 1.1 to 1.3 times as fast. Mapped pages are zero without being touched, so that a large filter
 //! costs nothing until it is used. Small pages are populated at once: a page that is read before it is written is mapped twice, and
-//! the second mapping interrupts all processors.
+//! the second mapping interrupts all processors. Small filters come from the allocator: a process may have some 65 000 mappings.
 
 use std::io;
 
@@ -19,7 +19,7 @@ pub(crate) type Block = [u64; WORDS];
 pub(crate) type Line = [u8; size_of::<Block>()];
 
 /// Smaller filters come from the allocator.
-const LEAST_MAPPED_BYTES: usize = 4096;
+const LEAST_MAPPED_BYTES: usize = 256 << 10;
 
 /// A large page, on most processors.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
@@ -30,8 +30,15 @@ const LEAST_LARGE_BYTES: usize = LARGE_PAGE_BYTES / 2;
 /// Zeroed words.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    Heap(Vec<u64>),
+    Heap(Aligned),
     Mapped(Mapping),
+}
+
+/// Words of the allocator, of which the first ones are left out: a block is a cache line.
+#[derive(Debug)]
+pub(crate) struct Aligned {
+    words: Vec<u64>,
+    first: usize,
 }
 
 /// Mapped memory, and how much of it is used.
@@ -57,16 +64,18 @@ impl Memory {
         {
             return Ok(Self::Mapped(mapping));
         }
-        let mut heap = Vec::new();
-        heap.try_reserve_exact(bytes / 8).map_err(|_| refused)?;
-        heap.resize(bytes / 8, 0);
-        Ok(Self::Heap(heap))
+        let mut words = Vec::new();
+        words.try_reserve_exact(bytes / 8 + WORDS - 1).map_err(|_| refused)?;
+        words.resize(bytes / 8 + WORDS - 1, 0);
+        let first = words.as_ptr().align_offset(size_of::<Block>()).min(WORDS - 1);
+        words.truncate(first + bytes / 8);
+        Ok(Self::Heap(Aligned { words, first }))
     }
 
     #[inline]
     pub(crate) fn words(&self) -> &[u64] {
         match self {
-            Self::Heap(words) => words,
+            Self::Heap(heap) => &heap.words[heap.first..],
             Self::Mapped(mapping) => cast_slice(&mapping.map[..mapping.bytes]),
         }
     }
@@ -74,7 +83,7 @@ impl Memory {
     #[inline]
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         match self {
-            Self::Heap(words) => words,
+            Self::Heap(heap) => &mut heap.words[heap.first..],
             Self::Mapped(mapping) => bytemuck::cast_slice_mut(mapping.bytes_mut()),
         }
     }
@@ -94,7 +103,7 @@ impl Memory {
     #[inline]
     pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
         let bytes: &mut [u8] = match self {
-            Self::Heap(words) => bytemuck::cast_slice_mut(words),
+            Self::Heap(heap) => bytemuck::cast_slice_mut(&mut heap.words[heap.first..]),
             Self::Mapped(mapping) => mapping.bytes_mut(),
         };
         bytes.as_chunks_mut().0
@@ -113,7 +122,10 @@ impl Clone for Memory {
                 copy
             }
             // Out of memory: aborts, as the clone of any collection does.
-            Err(_) => Self::Heap(self.words().to_vec()),
+            Err(_) => Self::Heap(Aligned {
+                words: self.words().to_vec(),
+                first: 0,
+            }),
         }
     }
 }
@@ -173,6 +185,22 @@ mod tests {
                 (blocks, blocks),
                 "{kib} KiB"
             );
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn many_small_filters_take_no_mapping_of_their_own() {
+        let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
+        for kib in [1, 4, 40, 100] {
+            let before = mappings();
+            let filters: Vec<_> = (0..500).map(|_| Memory::zeroed(kib * 128).unwrap()).collect();
+            let aligned = |filter: &Memory| filter.words().as_ptr().addr().is_multiple_of(size_of::<Block>());
+            assert!(filters.iter().all(aligned), "{kib} KiB: a block is a cache line");
+            // Neighbours share a mapping, but none with a gap between them.
+            let halves: Vec<_> = filters.into_iter().step_by(2).collect();
+            let added = mappings().saturating_sub(before);
+            assert!(added < 50, "{added} mappings of {} filters of {kib} KiB", halves.len());
         }
     }
 
