@@ -16,7 +16,7 @@ use self::backfill::Backfill;
 use self::errors::store_error;
 use self::summary::Summary;
 use crate::store::lock::DirectoryLock;
-use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
+use crate::store::{Batch, LockHolder, MAX_KEY, Space, Store, StoreError};
 
 mod backfill;
 mod errors;
@@ -62,6 +62,8 @@ pub(crate) struct SqliteStore {
     backfill: Option<Backfill>,
     connection: Connection,
     _lock: Option<DirectoryLock>,
+    /// The database file as it was opened for reading without its log: nobody was writing.
+    unlogged: Option<fs::Metadata>,
     summaries: [Summary; Space::ALL.len()],
     failed: bool,
     /// Whether SQLite syncs each commit.
@@ -92,7 +94,7 @@ impl SqliteStore {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&path, flags)?;
-        let summaries = format::check(&connection, &path)?;
+        let summaries = format::check(&connection, &path, true)?;
         let sqlite = |error| store_error(&path, error);
         // SQLite reads a file of an unknown version, and fails with the first commit.
         if connection.is_readonly("main").map_err(sqlite)? {
@@ -112,7 +114,7 @@ impl SqliteStore {
     }
 
     /// Opens the store of a directory for reading, also beside a running crawl: it shows the state at this moment, for as long as it is
-    /// open. Meanwhile the log of that crawl grows, so be short. O(rows).
+    /// open. Meanwhile the log of that crawl grows, so be short. Where no crawl runs, it writes no file, and must not be able to. O(rows).
     ///
     /// # Errors
     /// [`StoreError::Missing`] if there is no store. A commit answers [`StoreError::Io`].
@@ -127,19 +129,45 @@ impl SqliteStore {
 
     fn open_reader(
         dir: &Path,
-        check: impl FnOnce(&Connection, &Path) -> Result<[Summary; Space::ALL.len()], StoreError>,
+        check: impl FnOnce(&Connection, &Path, bool) -> Result<[Summary; Space::ALL.len()], StoreError>,
     ) -> Result<Self, StoreError> {
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
             check_no_log(&path)?;
             return Err(StoreError::Missing { dir: dir.to_owned() });
         }
+        let nobody_writes = || matches!(LockHolder::of(dir), Ok(LockHolder::Nobody));
+        let unlogged = fs::metadata(&path)
+            .ok()
+            .filter(|_| log_bytes(&path) == 0 && nobody_writes());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = connect(&path, flags)?;
+        let connection = match unlogged {
+            Some(_) if !format::is_writable(&path)? => return Err(StoreError::damaged(&path, format::NOT_WRITABLE)),
+            Some(_) => connect_without_log(&path)?,
+            None => connect(&path, flags)?,
+        };
         let begun = connection.execute_batch("BEGIN");
         begun.map_err(|error| store_error(&path, error))?;
-        let summaries = check(&connection, &path)?;
-        Ok(Self::of(path, connection, summaries))
+        let summaries = check(&connection, &path, unlogged.is_none())?;
+        let store = Self {
+            unlogged,
+            ..Self::of(path, connection, summaries)
+        };
+        store.check_unlogged().map(|()| store)
+    }
+
+    /// Fails if a crawl has written since the database was opened without its log: what was read may be of several commits.
+    fn check_unlogged(&self) -> Result<(), StoreError> {
+        let is_as_before = |then: &fs::Metadata| {
+            let now = fs::metadata(&self.path);
+            now.is_ok_and(|now| (now.len(), now.modified().ok()) == (then.len(), then.modified().ok()))
+                && log_bytes(&self.path) == 0
+        };
+        if self.unlogged.as_ref().is_none_or(is_as_before) {
+            return Ok(());
+        }
+        let begun = std::io::Error::other("a crawl has begun to write it meanwhile");
+        Err(StoreError::io(&self.path, begun))
     }
 
     fn of(path: PathBuf, connection: Connection, summaries: [Summary; Space::ALL.len()]) -> Self {
@@ -148,6 +176,7 @@ impl SqliteStore {
             backfill: None,
             connection,
             _lock: None,
+            unlogged: None,
             summaries,
             failed: false,
             syncs: false,
@@ -222,7 +251,7 @@ impl Store for SqliteStore {
             let (key, value) = self.value(space, row)?;
             visit(key, value)?;
         }
-        Ok(())
+        self.check_unlogged()
     }
 
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
@@ -239,7 +268,8 @@ impl Store for SqliteStore {
             .query([signed(at_or_below)])
             .map_err(|error| self.error(error))?;
         let row = rows.next().map_err(|error| self.error(error))?;
-        row.map(|row| self.value(space, row)).transpose()
+        let value = row.map(|row| self.value(space, row)).transpose();
+        self.check_unlogged().and(value)
     }
 
     fn last_key(&self, space: Space) -> Option<u64> {
@@ -289,18 +319,19 @@ fn log_bytes(path: &Path) -> u64 {
     log.map_or(0, |file| file.len())
 }
 
-/// Opens the database for reading, as it is without its log; `None` if that is not possible.
-fn connect_without_log(path: &Path) -> Option<Connection> {
+/// Opens the database for reading, as it is without its log.
+fn connect_without_log(path: &Path) -> Result<Connection, StoreError> {
     // What nobody changes has no log: <https://sqlite.org/uri.html>.
-    let url = Url::from_file_path(std::path::absolute(path).ok()?).ok()?;
+    let absolute = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+    let url = Url::from_file_path(absolute).map_err(|()| StoreError::NotAStore { path: path.to_owned() })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    connect(Path::new(&format!("{url}?immutable=1")), flags).ok()
+    connect(Path::new(&format!("{url}?immutable=1")), flags)
 }
 
 /// Returns whether the database has pages of a later commit than its log, which has lost its end then. Nobody may move later pages meanwhile:
 /// a read has begun on the connection, or the directory is locked.
 fn is_log_cut_off(connection: &Connection, path: &Path) -> bool {
-    let moved = || Summary::last_commit(&connect_without_log(path)?);
+    let moved = || Summary::last_commit(&connect_without_log(path).ok()?);
     Summary::last_commit(connection).is_some_and(|last| moved().is_some_and(|moved| moved > last))
 }
 

@@ -181,7 +181,7 @@ fn crates_below_the_crawler_use_no_clock_or_network_and_only_the_store_uses_file
             "store/system_start.rs",
         ],
     );
-    only("frontier", "std::thread", &["sqlite/backfill.rs"]);
+    only("frontier", "std::thread", &["sqlite/backfill.rs", "store/lock.rs"]);
 }
 
 #[test]

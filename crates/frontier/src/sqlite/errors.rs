@@ -7,6 +7,15 @@ use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::store::StoreError;
 
+/// A lock cannot be taken or asked for, though nobody has it.
+const LOCKS: [i32; 5] = [
+    ffi::SQLITE_IOERR_LOCK,
+    ffi::SQLITE_IOERR_RDLOCK,
+    ffi::SQLITE_IOERR_UNLOCK,
+    ffi::SQLITE_IOERR_CHECKRESERVEDLOCK,
+    ffi::SQLITE_IOERR_SHMLOCK,
+];
+
 /// The error of an operation on the database file.
 pub(super) fn store_error(path: &Path, error: Error) -> StoreError {
     let Error::SqliteFailure(failure, _) = &error else {
@@ -27,6 +36,10 @@ pub(super) fn store_error(path: &Path, error: Error) -> StoreError {
         ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
             StoreError::Full { path: path.to_owned() }
         }
+        ErrorCode::SystemIoFailure if LOCKS.contains(&failure.extended_code) => StoreError::NoLocks {
+            dir: path.parent().unwrap_or(path).to_owned(),
+            source: io::Error::other(error),
+        },
         ErrorCode::NotADatabase => StoreError::NotAStore { path: path.to_owned() },
         // `Unknown`: a table or column is not there.
         ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => {

@@ -154,8 +154,9 @@ fn change_to_wal(connection: &Connection) -> Result<String> {
 pub(super) fn check(
     connection: &Connection,
     path: &Path,
+    reads_log: bool,
 ) -> std::result::Result<[Summary; Space::ALL.len()], StoreError> {
-    let summaries = check_head(connection, path)?;
+    let summaries = check_head(connection, path, reads_log)?;
     for (space, stored) in Space::ALL.into_iter().zip(summaries) {
         let name = space.name();
         let counted = Summary::counted(connection, space).map_err(|error| store_error(path, error))?;
@@ -178,6 +179,7 @@ pub(super) fn check(
 pub(super) fn check_head(
     connection: &Connection,
     path: &Path,
+    reads_log: bool,
 ) -> std::result::Result<[Summary; Space::ALL.len()], StoreError> {
     let sqlite = |error| store_error(path, error);
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -195,7 +197,7 @@ pub(super) fn check_head(
     let mode: String = connection
         .pragma_query_value(None, "journal_mode", |row| row.get(0))
         .map_err(sqlite)?;
-    if mode != "wal" || number("auto_vacuum").map_err(sqlite)? != INCREMENTAL {
+    if (mode == "wal") != reads_log || number("auto_vacuum").map_err(sqlite)? != INCREMENTAL {
         return Err(StoreError::damaged(path, "wrong modes in the head"));
     }
     if !has_our_tables(connection).map_err(sqlite)? {

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The number of ENOLCK: "no locks available".
+const NO_LOCKS: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+
 /// Why a store cannot be opened, read or written. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -72,6 +75,17 @@ pub enum StoreError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The file system of the directory has no locks, so nothing keeps two crawls out of it.
+    #[error(
+        "the file system of {} has no locks ({source}): choose a directory on a local disk, or mount the file system with locks",
+        dir.display()
+    )]
+    NoLocks {
+        /// The directory of the store.
+        dir: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// An earlier commit or sync failed, so that this handle cannot know what is on the disk.
     #[error("an earlier write to the store failed: open it again")]
     Failed,
@@ -89,6 +103,18 @@ impl StoreError {
                 Self::Full { path }
             }
             _ => Self::Io { path, source },
+        }
+    }
+
+    /// The error of an attempt to lock a file of a directory.
+    pub(crate) fn of_lock(dir: &Path, source: io::Error) -> Self {
+        // ENOLCK, and what is not implemented: ENOSYS, EOPNOTSUPP.
+        let is_missing = source.kind() == io::ErrorKind::Unsupported || source.raw_os_error() == Some(NO_LOCKS);
+        let dir = dir.to_owned();
+        if is_missing {
+            Self::NoLocks { dir, source }
+        } else {
+            Self::Io { path: dir, source }
         }
     }
 

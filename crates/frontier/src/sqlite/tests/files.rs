@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use super::*;
+use crate::store::MAX_KEY;
 
 #[test]
 fn room_of_deleted_values_is_given_back() {
@@ -89,4 +90,43 @@ fn a_closed_store_is_one_file_and_readable_by_ordinary_tools() {
         .query_row("SELECT rows FROM spaces WHERE space = 'meta'", [], |row| row.get(0))
         .unwrap();
     assert_eq!(rows, 1);
+}
+
+#[test]
+fn a_reader_where_nobody_writes_changes_no_file_and_says_when_a_crawl_begins() {
+    type Open = fn(&Path) -> Result<SqliteStore, StoreError>;
+    let readers: [(&str, Open); 2] = [
+        ("checked", SqliteStore::open_read_only),
+        ("unchecked", SqliteStore::open_unchecked),
+    ];
+    for (what, open) in readers {
+        for folder_name in ["state", "st a%te?", "stäte#1"] {
+            let folder = Folder::new();
+            let dir = folder.join(folder_name);
+            let commit = |key| {
+                let mut store = SqliteStore::open(&dir).unwrap();
+                store.commit(&put(Space::Journal, key, b"row"), true).unwrap();
+                store
+            };
+            drop(commit(1));
+            let files = || -> BTreeMap<_, _> {
+                let files = fs::read_dir(&dir).unwrap().map(Result::unwrap);
+                files
+                    .map(|file| (file.file_name(), fs::read(file.path()).unwrap()))
+                    .collect()
+            };
+            let before = files();
+            let reader = open(&dir).unwrap();
+            assert_eq!(contents(&reader).len(), 1);
+            assert!(files() == before, "{what} {folder_name}: beside {:?}", files().keys());
+            let writer = commit(2);
+            let error = reader.last(Space::Journal, MAX_KEY).unwrap_err().to_string();
+            assert!(error.contains("a crawl has begun"), "{error}");
+            assert_eq!(contents(&open(&dir).unwrap()).len(), 2, "beside the crawl");
+            drop((reader, writer));
+            let before = files();
+            assert_eq!(contents(&open(&dir).unwrap()).len(), 2, "after it");
+            assert!(files() == before);
+        }
+    }
 }
