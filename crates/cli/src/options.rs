@@ -28,7 +28,7 @@ pub(crate) use self::closest::closest;
 pub(crate) use self::command_line::{command, names_a_file, parse, parse_some};
 pub(crate) use self::generated::{completions, manual_page};
 use self::limits::{Limits, Politeness, Scope, SeenSet};
-pub(crate) use self::outputs::{Outputs, is_compressed, is_stdout};
+pub(crate) use self::outputs::{Outputs, is_compressed, is_same, is_stdout};
 pub(crate) use self::requests::Requests;
 pub(crate) use self::seeds::{NotASeed, SeedsError, Site, check as check_seed};
 use self::settings::{Assignment, Settings};

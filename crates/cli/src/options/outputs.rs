@@ -162,8 +162,8 @@ impl Outputs {
     }
 }
 
-/// Returns whether two paths name the same file, also through links.
-fn is_same(one: &Path, other: &Path) -> bool {
+/// Returns whether two paths name the same file or folder, also through links.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one == other
         || is_stdout(one) && is_stdout(other)
         || place_of(one).is_some_and(|place| place_of(other) == Some(place))

@@ -40,6 +40,12 @@ pub(crate) enum ArgumentsError {
     OtherState { dir: PathBuf },
     #[error("the command of the crawl in {} is not kept, because of {why}: repeat the whole command", dir.display())]
     NotKept { dir: PathBuf, why: String },
+    #[error(
+        "{} was copied or moved: its crawl was started as {}, and its command names the outputs there. Repeat the whole command with \
+         --state {} and the outputs that belong to it, or resume the original",
+        dir.display(), original.display(), dir.display()
+    )]
+    Copied { dir: PathBuf, original: PathBuf },
     #[error("{}, where the crawl was started, cannot be entered: {source}. Repeat the whole command with --state", folder.display())]
     Folder { folder: PathBuf, source: io::Error },
 }
@@ -47,7 +53,7 @@ pub(crate) enum ArgumentsError {
 impl ArgumentsError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::ConfigFile(_) | Self::NotKept { .. } | Self::OtherState { .. } => 2,
+            Self::ConfigFile(_) | Self::NotKept { .. } | Self::OtherState { .. } | Self::Copied { .. } => 2,
             _ => 1,
         }
     }
@@ -90,9 +96,23 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
             .chain(given.into_iter().map(OsString::from))
             .collect(),
     )?;
-    // It may have been moved since.
-    cli.site.state = Some(dir);
-    Ok(cli)
+    match cli.site.state.replace(dir.clone()) {
+        Some(place) if is_copied(&dir, &place) => {
+            let original = env::current_dir().unwrap_or_default().join(place);
+            Err(ArgumentsError::Copied { dir, original })
+        }
+        _ => Ok(cli),
+    }
+}
+
+/// Returns whether a directory is a copy of the one at the place where its crawl was started, or was moved with the folder around it. If it
+/// was only given another name, the outputs are where they were.
+fn is_copied(dir: &Path, place: &Path) -> bool {
+    let inside = place.strip_prefix(".").unwrap_or(place);
+    match place.exists() {
+        true => !options::is_same(place, dir),
+        false => inside.is_relative() && dir.ends_with(inside),
+    }
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {

@@ -314,6 +314,64 @@ fn resume_continues_a_killed_crawl_with_its_options_from_any_folder() {
 }
 
 #[test]
+fn resume_refuses_a_directory_that_was_copied_or_moved_with_its_outputs() {
+    let (folder, seed) = (folder("state-copied"), tree(13));
+    let copy = |from: &str, to: &str| {
+        let copied = Command::new("cp").args(["-r", from, to]).current_dir(&*folder).status();
+        assert!(copied.unwrap().success());
+    };
+    for (number, state) in ["st", "./deep/st", "ABSOLUTE/st"].iter().enumerate() {
+        let [old, new] = ["old", "new"].map(|name| format!("{name}{number}"));
+        let state = state.replace("ABSOLUTE", &folder.path(&old));
+        fs::create_dir_all(folder.join(&old).join("deep")).unwrap();
+        let crawl = format!("--delay 0 --max-pages 3 --state {state} -o pages.jsonl {seed}");
+        let begin = |folder: &Path| command(&crawl).current_dir(folder).output().unwrap();
+        has_failed(&begin(&folder.join(&old)), 0, &[]);
+        copy(&old, &new);
+        let relative = state.replace(&folder.path(&old), ".");
+        let outputs = || [&old, &new].map(|name| lines_of(folder.join(name).join("pages.jsonl")).len());
+        let [original, copied] = [&old, &new].map(|name| folder.join(name).join(&relative));
+        let resume = |state: &Path| format!("resume {} --max-pages 5", state.display());
+        fails(
+            &resume(&copied),
+            2,
+            &["was copied or moved", "Repeat the whole command"],
+        );
+        // A copy of the directory alone, by another name, under which no crawl was started.
+        copy(&format!("{old}/{relative}"), "alone");
+        fails(&resume(&folder.join("alone")), 2, &["was copied or moved"]);
+        fs::remove_dir_all(folder.join("alone")).unwrap();
+        assert_eq!(outputs(), [3, 3]);
+        // A link names the same directory.
+        std::os::unix::fs::symlink(&original, folder.join("link")).unwrap();
+        succeeds(&resume(&folder.join("link")));
+        fs::remove_file(folder.join("link")).unwrap();
+        assert_eq!(outputs(), [5, 3]);
+        // What the message advises.
+        let again = format!("--delay 0 --max-pages 4 --state {relative} -o pages.jsonl {seed}");
+        has_failed(
+            &command(&again).current_dir(folder.join(&new)).output().unwrap(),
+            0,
+            &[],
+        );
+        assert_eq!(outputs(), [5, 4]);
+        succeeds(&resume(&copied));
+        assert_eq!(outputs(), [5, 5]);
+        if relative == state {
+            // Moved, while the folder is there.
+            fs::rename(folder.join(&new), folder.join("moved")).unwrap();
+            fs::create_dir(folder.join(&new)).unwrap();
+            fails(
+                &resume(&folder.join("moved").join(&relative)),
+                2,
+                &["was copied or moved"],
+            );
+            fs::remove_dir_all(folder.join("moved")).unwrap();
+        }
+    }
+}
+
+#[test]
 fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depends_on() {
     let folder = folder("state-changed");
     let state = folder.path("state");
