@@ -19,7 +19,7 @@ pub enum OpenError {
     Config(#[from] ConfigError),
     /// An option differs from that of the first run, and the state depends on it.
     #[error(
-        "the crawl was begun {}: give the same again, or another directory",
+        "the crawl was begun {}: give the same again, or start in a new directory",
         change(option, was, wanted)
     )]
     Changed {

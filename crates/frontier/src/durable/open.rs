@@ -1,5 +1,7 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
+use sieve::Filter as _;
+
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
 use super::keys::SharedKeys;
@@ -121,7 +123,12 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
     let mut state = restored.state;
     let encoded = state.encode().map_err(StateError::from)?;
     let hosts = std::mem::take(state.host_table());
-    let seen_set = with_keys(state.into_seen_set(), config, restored.keys.as_ref());
+    let seen_set = match state.into_seen_set() {
+        // It is stored by its configuration alone.
+        empty if empty.load().ones == 0 => bloom_filter(config)?,
+        used => used,
+    };
+    let seen_set = with_keys(seen_set, config, restored.keys.as_ref());
     let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.segments));
     restored.state = decoded?;
     restored.state.share_memory(source.sizes.resident_bytes);

@@ -27,7 +27,10 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
     let grows = |config: &FrontierConfig| config.on_saturation == OnSaturation::Grow;
     changed("exact", stored.exact.to_string(), wanted.exact.to_string())?;
     let rate = |config: &FrontierConfig| config.false_positive_rate.to_string();
-    changed("capacity", stored.capacity.to_string(), wanted.capacity.to_string())?;
+    let is_widened = grows(stored) && grows(&wanted) && wanted.capacity > stored.capacity;
+    if !is_widened {
+        changed("capacity", stored.capacity.to_string(), wanted.capacity.to_string())?;
+    }
     changed("false_positive_rate", rate(stored), rate(&wanted))?;
     if grows(stored) != grows(&wanted) {
         let name = |config: &FrontierConfig| format!("{:?}", config.on_saturation).to_lowercase();

@@ -243,6 +243,64 @@ fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
 }
 
 #[test]
+fn a_seen_set_that_grows_takes_a_larger_capacity_and_another_names_a_new_directory() {
+    for (exact, links, larger) in [
+        (false, 0, 101),
+        (false, 30, 5_000),
+        (false, 900, 1_000),
+        (true, 300, 400),
+    ] {
+        let config = FrontierConfig {
+            exact,
+            capacity: 100,
+            on_saturation: OnSaturation::Grow,
+            ..common::config()
+        };
+        let with = |capacity| FrontierConfig {
+            capacity,
+            ..config.clone()
+        };
+        let recorder = Recorder::default();
+        let mut frontier = open_store(recorder.clone(), with(100), START).unwrap().frontier;
+        frontier.offer(&pages("http://a.example/", links), START).unwrap();
+        frontier.persist(b"", START).unwrap();
+        let refused = |capacity| {
+            open_store(recorder.clone(), with(capacity), START)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused(99).contains("in a new directory"), "{}", refused(99));
+        // Killed at once, and after more calls, which are made again.
+        for more in [0, 700] {
+            let mut opened = open_store(recorder.clone(), with(larger), START).unwrap();
+            let again = opened
+                .frontier
+                .offer(&pages("http://a.example/", links), opened.now)
+                .unwrap();
+            assert!(
+                again.iter().all(|verdict| *verdict == Verdict::Seen),
+                "{links} of {larger}"
+            );
+            opened
+                .frontier
+                .offer(&pages("http://b.example/", more), opened.now)
+                .unwrap();
+            opened.frontier.persist(b"", opened.now).unwrap();
+        }
+        let report = open_store(recorder.clone(), with(larger), START)
+            .unwrap()
+            .frontier
+            .report();
+        assert!(
+            report.queued as usize >= links + 690,
+            "{} of {links} and 700",
+            report.queued
+        );
+        assert!(refused(100).contains("cannot become 100"));
+    }
+}
+
+#[test]
 fn options_that_the_state_depends_on_are_refused_with_both_values() {
     for exact in [false, true] {
         refuses_what_the_state_depends_on(&FrontierConfig {
