@@ -66,6 +66,10 @@ impl Crawl {
 impl<S: Fetcher> Crawl<S> {
     /// Runs the crawl until the queue is empty, a budget is spent, or a stop is requested.
     ///
+    /// With a state directory, each commit blocks the thread that polls this future: once a second for as long as the disk takes to sync,
+    /// which is seconds on a slow one. Other tasks of a current-thread runtime wait meanwhile. In a program that has some, give the crawl a
+    /// thread and a runtime of its own: call `runtime.block_on(crawl.run())` in [`std::thread::spawn`].
+    ///
     /// # Errors
     ///
     /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the file of the

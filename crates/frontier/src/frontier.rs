@@ -117,6 +117,9 @@ impl Frontier {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// Opening reads the whole state, and [`persist`](Self::persist) waits for the disk when a sync is due, for seconds on a slow one. In an
+    /// async program, do both in a thread that may block.
+    ///
     /// Handle or ignore SIGXFSZ, so that a file at its size limit (RLIMIT_FSIZE) is an error: on Unix, that signal ends the program by default.
     ///
     /// # Errors
