@@ -31,6 +31,39 @@
 //! not a set: keys cannot be listed. If no key may be lost, use a [`SeenSet::exact`] in the same [`Sieve`]; it stores the keys
 //! themselves.
 //!
+//! # With several tasks
+//!
+//! One task owns the sieve. Fetch tasks return their links, so there is no lock and no channel. An empty queue is not the end while a
+//! task runs:
+//!
+//! ```
+//! use sieve::Sieve;
+//! use tokio::task::JoinSet;
+//!
+//! /// Stands for your request, and the links of the page.
+//! async fn fetch(url: String) -> Vec<String> {
+//!     vec![url + "a"].into_iter().filter(|link| link.len() < 30).collect()
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (mut to_visit, mut tasks) = (Sieve::new(100_000)?, JoinSet::new());
+//!     to_visit.push("https://example.com/");
+//!     loop {
+//!         while tasks.len() < 16
+//!             && let Some(url) = to_visit.pop()
+//!         {
+//!             tasks.spawn(fetch(url));
+//!         }
+//!         match tasks.join_next().await {
+//!             Some(links) => to_visit.push_all(links?),
+//!             None => break, // nothing queued, nothing in flight
+//!         };
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! # What it costs
 //!
 //! | | cost |
