@@ -156,7 +156,7 @@ fn the_urls_that_a_full_seen_set_drops_are_estimated() {
     );
     assert!((400..500).contains(&enough), "some 201 URLs: {enough}");
     let text = format!(
-        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set capacity {enough})"
+        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set capacity {enough}, in a new directory)"
     );
     says(&summary, &text);
 }
