@@ -51,13 +51,10 @@ pub(crate) struct Requests {
     /// The URL starts with http://, https://, socks5:// or socks5h://. The crawler cannot see which addresses the proxy
     /// connects to. It refuses private addresses only if a URL has them.
     ///
-    /// Without this option, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are obeyed as by curl, also in lower case, but for hosts on
+    /// Without this option and --set environment-proxies=false, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are obeyed as by curl, also in lower case, but for hosts on
     /// loopback.
     #[arg(long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
-    /// Use no proxy, whatever the environment says.
-    #[arg(long, conflicts_with = "proxy")]
-    no_proxy: bool,
 }
 
 impl Requests {
@@ -69,7 +66,6 @@ impl Requests {
         http.cookies = self.cookies;
         http.accept_any_certificate = self.insecure;
         http.only_http1 = self.http1;
-        http.environment_proxies = !self.no_proxy;
         http.proxy = self.proxy.as_deref().map(Secret::from);
     }
 

@@ -99,7 +99,12 @@ fn the_proxies_of_the_environment_are_used_and_named_unless_an_option_forbids_it
             false,
         ),
         (&[("HTTP_PROXY", &*proxy), ("no_proxy", "*")], "", host, false),
-        (&[("HTTP_PROXY", &*proxy)], "--no-proxy", host, false),
+        (
+            &[("HTTP_PROXY", &*proxy)],
+            "--set environment-proxies=false",
+            host,
+            false,
+        ),
         (&[("HTTP_PROXY", &*proxy)], "", &*site, false),
     ] {
         let mut command = command(&format!("-o - {argument} {seed}"));

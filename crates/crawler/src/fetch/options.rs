@@ -105,7 +105,7 @@ impl Default for HttpOptions {
             accept_any_certificate: false,
             only_http1: false,
             proxy: None,
-            environment_proxies: false,
+            environment_proxies: true,
             keep_exchanges: false,
         }
     }
