@@ -255,7 +255,8 @@ fn head_with(name: &str, value: &str, stream: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_from_then_on() {
-    let scripts: [(&str, fn(u32) -> Vec<u8>); 8] = [
+    type Answer = fn(u32) -> Vec<u8>;
+    let scripts: [(&str, Answer); 8] = [
         ("RST_STREAM", |stream| reset(0xd, stream)),
         ("GOAWAY", |_| go_away(0xd, 0)),
         ("GOAWAY after the request", |_| go_away(0xd, 1)),
