@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             Leasing::NotUntil(time) => std::thread::sleep(time.since(now())),
             Leasing::Dropped(entries) => println!("not fetched: {entries:?}"),
-            Leasing::AllLeased | Leasing::BudgetSpent | Leasing::Drained => return Ok(()),
+            Leasing::AllLeased => unreachable!("one task settles each lease at once"),
+            Leasing::BudgetSpent | Leasing::Drained => return Ok(()),
         }
     }
 }

@@ -33,7 +33,8 @@ use crate::url::{CanonicalUrl, HostKey};
 /// use std::time::Duration;
 /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Task, Time};
 ///
-/// let config = FrontierConfig { delay: Duration::from_secs(2), ask_robots: false, ..FrontierConfig::default() };
+/// let mut config = FrontierConfig::default();
+/// (config.delay, config.ask_robots) = (Duration::from_secs(2), false);
 /// let mut frontier = Frontier::in_memory(config)?;
 /// let urls = Canonicalizer::default();
 ///
@@ -44,7 +45,8 @@ use crate::url::{CanonicalUrl, HostKey};
 ///
 /// // ... fetch leases[0].entry.url, which takes half a second ...
 /// let end = start + Duration::from_millis(500);
-/// let about = Link::found(urls.parse("https://example.com/about")?, 1, "https://example.com/".into());
+/// let about = urls.parse("https://example.com/about")?;
+/// let about = Link::found(about, 1, "https://example.com/".into());
 /// frontier.settle(&[page.settle(Outcome::Done).with_links(vec![about])], end)?;
 ///
 /// // The delay counts from the end of the request.
@@ -78,10 +80,10 @@ impl Frontier {
         })
     }
 
-    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again.
+    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again. Needs the feature `durable`.
     ///
-    /// `config` may differ from that of the run before, except in what the state depends on: capacity, rate, exactness and growth of the
-    /// seen-set, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
+    /// `config` may differ from that of the run before, except in what the state depends on: rate, exactness and growth of the seen-set, its
+    /// capacity unless it grows and the new one is larger, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
     /// robots.txt files that [`RobotsRules::text`](crate::RobotsRules::text) returned, and makes the same ones as in the run before:
     /// [`Directory::config`](crate::Directory::config) has the name for it. To read them by another name, open the directory by the stored one first,
     /// and make a [`checkpoint`](Self::checkpoint).
@@ -102,7 +104,8 @@ impl Frontier {
     /// }
     ///
     /// let dir = std::env::temp_dir().join(format!("crawl-{}", std::process::id()));
-    /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(|_: &[u8]| Arc::new(AllowAll) as _));
+    /// let parse = |_: &[u8]| Arc::new(AllowAll) as Arc<dyn RobotsRules>;
+    /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(parse));
     ///
     /// let now = Time::from_millis(1_700_000_000_000);
     /// let mut frontier = open(now)?.frontier;
