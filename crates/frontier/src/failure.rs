@@ -7,7 +7,8 @@
 //! | `status` (408, 425, 5xx), `malformed`, `head_too_large`, `panic`, `other` | the page | yes | the page is retried |
 //! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
 //! | `out_of_handles` | nothing | no | the page is retried |
-//! | `redirect`, `tls` | the page | yes | it is given up at once: another request would be answered the same |
+//! | `tls` | the origin | no | as `connect`, if the origin answered before, or is away. At the first contact what was asked for is given up at once |
+//! | `redirect` | the page | yes | it is given up at once: another request would be answered the same |
 //! | `address_forbidden`, `host_down` | the page | no request was made | it is given up at once. [`Outcome::NotFetched`](crate::Outcome::NotFetched) says the same, and counts as not fetched instead of failed |
 //!
 //! # Outages
@@ -120,11 +121,11 @@ impl FailureKind {
     /// Returns what a failure of this kind counts against.
     pub(crate) fn blame(self) -> Blame {
         match self {
-            Self::Unresolved | Self::Connect => Blame::Origin,
+            Self::Unresolved | Self::Connect | Self::Tls => Blame::Origin,
             Self::Timeout | Self::Broken | Self::Incomplete => Blame::SilentPage,
             Self::Throttled => Blame::Traffic,
             Self::OutOfHandles => Blame::Us,
-            Self::Redirect | Self::Tls => Blame::Answer,
+            Self::Redirect => Blame::Answer,
             Self::AddressForbidden | Self::HostDown => Blame::NotRequested,
             Self::Malformed | Self::HeadTooLarge | Self::Status | Self::Panic | Self::Other => Blame::Page,
         }

@@ -9,7 +9,7 @@ use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
 use super::{HostQueues, LeasedEntry, origin_of};
 use crate::config::RetryPolicy;
-use crate::failure::{Blame, Failure};
+use crate::failure::{Blame, Failure, FailureKind};
 use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::time::Time;
@@ -27,6 +27,8 @@ pub(crate) enum Consequence {
     Deferred(Option<Notice>),
     /// The origin is given up.
     GivenUp(Option<Notice>),
+    /// The entry is given up: another request would fail the same.
+    Final,
 }
 
 impl HostQueues {
@@ -73,13 +75,17 @@ impl HostQueues {
         now: Time,
     ) -> Consequence {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        let about = |origin: &OriginQueue| (origin.is_given_up, origin.has_answered);
+        let about = |origin: &OriginQueue| (origin.is_given_up, origin.has_answered, origin.outage().is_some());
         let found = self.get(&key).and_then(|host| host.find(id).map(about));
-        let Some((is_given_up, has_answered)) = found else {
+        let Some((is_given_up, has_answered, is_away)) = found else {
             return Consequence::Counts(None);
         };
         if is_given_up {
             return Consequence::GivenUp(None);
+        }
+        // Nobody can speak to it securely, which is no outage.
+        if failure.kind == FailureKind::Tls && !has_answered && !is_away {
+            return Consequence::Final;
         }
         let limit = if has_answered {
             retries.max_host_downtime

@@ -214,6 +214,7 @@ impl State {
                         notices.extend(notice);
                         self.abandon(&leased.entry)
                     }
+                    Consequence::Final => self.abandon(&leased.entry),
                 }
             }
             Blame::Traffic => {

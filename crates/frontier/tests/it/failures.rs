@@ -169,7 +169,6 @@ fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_h
 fn what_another_request_cannot_change_is_given_up_at_once() {
     for kind in [
         FailureKind::Redirect,
-        FailureKind::Tls,
         FailureKind::AddressForbidden,
         FailureKind::HostDown,
     ] {

@@ -373,3 +373,30 @@ fn an_origin_that_is_away_and_becomes_forbidden_is_closed_and_not_probed_forever
     assert!(dropped.iter().all(|one| one.why == NotFetched::AddressForbidden));
     assert!(frontier.report().is_drained());
 }
+
+#[test]
+fn an_origin_without_a_certificate_to_trust_is_away_if_it_answered_before_and_otherwise_given_up_at_once() {
+    for ask_robots in [true, false] {
+        for first in [FailureKind::Connect, FailureKind::Tls] {
+            let mut frontier = crawling(ask_robots);
+            let page = one(&mut frontier, START);
+            assert_eq!(names(&badly(&mut frontier, &page, first, START)), ["away"]);
+            let mut now = START;
+            while now < at(100) {
+                let probe = next(&mut frontier, &mut now);
+                assert_eq!(badly(&mut frontier, &probe, FailureKind::Tls, now), [], "{first}");
+            }
+            fetch_all(&mut frontier, now);
+            assert_eq!(frontier.report().pages.done, 100, "{first}");
+        }
+        let mut unknown = with_pages(asking(ask_robots), &pages(PAGES, 2));
+        let lease = one(&mut unknown, START);
+        let closed = if ask_robots { vec!["closed"] } else { Vec::new() };
+        assert_eq!(
+            names(&badly(&mut unknown, &lease, FailureKind::Tls, START)),
+            closed,
+            "it is not away"
+        );
+        assert_eq!(unknown.report().pages.retries, 0);
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::State;
 use crate::entry::{Entry, Purpose, origin_text};
-use crate::failure::{Blame, Failure};
+use crate::failure::{Blame, Failure, FailureKind};
 use crate::hosts::{Consequence, LeasedEntry};
 use crate::link::Link;
 use crate::notice::Notice;
@@ -110,8 +110,10 @@ impl State {
                         notices.extend(notice);
                         self.give_up_robots(true, origin, &cause, notices, now)
                     }
+                    Consequence::Final => self.close(origin, &cause, notices, now),
                 }
             }
+            Blame::Origin if failure.kind == FailureKind::Tls => self.close(origin, &cause, notices, now),
             Blame::Origin | Blame::SilentPage => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
             Blame::Answer => {
                 self.note_answer(&leased, notices, now);
