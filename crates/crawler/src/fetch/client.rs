@@ -130,11 +130,11 @@ impl HttpFetcher {
             return Ok(dials);
         }
         // Addresses are dialled without asking the resolver, which guards the names. A proxy looks names up itself; what localhost means
-        // needs no look-up.
+        // needs no look-up. The names of proxies themselves are not guarded.
         let host = url.host_str().unwrap_or_default();
         let is_inside = match literal(host) {
             Some(address) => !is_public(address),
-            None => self.http.proxy.is_some() && is_localhost(host),
+            None => self.connections.is_proxied() && is_localhost(host) || self.connections.is_proxy(host),
         };
         if is_inside {
             return Err(FetchError::AddressForbidden);

@@ -154,6 +154,16 @@ impl Connections {
         origins.insert(origin.clone());
     }
 
+    /// Says whether requests may go through a proxy.
+    pub(super) fn is_proxied(&self) -> bool {
+        !self.proxies.is_empty()
+    }
+
+    /// Says whether a name is that of a proxy, which may be anywhere.
+    pub(super) fn is_proxy(&self, host: &str) -> bool {
+        self.resolver.proxies.iter().any(|proxy| proxy == host)
+    }
+
     /// Closes what is idle.
     pub(super) fn close_idle(&self) {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();

@@ -123,3 +123,12 @@ async fn a_socks5_proxy_gets_the_checked_address_and_the_login() {
         "{request}"
     );
 }
+
+#[tokio::test]
+async fn a_link_to_the_name_of_the_proxy_does_not_lead_inside() {
+    let (listener, port) = listen().await;
+    drop(listener);
+    let fetcher = fetcher(format!("http://inside.example:{port}"));
+    let error = fetch(&fetcher, "http://inside.example:9090/").await.unwrap_err();
+    assert!(matches!(error, FetchError::AddressForbidden), "{error:?}");
+}
