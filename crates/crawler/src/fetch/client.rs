@@ -156,6 +156,9 @@ impl HttpFetcher {
                     if over_http2.is_some() {
                         self.connections.note_only_http1(&origin);
                     }
+                    if is_reused {
+                        self.connections.note_reuse(&origin, false);
+                    }
                     if is_pooled {
                         self.connections.note_idle(&origin, kind, headers::keeps_alive(&answer));
                     }
@@ -167,6 +170,7 @@ impl HttpFetcher {
             match error::remedy(&error, is_reused) {
                 Some(Remedy::NewConnection) => {
                     self.connections.note_idle(&origin, kind, false);
+                    self.connections.note_reuse(&origin, true);
                     client = self.connections.new_client(kind)?;
                     (is_reused, is_pooled) = (false, false);
                 }

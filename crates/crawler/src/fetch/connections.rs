@@ -32,8 +32,15 @@ const MAX_HEADERS: usize = 16_384;
 /// The most clients at once: the first page of a host mostly finds the connection of its robots.txt.
 const MOST_CLIENTS: usize = 4;
 
-/// The most origins that are remembered to answer over HTTP/1.1 only. With one more, all are forgotten.
-const MOST_ONLY_HTTP1: usize = 16_384;
+/// The most origins that are remembered to answer over HTTP/1.1 only, or to lose connections. With one more, all are forgotten.
+const MOST_REMEMBERED: usize = 16_384;
+
+/// After so many used connections that were lost, an origin gets a new one for each request: what is lost is repeated at once, so a server
+/// that loses them all would get more requests than it allows.
+const MOST_LOST: u8 = 3;
+
+/// A loss is forgiven after so many requests that found the connection in use.
+const REUSES_PER_LOSS: u8 = 8;
 
 /// The connections of a crawl.
 #[derive(Debug)]
@@ -51,6 +58,8 @@ pub(super) struct Connections {
     clients: Mutex<Vec<Serving>>,
     /// The origins that offer HTTP/2 and do not mean it.
     only_http1: Mutex<HashSet<Origin>>,
+    /// The origins that lost used connections: how many, times [`REUSES_PER_LOSS`].
+    lost: Mutex<HashMap<Origin, u8>>,
 }
 
 /// What connections a request may use: those that were opened without the guard are never used for a guarded origin.
@@ -104,6 +113,7 @@ impl Connections {
             max_origins: origins / max_clients,
             clients: Mutex::default(),
             only_http1: Mutex::default(),
+            lost: Mutex::default(),
         })
     }
 
@@ -118,6 +128,15 @@ impl Connections {
 
     /// Returns the client for a request to this origin, and whether its connection may have been used before.
     pub(super) fn client_for(&self, origin: &Origin, kind: Kind) -> Result<(Client, bool), FetchError> {
+        let lost = self
+            .lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(origin)
+            .copied();
+        if lost.is_some_and(|lost| lost >= MOST_LOST * REUSES_PER_LOSS) {
+            return Ok((self.new_client(kind)?, false));
+        }
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.kind == kind && fits(one));
         let known = find(&|one| one.origins.contains_key(origin));
@@ -148,10 +167,24 @@ impl Connections {
     /// Notes that an origin answers over HTTP/1.1, but not over HTTP/2.
     pub(super) fn note_only_http1(&self, origin: &Origin) {
         let mut origins = self.only_http1.lock().unwrap_or_else(PoisonError::into_inner);
-        if origins.len() >= MOST_ONLY_HTTP1 {
+        if origins.len() >= MOST_REMEMBERED {
             origins.clear();
         }
         origins.insert(origin.clone());
+    }
+
+    /// Notes whether a request over a connection that was used before lost it.
+    pub(super) fn note_reuse(&self, origin: &Origin, is_lost: bool) {
+        let mut origins = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_lost {
+            if origins.len() >= MOST_REMEMBERED {
+                origins.clear();
+            }
+            let lost = origins.entry(origin.clone()).or_default();
+            *lost = lost.saturating_add(REUSES_PER_LOSS);
+        } else if let Some(lost) = origins.get_mut(origin) {
+            *lost = lost.saturating_sub(1);
+        }
     }
 
     /// Says whether requests may go through a proxy.

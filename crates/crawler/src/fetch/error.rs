@@ -168,9 +168,9 @@ pub(super) fn remedy(error: &reqwest::Error, is_reused: bool) -> Option<Remedy> 
     let is_lost_over_http2 = !is_reused && last_cause(error) == CLOSED_HTTP2;
     let new_connection = is_reused.then_some(Remedy::NewConnection);
     match find::<h2::Error>(error).and_then(h2::Error::reason) {
-        Some(Reason::NO_ERROR | Reason::REFUSED_STREAM) => new_connection,
+        Some(Reason::NO_ERROR) => new_connection,
         // It may be overloaded, or broken.
-        Some(Reason::CANCEL | Reason::ENHANCE_YOUR_CALM | Reason::INTERNAL_ERROR) => None,
+        Some(Reason::REFUSED_STREAM | Reason::CANCEL | Reason::ENHANCE_YOUR_CALM | Reason::INTERNAL_ERROR) => None,
         Some(_) => Some(Remedy::Http1),
         None if is_lost_over_http2 => Some(Remedy::Http1),
         None => new_connection.filter(|_| !error.is_connect() && is_lost()),

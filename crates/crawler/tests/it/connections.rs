@@ -160,6 +160,8 @@ async fn a_request_on_a_used_connection_that_ends_without_an_answer_is_repeated_
             (&[3, 0, 1], "+++-", 5),
             (&[1, 0, 0, 1], "+--+", 5),
             (&[0, 0, 1], "--+-", 5),
+            // Losses without end: after three, no connection is used twice.
+            (&[1; 10], "++++++++++", 13),
         ] {
             let (url, requests) = start_ending(is_tls, is_reset, answered).await;
             let options = CrawlOptions {
@@ -172,7 +174,7 @@ async fn a_request_on_a_used_connection_that_ends_without_an_answer_is_repeated_
             };
             let fetcher = HttpFetcher::new(&CrawlConfig::new(options).unwrap(), &http).unwrap();
             let mut fared = String::new();
-            for _ in 0..4 {
+            for _ in 0..expected.len() {
                 let request = Request::new(url.parse().unwrap(), ResourceKind::Page);
                 fared.push(match fetcher.fetch(request).await {
                     Ok(_) => '+',
