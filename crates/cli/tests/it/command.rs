@@ -65,7 +65,7 @@ fn a_crawl_whose_seen_set_dropped_urls_warns_at_its_end_and_is_incomplete() {
 }
 
 #[test]
-fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links() {
+fn a_refusing_seen_set_ends_cleanly_and_a_line_counts_the_refused_links() {
     let Printed {
         stdout: summary,
         stderr,
@@ -75,18 +75,18 @@ fn a_refusing_seen_set_ends_cleanly_and_the_last_line_counts_the_refused_links()
         summary.contains("saturated: ") && !summary.contains(" none\n"),
         "{summary}"
     );
-    let lines: Vec<_> = stderr.lines().collect();
-    let [full, .., last, unchecked] = lines[..] else {
-        panic!("warnings: {stderr}")
-    };
-    for (line, message) in [
-        (full, "New keys are refused"),
-        (last, "the crawl is incomplete: "),
-        (last, "seen-set full: "),
-        (last, " links refused (raise --capacity)"),
-        (unchecked, "WARN  crawler::demo: not checked, because "),
+    // A chance loss of the filter may have a line of its own.
+    for messages in [
+        &["New keys are refused"][..],
+        &[
+            "the crawl is incomplete: ",
+            "seen-set full: ",
+            " links refused (raise --capacity)",
+        ],
+        &["WARN  crawler::demo: not checked, because "],
     ] {
-        assert!(line.contains(message), "{stderr}");
+        let has_all = |line: &str| messages.iter().all(|message| line.contains(message));
+        assert!(stderr.lines().any(has_all), "{messages:?}: {stderr}");
     }
 }
 
