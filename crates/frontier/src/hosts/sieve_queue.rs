@@ -37,9 +37,18 @@ impl HostQueues {
     }
 
     /// Queues a link that was admitted, past the seen-set.
-    pub(crate) fn queue_link(&mut self, link: &Link, now: Time) {
+    pub(crate) fn queue_link(&mut self, link: &Link, is_postponed: bool, now: Time) {
         self.count_host(link);
-        self.enqueue(Entry::of(link), now);
+        self.queue(Entry::of(link), is_postponed, now);
+    }
+
+    fn queue(&mut self, mut entry: Entry, is_postponed: bool, now: Time) {
+        if is_postponed {
+            entry.queue = self.hosts.shared_name(&entry.queue);
+            self.postpone(&entry, now);
+        } else {
+            self.enqueue(entry, now);
+        }
     }
 
     /// Counts the host of a link that is about to be queued, if it is the first one. It may be known already: by a robots.txt that was
@@ -78,13 +87,10 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     fn push(&mut self, arrival: Arrival<'_>) {
         self.count_host(arrival.link);
         let is_over_budget = self.traps.count(arrival.link, arrival.is_late);
-        let mut entry = Entry::of(arrival.link);
-        if arrival.is_postponed || is_over_budget || self.traps.postpones(&entry) {
-            entry.queue = self.hosts.shared_name(&entry.queue);
-            self.postpone(&entry, arrival.at);
-        } else {
-            self.enqueue(entry, arrival.at);
-        }
+        let entry = Entry::of(arrival.link);
+        // What a postponed page leads to waits too: otherwise it would not be known of the next page that it is found on a postponed one.
+        let is_postponed = arrival.is_postponed || arrival.is_late || is_over_budget || self.traps.postpones(&entry);
+        self.queue(entry, is_postponed, arrival.at);
     }
 }
 

@@ -97,7 +97,7 @@ impl State {
         }
         let verdict = self.tables.sitemaps.insert(link.url.key());
         if verdict == Verdict::Queued {
-            self.hosts().queue_link(link, now);
+            self.hosts().queue_link(link, false, now);
         }
         verdict
     }
@@ -126,14 +126,14 @@ impl State {
     }
 
     /// Queues the target of a redirect past the seen-set.
-    pub(super) fn offer_past_seen(&mut self, link: &Link, now: Time) -> Verdict {
+    pub(super) fn offer_past_seen(&mut self, link: &Link, is_postponed: bool, now: Time) -> Verdict {
         let admitted = self
             .scope
             .judge(link)
             .and_then(|()| self.sieve.queue().admit(link, false));
         let verdict = match admitted {
             Ok(()) => {
-                self.hosts().queue_link(link, now);
+                self.hosts().queue_link(link, is_postponed, now);
                 Verdict::Queued
             }
             Err(refusal) => Verdict::Refused(refusal),

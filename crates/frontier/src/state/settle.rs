@@ -113,7 +113,7 @@ impl State {
                 .drop_new_pages_of(&entry.queue, NotFetched::HostBudget, now);
         }
         settled.verdicts = match past_seen {
-            Some(link) => vec![self.offer_past_seen(link, now)],
+            Some(link) => vec![self.offer_past_seen(link, entry.postponed, now)],
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
             None => self.offer_links(links, from.is_postponed, Some(&entry), now),
         };

@@ -76,6 +76,26 @@ fn what_postponed_pages_lead_to_is_refused_beyond_four_budgets() {
 }
 
 #[test]
+fn a_path_ends_also_if_other_pages_lead_from_one_query_to_the_next() {
+    for outcome in [Outcome::Done, Outcome::Redirected] {
+        let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
+        offer(&mut frontier, &["http://a.example/month?n=0"]);
+        let mut fetched = 0;
+        let verdict = loop {
+            let month = one(&mut frontier, NOW);
+            let day = links(&[&format!("http://a.example/day/{fetched}")]);
+            commit(&mut frontier, end(&month, outcome.clone()).with_links(day), NOW);
+            fetched += 1;
+            let verdicts = fetch(&mut frontier, &[&format!("http://a.example/month?n={fetched}")]).1;
+            if verdicts != [Verdict::Queued] || fetched == 100 {
+                break verdicts;
+            }
+        };
+        assert_eq!((fetched, verdict), (16, vec![QUERIES]), "{outcome:?}");
+    }
+}
+
+#[test]
 fn seeds_are_exempt_from_budgets() {
     let mut frontier = frontier(|config| {
         config.max_queries_per_path = at_most(1);
