@@ -25,6 +25,8 @@ pub(crate) enum Consequence {
     Counts(Option<Notice>),
     /// The failure does not count: the entry waits with all others of its origin.
     Deferred(Option<Notice>),
+    /// The failure counts, and the entry gets one attempt more.
+    Spared(Option<Notice>),
     /// The origin is given up.
     GivenUp(Option<Notice>),
     /// The entry is given up: another request would fail the same.
@@ -135,11 +137,13 @@ impl HostQueues {
             .as_ref()
             .and_then(|host| host.find(id))
             .is_some_and(OriginQueue::is_uncertain);
-        let is_spared = is_last && leased.entry.deferrals == 0;
-        if is_uncertain && super::is_page(&leased.entry) && !is_spared {
-            return Consequence::Counts(notice);
+        if !is_uncertain || !super::is_page(&leased.entry) {
+            Consequence::Deferred(notice)
+        } else if leased.entry.attempts == retries.max_attempts.get() {
+            Consequence::Spared(notice)
+        } else {
+            Consequence::Counts(notice)
         }
-        Consequence::Deferred(notice)
     }
 
     /// Records that a probe was not sent.

@@ -210,6 +210,12 @@ impl State {
                         // A failed probe is no deferral of its entry.
                         self.defer(leased.entry, u32::from(!leased.is_probe), now, now)
                     }
+                    Consequence::Spared(notice) => {
+                        notices.extend(notice);
+                        let mut entry = leased.entry;
+                        entry.attempts += 1;
+                        self.defer(entry, 1, now, now)
+                    }
                     Consequence::GivenUp(notice) => {
                         notices.extend(notice);
                         self.abandon(&leased.entry)

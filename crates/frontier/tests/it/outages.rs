@@ -400,3 +400,38 @@ fn an_origin_without_a_certificate_to_trust_is_away_if_it_answered_before_and_ot
         assert_eq!(unknown.report().pages.retries, 0);
     }
 }
+
+#[test]
+fn an_outage_in_which_requests_time_out_costs_no_page() {
+    for (per_host, max_attempts, is_throttled) in [(1, 3, false), (8, 3, false), (8, 2, false), (1, 3, true)] {
+        let mut config = asking(true);
+        config.per_host = NonZeroU32::new(per_host).unwrap();
+        config.retries.max_attempts = NonZeroU32::new(max_attempts).unwrap();
+        let count = if is_throttled { 1 } else { 40 };
+        let mut frontier = with_pages(config, &pages(PAGES, count));
+        let mut now = START;
+        let robots = one(&mut frontier, now);
+        well(&mut frontier, &robots, now);
+        if is_throttled {
+            let page = next(&mut frontier, &mut now);
+            badly(&mut frontier, &page, FailureKind::Throttled, now);
+        }
+        while now < at(200) {
+            let first = next(&mut frontier, &mut now);
+            let mut out = vec![first];
+            if let Leasing::Ready(more) = frontier.lease(now, 8).unwrap() {
+                out.extend(more);
+            }
+            now = now + Duration::from_secs(30);
+            for lease in &out {
+                badly(&mut frontier, lease, FailureKind::Timeout, now);
+            }
+        }
+        fetch_all(&mut frontier, now);
+        let lost = count as u64 - frontier.report().pages.done;
+        assert_eq!(
+            lost, 0,
+            "{per_host} at once, {max_attempts} attempts, throttled: {is_throttled}"
+        );
+    }
+}

@@ -100,7 +100,7 @@ impl State {
                 let retries = self.retries;
                 match self.hosts().failed(&leased, &cause, false, &retries, now) {
                     Consequence::Counts(_) => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
-                    Consequence::Deferred(notice) => {
+                    Consequence::Deferred(notice) | Consequence::Spared(notice) => {
                         notices.extend(notice);
                         let attempts = leased.entry.attempts.saturating_sub(1);
                         self.hosts().ask_robots_again(origin, attempts, now, now);
