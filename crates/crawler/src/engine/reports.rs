@@ -133,7 +133,7 @@ impl<S: Fetcher> Run<S> {
         );
         let why = match wants_cookies {
             true => {
-                "redirect loop: the redirects lead back to an earlier URL, and the site sets cookies; try to keep them: --cookies"
+                "redirect loop: the redirects lead back to an earlier URL, and the site sets cookies: keeping them may help"
             }
             false => "redirect loop: the redirects lead back to an earlier URL",
         };

@@ -307,7 +307,7 @@ async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
             assert!(SITES.iter().all(|site| asked(site, "/wall") <= 1), "{requests:?}");
             let why = summary.first_failure.unwrap();
             assert!(
-                why.contains("redirect loop") && why.ends_with("keep them: --cookies"),
+                why.contains("redirect loop") && why.ends_with("keeping them may help"),
                 "{why}"
             );
         }
