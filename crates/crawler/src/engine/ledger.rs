@@ -1,6 +1,6 @@
 //! What is in flight: tasks, their leases, and the numbers of links of earlier attempts at the same pages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 
 use frontier::{Lease, Purpose, Time};
@@ -22,6 +22,8 @@ pub(crate) struct Ledger {
     ended: Vec<Conclusion>,
     /// How many new links earlier attempts at a page have found. It grows with the number of pages that wait for a retry.
     pub(crate) new_links: HashMap<Box<str>, usize>,
+    /// The robots.txt files whose unusable sitemaps were reported: each is read again now and then.
+    pub(crate) reported_robots: HashSet<Box<str>>,
 }
 
 impl Ledger {

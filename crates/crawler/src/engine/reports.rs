@@ -37,8 +37,10 @@ impl<S: Fetcher> Run<S> {
         match subject {
             Subject::Nothing => {}
             Subject::Robots(unusable) => {
-                for sitemap in &unusable {
-                    self.observers.notify(&Event::Sitemap(sitemap));
+                if !unusable.is_empty() && self.ledger.reported_robots.insert(entry.url) {
+                    for sitemap in &unusable {
+                        self.observers.notify(&Event::Sitemap(sitemap));
+                    }
                 }
             }
             Subject::Sitemap(record) if is_final => self.observers.notify(&Event::Sitemap(&record)),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::hostile::server::{Script, Server, html, page as answer, redirect};
 use crate::scripted::{self, Reply, Run, Scripted};
@@ -519,6 +520,41 @@ fn a_sitemap_that_pages_link_to_is_fetched_once() {
     let run = run_site(options(), &[robots, ("/feed.xml", feed), ("/", link), ("/news", link)]);
     let requested = run.urls().into_iter().filter(|url| url.ends_with("/feed.xml")).count();
     assert_eq!(requested, 1, "a URL is fetched once: {:?}", run.asked);
+}
+
+#[test]
+fn sitemaps_that_cannot_be_used_are_named_once_and_in_short_though_the_robots_txt_is_read_again() {
+    let named: String = (0..30)
+        .map(|n| format!("Sitemap: ftp://a.example/{n}{}\n", "x".repeat(1000)))
+        .collect();
+    let links: String = (0..5).map(|n| format!("<a href=/{n}>x</a>")).collect();
+    let mut options = options();
+    options.frontier.delay = Duration::from_secs(10 * 60 * 60);
+    let records = Arc::new(Mutex::new(Vec::new()));
+    let book = Arc::clone(&records);
+    let script = Scripted::new(move |call| match call.url() {
+        "http://a.example/robots.txt" => body(&named),
+        "http://a.example/" => body(&links),
+        _ => body("x"),
+    });
+    let run = script.crawl_with(options, |crawl| {
+        crawl.on_event(move |event| {
+            if let Event::Sitemap(SitemapRecord {
+                url,
+                end: SitemapEnd::Failed(why),
+                ..
+            }) = event
+            {
+                book.lock().unwrap().push((url.len(), why.clone()));
+            }
+        })
+    });
+    assert!(run.requests_of(ResourceKind::Robots).len() > 1, "{:?}", run.urls());
+    let records = records.lock().unwrap();
+    assert_eq!((records.len(), run.summary.sitemaps.failed), (10, 10));
+    assert!(records.iter().all(|(length, _)| *length <= 200), "{records:?}");
+    let texts = records.iter().filter(|(_, why)| why.contains("and 20 more"));
+    assert_eq!(texts.count(), 1, "{records:?}");
 }
 
 #[tokio::test]

@@ -12,6 +12,10 @@ use crate::fetch::{FetchError, Response};
 use crate::page::robots::RobotsTxt;
 use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
 
+/// The most values of a robots.txt that are reported as no sitemaps, and the characters of each: the file may have half a megabyte.
+const UNUSABLE_REPORTED: usize = 10;
+const UNUSABLE_CHARS: usize = 200;
+
 /// Returns links to the sitemaps that a robots.txt names, or to the first well-known path if it names none; and records of those that cannot
 /// be fetched.
 pub(super) fn sitemap_links(
@@ -21,7 +25,7 @@ pub(super) fn sitemap_links(
     config: &CrawlConfig,
 ) -> (Vec<Link>, Vec<SitemapRecord>) {
     let options = config.options();
-    let (mut links, mut unusable) = (Vec::new(), Vec::new());
+    let (mut links, mut unusable, mut more) = (Vec::new(), Vec::new(), 0_u64);
     if !options.sitemaps {
         return (links, unusable);
     }
@@ -32,13 +36,20 @@ pub(super) fn sitemap_links(
         let canonical = named.map(|url| (url.to_string(), options.canonicalizer.canonicalize(url).ok()));
         match canonical {
             Ok((_, Some(url))) => links.push(Link::sitemap(url, origin.clone(), 0, Some(Arc::clone(&referrer)))),
+            Ok((_, None)) | Err(_) if unusable.len() >= UNUSABLE_REPORTED => more += 1,
             Ok((url, None)) | Err(url) => unusable.push(SitemapRecord {
-                url,
+                url: url.chars().take(UNUSABLE_CHARS).collect(),
                 referrer: Some(robots.url.to_string()),
                 end: SitemapEnd::Failed("robots.txt names it, and it is not a URL that can be crawled".to_owned()),
                 ..SitemapRecord::default()
             }),
         }
+    }
+    if more > 0
+        && let Some(last) = unusable.last_mut()
+    {
+        let why = format!("robots.txt names it and {more} more that are not URLs that can be crawled");
+        last.end = SitemapEnd::Failed(why);
     }
     if links.is_empty() {
         links.extend(well_known(origin, 0, &options.canonicalizer));
