@@ -82,6 +82,9 @@ pub(crate) struct Site {
     pub(crate) given: Vec<OsString>,
 }
 
+/// The most lines that are named as no seeds: a wrong file may have millions.
+const LINES_NAMED: usize = 20;
+
 /// Why the seeds cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SeedsError {
@@ -89,9 +92,9 @@ pub(crate) enum SeedsError {
     Unreadable { path: String, source: io::Error },
     #[error("the seeds in {0} are in UTF-16: save the file as UTF-8")]
     Utf16(String),
-    /// All lines that are no seeds.
-    #[error("{}", .0.join("\n"))]
-    Lines(Vec<String>),
+    /// The first lines that are no seeds, and how many more there are.
+    #[error("{}{}", .0.join("\n"), if *.1 > 0 { format!("\nand {} more lines", .1) } else { String::new() })]
+    Lines(Vec<String>, usize),
 }
 
 /// A text that is not a seed. The message names valid forms.
@@ -151,18 +154,19 @@ impl Site {
             return Err(SeedsError::Utf16(shown));
         }
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
-        let mut bad = Vec::new();
+        let (mut bad, mut more) = (Vec::new(), 0);
         for (at, line) in text.trim_start_matches('\u{feff}').split(['\n', '\r']).enumerate() {
             match seed_of(line) {
                 Ok(None) => {}
                 Ok(Some(seed)) => seeds.push(seed),
+                Err(_) if bad.len() >= LINES_NAMED => more += 1,
                 Err(why) => bad.push(format!("line {} of {shown}: {why}", at + 1)),
             }
         }
         if bad.is_empty() {
             Ok(seeds)
         } else {
-            Err(SeedsError::Lines(bad))
+            Err(SeedsError::Lines(bad, more))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::program::{Printed, command, fails, folder, number, succeeds};
+use crate::program::{Printed, command, crawler, fails, folder, has_failed, number, succeeds};
 use crate::servers::{answer, path_in, server_of};
 
 #[test]
@@ -166,6 +166,10 @@ fn a_file_of_seeds_may_have_comments_and_any_line_ends_and_names_every_bad_line(
         file(&bytes);
         fails(&format!("--seeds {path}"), 2, &[&path, "UTF-16", "UTF-8"]);
     }
+    file("intranet\n".repeat(30).as_bytes());
+    let output = crawler(&format!("--seeds {path}"));
+    has_failed(&output, 2, &["line 20 of", "and 10 more lines"]);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("line 21 of"));
     file(b"example.com\rintranet\rftp://a.example/ # no web\r# x\rhttp://a.example/\xe4\rhttp://\n");
     let of = |line: u8| format!("line {line} of {path}: ");
     let lines = [2, 3, 5, 6].map(of);
