@@ -93,7 +93,7 @@ fn what_each_limit_takes_away_is_in_summary_json_log_and_exit_code_alike() {
         (
             "/",
             "--sitemaps --set max-sitemap-bytes=100",
-            "sitemap too long or broken: 2 sitemaps cut off (raise --set max-sitemap-bytes)",
+            "sitemap too long or broken: 2 sitemaps cut off (if too long, raise --set max-sitemap-bytes)",
         ),
         (
             "/",

@@ -177,13 +177,15 @@ impl Missing {
                 write!(f, "{why}: {} not fetched (raise {})", counted(*pages, "page"), name(option))
             }
             Self::Cut {
+                kind,
                 why,
                 number,
                 unit,
                 option,
-                ..
             } => {
-                write!(f, "{why}: {} cut off (raise {})", counted(*number, unit), name(option))
+                // A broken one has no remedy.
+                let raise = if *kind == "sitemaps_broken" { "if too long, raise" } else { "raise" };
+                write!(f, "{why}: {} cut off ({raise} {})", counted(*number, unit), name(option))
             }
         }
     }
