@@ -101,7 +101,7 @@ pub(crate) fn loss(missing: &Missing, report: &Report) {
     let lost_at_least = missing.lost_at_least();
     let lost = match missing {
         Missing::Dropped { .. } => report.saturation.lost,
-        _ => lost_at_least as f64,
+        _ => missing.lost() as f64,
     };
     log::warn!(
         target: "crawler::loss",

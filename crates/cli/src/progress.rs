@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawler::summary::{grouped, rounded_down, size};
-use crawler::{CrawlOptions, Event, FailureKind, Observer, Progress, SitemapEnd, SitemapRecord};
+use crawler::{CrawlOptions, Event, FailureKind, Missing, Observer, Progress, SitemapEnd, SitemapRecord};
 use frontier::{Notice, Origin};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sieve::Level;
@@ -150,10 +150,12 @@ impl Reporter {
         if !self.away.is_empty() {
             pages.push(format!("{} away", self.away.len()));
         }
-        match (progress.lost_at_least(), report.saturation.level) {
-            (0, Level::HEALTHY) => {}
-            (0, level) => pages.push(format!("seen-set {level}")),
-            (lost, _) => pages.push(format!("{}+ LOST", grouped(rounded_down(lost)))),
+        let lost = progress.missing.iter().map(Missing::lost).sum::<u64>();
+        match (progress.lost_at_least(), lost, report.saturation.level) {
+            (0, 0, Level::HEALTHY) => {}
+            (0, 0, level) => pages.push(format!("seen-set {level}")),
+            (0, lost, _) => pages.push(format!("~{} LOST", grouped(rounded_down(lost)))),
+            (lost, _, _) => pages.push(format!("{}+ LOST", grouped(rounded_down(lost)))),
         }
         [pace, pages].map(|parts| parts.join(", "))
     }

@@ -278,7 +278,7 @@ impl Progress {
         self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
-    /// Returns how many pages, links and URLs are lost so far, as [`Summary::lost_at_least`] counts them.
+    /// Returns at least how many pages are lost so far, as [`Summary::lost_at_least`] counts them.
     pub fn lost_at_least(&self) -> u64 {
         self.missing.iter().map(Missing::lost_at_least).sum()
     }

@@ -325,17 +325,17 @@ impl Summary {
         missing
     }
 
-    /// Returns how many pages, links and URLs are lost for whatever reason, those of the seen-set as an estimate. What a later run fetches
-    /// does not count.
+    /// Returns how many pages, links and URLs are lost for whatever reason, with repeats, those of the seen-set as an estimate. What is still
+    /// queued does not count; pages without an answer do, though a later run tries them again.
     pub fn lost(&self) -> f64 {
         let lost = |one: &Missing| match one {
             Missing::Dropped { .. } => 0,
-            other => other.lost_at_least(),
+            other => other.lost(),
         };
         self.report.saturation.lost + self.missing().iter().map(lost).sum::<u64>() as f64
     }
 
-    /// Returns how many pages, links and URLs are lost for whatever reason, those of the seen-set as a lower bound.
+    /// Returns at least how many pages are lost, those of the seen-set at a confidence of 97 %. Links do not count.
     pub fn lost_at_least(&self) -> u64 {
         self.missing().iter().map(Missing::lost_at_least).sum()
     }

@@ -9,7 +9,7 @@ use frontier::Report;
 
 use crate::log_records;
 
-/// Logs each reason why pages are missing: when the first is surely lost, at each doubling, and every ten minutes while more are lost.
+/// Logs each reason why pages are missing: at the first that is lost, at each doubling, and every ten minutes while more are lost.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     logged: HashMap<Reason, Logged>,
@@ -43,7 +43,7 @@ impl Losses {
         let is_lost = |one: &&Missing| !matches!(one, Missing::Interrupted { .. });
         let is_logged = |one: &Missing| {
             let logged = self.logged.get(&reason(one));
-            logged.is_some_and(|logged| logged.lost == one.lost_at_least())
+            logged.is_some_and(|logged| logged.lost == one.lost())
         };
         for one in missing.iter().filter(is_lost).filter(|one| !is_logged(one)) {
             log_records::loss(one, report);
@@ -53,7 +53,7 @@ impl Losses {
     fn due<'m>(&mut self, missing: &'m [Missing], elapsed: Duration) -> Vec<&'m Missing> {
         let mut due = Vec::new();
         for one in missing {
-            let lost = one.lost_at_least();
+            let lost = one.lost();
             let is_due = match self.logged.get(&reason(one)) {
                 None => lost > 0,
                 Some(last) => lost >= 2 * last.lost || lost > last.lost && elapsed >= last.at + Self::REPEAT_EVERY,

@@ -115,15 +115,12 @@ fn a_loss_is_logged_within_seconds_and_the_progress_and_the_status_have_it() {
             losses.len() >= 2,
             "and again when it has doubled, or at the end: {losses:?}"
         );
-        let lost: Vec<_> = losses
-            .iter()
-            .map(|loss| loss["lost_at_least"].as_u64().unwrap())
-            .collect();
-        assert!(lost[0] > 0 && lost.is_sorted(), "{lost:?}");
+        let lost: Vec<_> = losses.iter().map(|loss| loss["lost"].as_f64().unwrap()).collect();
+        assert!(lost[0] > 0.0 && lost.is_sorted(), "{lost:?}");
         let progress = of_target(&records, "crawler::progress")[0];
         let message = progress["message"].as_str().unwrap();
         assert!(
-            progress["lost_at_least"].as_u64() > Some(0) && message.contains("+ LOST"),
+            (progress["lost_at_least"].as_u64() > Some(0)) == (kind == "seen_set") && message.contains(" LOST"),
             "{progress}"
         );
         assert!(
@@ -143,7 +140,7 @@ fn a_loss_is_logged_within_seconds_and_the_progress_and_the_status_have_it() {
         for name in ["mean_pages_per_second", "recent_pages_per_second"] {
             assert!(status[name].as_f64() > Some(1.0), "{name}: {status}");
         }
-        assert!(status["lost_at_least"].as_u64() >= lost.last().copied(), "{status}");
+        assert!(status["lost"].as_f64() >= lost.last().copied(), "{status}");
         let text = succeeds(&["status", &state]).stdout;
         assert!(text.contains("\n  LOST              "), "{text}");
         let remedy = "in a new directory";

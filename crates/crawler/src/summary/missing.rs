@@ -112,9 +112,18 @@ impl Missing {
         }
     }
 
-    /// Returns how many pages, links or URLs are lost at least, in the unit of the reason; 0 if none is surely lost, or if a later run fetches
-    /// them.
+    /// Returns at least how many pages are lost; 0 if none surely is. Refused links and what was cut off do not count: their pages may be
+    /// found elsewhere.
     pub fn lost_at_least(&self) -> u64 {
+        match self {
+            Self::Refused { .. } | Self::Cut { .. } => 0,
+            other => other.lost(),
+        }
+    }
+
+    /// Returns how many pages, links and URLs the reason took away, in its unit, with repeats: a link counts once for each page that has it,
+    /// even if its page is found elsewhere. Of the seen-set it is the lower bound.
+    pub fn lost(&self) -> u64 {
         match self {
             Self::Interrupted { .. } | Self::RefusedEarlier => 0,
             Self::GivenUp { pages, .. } | Self::Failed { pages } | Self::RobotsUnreachable { pages } => *pages,

@@ -152,8 +152,8 @@ fn played(kind: &str, change: impl Fn(&mut CrawlOptions), reply: fn(&str) -> Rep
         crawl.on_event(move |event| {
             if let Event::Tick(progress) = event {
                 let of_kind = progress.missing.iter().find(|one| one.kind() == wanted);
-                let lost = of_kind.map_or(0, Missing::lost_at_least);
-                assert!(progress.lost_at_least() >= lost && progress.lost >= lost as f64);
+                let lost = of_kind.map_or(0, Missing::lost);
+                assert!(progress.lost_at_least() as f64 <= progress.lost + 1.0 && progress.lost >= lost as f64);
                 noted.lock().unwrap().push((progress.elapsed.as_secs(), lost));
             }
         })
@@ -230,7 +230,10 @@ fn every_kind_of_loss_is_in_the_progress_while_it_happens_and_in_the_summary_ali
         let (first, last, summary) = played(kind, change, reply);
         assert!(first < 55, "{kind}: {first} s");
         let of_kind = summary.missing().into_iter().find(|one| one.kind() == kind).unwrap();
-        assert!(last > 0 && of_kind.lost_at_least() >= last, "{kind}: {last}, {of_kind}");
+        assert!(last > 0 && of_kind.lost() >= last, "{kind}: {last}, {of_kind}");
+        // The page of a refused link may be found elsewhere, so it is not surely lost.
+        let is_sure = ["seen_set", "given_up", "no_whole_answer"].contains(&kind);
+        assert_eq!(of_kind.lost_at_least() > 0, is_sure, "{kind}: {of_kind}");
         let json = summary.to_json(str::to_owned);
         assert_eq!(json["lost_at_least"], summary.lost_at_least(), "{kind}");
         assert!(summary.lost_at_least() >= of_kind.lost_at_least(), "{kind}");
