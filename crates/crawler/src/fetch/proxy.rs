@@ -7,8 +7,9 @@ use url::Url;
 
 use super::options::{ClientError, HttpOptions};
 
-/// What proxies of the environment never get: it would be no other machine.
-const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+/// What proxies of the environment never get: to them it would be another machine. In all spellings of RFC 6761, section 6.3, RFC 1122,
+/// section 3.2.1.3, and RFC 4291, section 2.5.
+const LOOPBACK: &str = "localhost,localhost.,127.0.0.0/8,0.0.0.0,::1,::,::ffff:127.0.0.0/104,::ffff:0.0.0.0";
 
 /// Returns the proxies of a crawl, each with its host.
 pub(super) fn proxies_of(http: &HttpOptions) -> Result<Vec<(Proxy, String)>, ClientError> {
