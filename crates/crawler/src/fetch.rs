@@ -1,7 +1,7 @@
 //! One request, one answer.
 //!
 //! Redirects are never followed here: a redirect is an answer, and its target goes through scope, robots.txt and
-//! politeness like any other link. The [`HttpFetcher`] takes proxies from the environment as curl does, sends no `Referer`, and keeps cookies on
+//! politeness like any other link. The [`HttpFetcher`] takes proxies from the environment, sends no `Referer`, and keeps cookies on
 //! request only.
 
 mod address_cache;

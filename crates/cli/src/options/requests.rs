@@ -51,8 +51,8 @@ pub(crate) struct Requests {
     /// The URL starts with http://, https://, socks5:// or socks5h://. The crawler cannot see which addresses the proxy
     /// connects to. It refuses private addresses only if a URL has them.
     ///
-    /// Without this option and --set environment-proxies=false, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are obeyed as by curl, also in lower case, but for hosts on
-    /// loopback.
+    /// Without this option, http_proxy, https_proxy, all_proxy (where these are not set) and no_proxy are obeyed, each also in upper case if
+    /// it is not set in lower case; not for loopback, and not with --untrusted-seeds. --set environment-proxies=false ignores them.
     #[arg(long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
 }

@@ -73,41 +73,75 @@ fn the_proxies_of_the_environment_are_used_and_named_unless_an_option_forbids_it
     let site = server_of(|_| answer("200 OK", "<p>direct"));
     let proxy = server_of(|_| answer("203 By Proxy", "<p>by proxy"));
     let address = proxy.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    // This machine by an address that is not loopback.
+    // A seed at which nobody answers.
+    let far = "http://255.255.255.255:9/";
     let port = site.trim_end_matches('/').rsplit(':').next().unwrap();
-    let host = &*format!("http://0.0.0.0:{port}/");
+    let [dotted, unspecified, mapped] =
+        ["localhost.", "0.0.0.0", "[::ffff:127.0.0.1]"].map(|host| format!("http://{host}:{port}/"));
     let secret = format!("http://me:hunter2@{address}");
-    for (variables, argument, seed, by_proxy) in [
-        (&[("HTTP_PROXY", &*proxy)][..], "", host, true),
+    let used = "go through the proxy at 127.0.0.1, as";
+    let away = "is away: no connection: ";
+    let (by_proxy, direct, nowhere) = ("\"status\":203", "\"status\":200", "");
+    let mut wrong = Vec::new();
+    for (variables, argument, seed, expected, says) in [
+        (&[("HTTP_PROXY", &*proxy)][..], "", far, by_proxy, used),
         (
             &[("http_proxy", &*address), ("HTTP_PROXY", "http://127.0.0.1:1")],
             "",
-            host,
-            true,
+            far,
+            by_proxy,
+            used,
         ),
         (
             &[("ALL_PROXY", &*secret), ("NO_PROXY", "other.example")],
             "",
-            host,
-            true,
+            far,
+            by_proxy,
+            "1, as ALL_PROXY says",
         ),
-        (&[("HTTPS_PROXY", &*proxy)], "", host, false),
+        (&[("HTTPS_PROXY", &*proxy)], "", far, nowhere, away),
         (
-            &[("HTTP_PROXY", &*proxy), ("NO_PROXY", "far.example, 0.0.0.0/8")],
+            &[("HTTP_PROXY", &*proxy), ("NO_PROXY", "far.example, 255.0.0.0/8")],
             "",
-            host,
-            false,
+            far,
+            nowhere,
+            away,
         ),
-        (&[("HTTP_PROXY", &*proxy), ("no_proxy", "*")], "", host, false),
+        (&[("HTTP_PROXY", &*proxy), ("no_proxy", "*")], "", far, nowhere, away),
         (
             &[("HTTP_PROXY", &*proxy)],
             "--set environment-proxies=false",
-            host,
-            false,
+            far,
+            nowhere,
+            away,
         ),
-        (&[("HTTP_PROXY", &*proxy)], "", &*site, false),
+        (&[("HTTP_PROXY", &*proxy)], "", &*site, direct, used),
+        (&[("HTTP_PROXY", &*proxy)], "", &*dotted, direct, used),
+        (&[("HTTP_PROXY", &*proxy)], "", &*unspecified, direct, used),
+        (&[("HTTP_PROXY", &*proxy)], "", &*mapped, direct, used),
+        (
+            &[("HTTP_PROXY", &*proxy)],
+            "--untrusted-seeds",
+            &*site,
+            "",
+            "are ignored, because",
+        ),
+        (
+            &[("all_proxy", "socks://me:hunter2@127.0.0.1:1")],
+            "",
+            &*site,
+            "",
+            "all_proxy cannot be used",
+        ),
+        (
+            &[("all_proxy", "socks://127.0.0.1:1")],
+            "",
+            &*site,
+            "",
+            "--set environment-proxies=false",
+        ),
     ] {
-        let mut command = command(&format!("-o - {argument} {seed}"));
+        let mut command = command(&format!("-o - --set max-first-downtime=0.1 {argument} {seed}"));
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
@@ -116,18 +150,10 @@ fn the_proxies_of_the_environment_are_used_and_named_unless_an_option_forbids_it
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),
         );
-        let status = if by_proxy { 203 } else { 200 };
-        assert!(
-            lines.contains(&format!("\"status\":{status}")),
-            "{variables:?} {argument}: {lines} {log}"
-        );
-        if by_proxy {
-            let first = log.lines().next().unwrap_or_default();
-            assert!(
-                first.contains("go through the proxy at 127.0.0.1"),
-                "{variables:?}: {log}"
-            );
+        if !(lines.contains(expected) && log.contains(says)) {
+            wrong.push(format!("{variables:?} {argument} {seed}: {lines} {log}"));
         }
         assert!(!log.contains("hunter2"), "{log}");
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

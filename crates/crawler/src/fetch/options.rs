@@ -78,8 +78,9 @@ pub struct HttpOptions {
     /// The URL of a proxy for all requests: `http`, `https`, `socks5` or `socks5h`. The address guard cannot see to which addresses
     /// the proxy connects.
     pub proxy: Option<Secret>,
-    /// Without a `proxy`, whether to use those of the environment as curl does: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, but for the hosts of
-    /// `NO_PROXY`, all also in lower case. Requests to loopback never go through them. They are logged when the fetcher is made.
+    /// Without a `proxy`, whether to use those of the environment: `http_proxy` and `https_proxy`, or `all_proxy` where these are not set, but
+    /// for the hosts of `no_proxy`; each also in upper case if it is not set in lower case. Requests to loopback never go through them, and
+    /// with `untrusted_seeds` none does. They are logged when the fetcher is made.
     pub environment_proxies: bool,
     /// Whether to fill [`Response::exchange`](crate::Response::exchange), which archives need: each answer is then reported as
     /// [`Event::Captured`](crate::Event::Captured). It costs as much memory again as the compressed bodies, at most `max_body_bytes` per
@@ -157,15 +158,22 @@ pub enum ClientError {
         "{0:?} is no origin to log in to: write scheme and host, as in https://example.com or http://localhost:8080"
     )]
     LoginOrigin(String),
-    /// A proxy cannot be used, of the option or of a variable of the environment.
+    /// The proxy of [`HttpOptions::proxy`] cannot be used.
     #[error(
-        "the proxy of {0} cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then \
+        "the proxy cannot be used: write http://, https://, socks5:// (names are looked up here) or socks5h:// (by the proxy), then \
          host and port"
     )]
-    Proxy(&'static str),
+    Proxy,
+    /// The proxy of this variable of the environment cannot be used.
+    #[error(
+        "the proxy of the environment variable {0} cannot be used: it starts with http://, https://, socks5:// or socks5h://; correct it, or \
+         ignore the proxies of the environment with --set environment-proxies=false"
+    )]
+    EnvironmentProxy(String),
     /// Requests are to be counted per address ([`per_address`](frontier::FrontierConfig::per_address)), but a proxy resolves the names.
     #[error(
-        "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two"
+        "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two, proxies of \
+         the environment with --set environment-proxies=false"
     )]
     AddressesBehindProxy,
     /// Headers or logins were given for seeds that are not trusted.

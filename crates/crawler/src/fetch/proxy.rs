@@ -14,58 +14,67 @@ const LOOPBACK: &str = "localhost,localhost.,127.0.0.0/8,0.0.0.0,::1,::,::ffff:1
 /// Returns the proxies of a crawl, each with its host.
 pub(super) fn proxies_of(http: &HttpOptions) -> Result<Vec<(Proxy, String)>, ClientError> {
     match &http.proxy {
-        Some(url) => Ok(vec![proxy_of(url.reveal(), "option", Proxy::all)?]),
-        None if http.environment_proxies => of_environment(),
+        Some(url) => {
+            let proxy = proxy_of(url.reveal(), Proxy::all);
+            Ok(vec![proxy.ok_or(ClientError::Proxy)?])
+        }
+        None if http.environment_proxies => of_environment(http.untrusted_seeds),
         None => Ok(Vec::new()),
     }
 }
 
-fn proxy_of(
-    url: &str,
-    source: &'static str,
-    make: fn(Url) -> reqwest::Result<Proxy>,
-) -> Result<(Proxy, String), ClientError> {
-    let url = Url::parse(url).map_err(|_| ClientError::Proxy(source))?;
+fn proxy_of(url: &str, make: fn(Url) -> reqwest::Result<Proxy>) -> Option<(Proxy, String)> {
+    let url = Url::parse(url).ok()?;
     let is_known = matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h");
-    let host = url.host_str().filter(|_| is_known);
-    let host = host.ok_or(ClientError::Proxy(source))?.to_owned();
-    let proxy = make(url).map_err(|_| ClientError::Proxy(source))?;
-    Ok((proxy, host))
+    let host = url.host_str().filter(|_| is_known)?.to_owned();
+    Some((make(url).ok()?, host))
 }
 
-/// Reads the proxies of the environment as curl does. Says so in the log.
-fn of_environment() -> Result<Vec<(Proxy, String)>, ClientError> {
-    let get = |name: &str| {
-        let names = [name.to_lowercase(), name.to_owned()];
-        names
-            .iter()
-            .find_map(env::var_os)?
-            .into_string()
-            .ok()
-            .filter(|value| !value.is_empty())
-    };
-    let others = get("NO_PROXY").unwrap_or_default().replace(char::is_whitespace, ",");
+/// Returns a variable of the environment that is not empty, with its name: in lower case if there is one, else in upper case.
+fn variable(name: &str) -> Option<(String, String)> {
+    let names = [name.to_owned(), name.to_uppercase()];
+    let (name, value) = names
+        .into_iter()
+        .find_map(|name| env::var_os(&name).map(|value| (name, value)))?;
+    let value = value.into_string().ok().filter(|value| !value.is_empty())?;
+    Some((name, value))
+}
+
+/// Reads the proxies of the environment, and says so in the log. They are not for seeds that are not trusted, because nobody would check to
+/// which addresses the names of these lead.
+fn of_environment(untrusted_seeds: bool) -> Result<Vec<(Proxy, String)>, ClientError> {
+    let (_, others) = variable("no_proxy").unwrap_or_default();
+    let others = others.replace(char::is_whitespace, ",");
     if others.split(',').any(|host| host == "*") {
         return Ok(Vec::new());
     }
     let direct = NoProxy::from_string(&format!("{others},{LOOPBACK}"));
-    let schemes: [(_, fn(Url) -> _); 2] = [("HTTP_PROXY", Proxy::http), ("HTTPS_PROXY", Proxy::https)];
+    let schemes: [(_, _, fn(Url) -> _); 2] = [
+        ("http", "http_proxy", Proxy::http),
+        ("https", "https_proxy", Proxy::https),
+    ];
     let mut proxies = Vec::new();
-    for (name, make) in schemes {
-        let Some(url) = get(name).or_else(|| get("ALL_PROXY")) else {
+    for (scheme, name, make) in schemes {
+        let Some((name, url)) = variable(name).or_else(|| variable("all_proxy")) else {
             continue;
         };
+        if untrusted_seeds {
+            log::info!(
+                target: "crawler::fetch",
+                "the proxies of the environment are ignored, because the seeds are not trusted: a proxy connects to any address"
+            );
+            return Ok(Vec::new());
+        }
         let url = if url.contains("://") {
             url
         } else {
             format!("http://{url}")
         };
-        let (proxy, host) = proxy_of(&url, name, make)?;
+        let (proxy, host) = proxy_of(&url, make).ok_or_else(|| ClientError::EnvironmentProxy(name.clone()))?;
         log::info!(
             target: "crawler::fetch",
-            "{} requests go through the proxy at {host}, as {name} or ALL_PROXY says, but for the hosts of NO_PROXY and this machine; to which \
-             addresses it connects is not checked",
-            if name == "HTTP_PROXY" { "http" } else { "https" }
+            "{scheme} requests go through the proxy at {host}, as {name} says, but for the hosts of NO_PROXY and this machine; to which \
+             addresses it connects is not checked"
         );
         proxies.push((proxy.no_proxy(direct.clone()), host));
     }
