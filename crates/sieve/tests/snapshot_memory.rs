@@ -37,7 +37,7 @@ fn reading_allocates_no_more_than_the_file_is_long() {
     assert!(allocated < 100 * 300, "{allocated} bytes for filters of 64 bytes each");
 
     let mut grown = ScalableBloomFilter::new(1000, 0.01).unwrap();
-    let older = BloomFilter::new(100_000, 0.01).unwrap();
+    let older = BloomFilter::new(1_000_000, 0.01).unwrap();
     let mut newer = older.clone();
     for key in 0_u32..20_000 {
         grown.insert(key.to_le_bytes());
@@ -48,9 +48,11 @@ fn reading_allocates_no_more_than_the_file_is_long() {
     let read = || ScalableBloomFilter::read_from(&mut file.as_slice(), file.len() as u64, None);
     let (again, allocated) = peak(|| read().unwrap().0);
     assert_eq!(again.load(), grown.load());
-    assert!(allocated <= file.len(), "{allocated} bytes for {}", file.len());
+    // The words of its layers are aligned.
+    let most = file.len() + again.layers().len() * 300;
+    assert!(allocated <= most, "{allocated} bytes for {}", file.len());
 
-    // Its words are mapped, not allocated, and read to their place.
+    // The words of a large one are mapped, not allocated, and read to their place.
     let mut file = Vec::new();
     newer.write_to(&Default::default(), &mut file).unwrap();
     let read = || BloomFilter::read_from(&mut file.as_slice(), file.len() as u64, None);

@@ -82,7 +82,7 @@ fn line_of(notice: &Notice) -> (log::Level, String) {
         }
         Notice::Postponed { .. } => (
             log::Level::Warn,
-            text + "; raise --max-near-duplicates to fetch them in turn",
+            text + "; raise --set max-near-duplicates to fetch them in turn",
         ),
         Notice::PrefixClosed { .. } => (
             log::Level::Warn,

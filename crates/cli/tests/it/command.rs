@@ -81,7 +81,7 @@ fn a_refusing_seen_set_ends_cleanly_and_a_line_counts_the_refused_links() {
         &[
             "the crawl is incomplete: ",
             "seen-set full: ",
-            " links refused (raise --capacity)",
+            " links refused (raise --capacity, in a new directory)",
         ],
         &["WARN  crawler::demo: not checked, because "],
     ] {

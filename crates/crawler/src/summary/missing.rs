@@ -180,7 +180,13 @@ impl Missing {
             ),
             Self::Refused { why, links, option: "" } => write!(f, "{why}: {} refused", counted(*links, "link")),
             Self::Refused { why, links, option } => {
-                write!(f, "{why}: {} refused (raise {})", counted(*links, "link"), name(option))
+                // A filter that refuses keeps its size.
+                let place = match why {
+                    Refusal::Saturated => ", in a new directory",
+                    _ => "",
+                };
+                let (links, option) = (counted(*links, "link"), name(option));
+                write!(f, "{why}: {links} refused (raise {option}{place})")
             }
             Self::NotFetched { why, pages, option } => {
                 write!(f, "{why}: {} not fetched (raise {})", counted(*pages, "page"), name(option))
