@@ -380,10 +380,12 @@ impl Summary {
         }
         let is_of_other_site = links.refused.contains_key(&Refusal::OtherSite);
         if !links.refused.is_empty() && links.refused.keys().all(|why| why.is_out_of_reach()) {
-            let (scope, reach) = (name("scope.reach"), if is_of_other_site { "any" } else { "site" });
-            return Some(format!(
-                "all links of the page lead out of the scope: {scope} {reach} follows them"
-            ));
+            let scope = name("scope.reach");
+            let wider = match is_of_other_site {
+                true => format!("{scope} any follows them"),
+                false => format!("{scope} site follows those to hosts of the same site, {scope} any all"),
+            };
+            return Some(format!("all links of the page lead out of the scope: {wider}"));
         }
         if !links.refused.is_empty() && links.refused.keys().all(|why| *why == Refusal::NotIncluded) {
             let (include, report) = (name("include"), name("report"));

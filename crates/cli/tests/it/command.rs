@@ -324,7 +324,7 @@ fn a_crawl_of_one_page_says_why_it_may_have_ended_there() {
     let hints = [
         ("<p>no link", Some("those that JavaScript makes are not found")),
         ("<script>document.write('<a href=/a>')</script>", Some("JavaScript")),
-        ("<a href=http://other.example/>x</a>", Some("--scope site follows them")),
+        ("<a href=http://other.example/>x</a>", Some("--scope any all")),
         ("<a href=/a rel=nofollow>x</a>", Some("nofollow")),
         ("<a href=/a>x</a>", None),
     ];
