@@ -305,4 +305,22 @@ async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_fro
         assert!(matches!(error, FetchError::Broken(_)), "{reason}: {error:?}");
         assert_eq!(server.over_h2.load(Ordering::Relaxed), 1);
     }
+    // Nor is one that refuses streams asked at once over a new connection.
+    let refuses = |stream| match stream {
+        1 => head_with("x", "1", stream),
+        _ => reset(0x7, stream),
+    };
+    let (h1, h2) = (
+        Script { once, for_ever },
+        Script {
+            once: refuses,
+            for_ever,
+        },
+    );
+    let server = Server::start_with(&["h2"], h1, h2).await;
+    let fetcher = server.fetcher(Duration::from_secs(60));
+    assert!(server.fetch(&fetcher).await.is_ok());
+    let error = server.fetch(&fetcher).await.unwrap_err();
+    assert!(matches!(error, FetchError::Broken(_)), "{error:?}");
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
 }
