@@ -146,7 +146,7 @@ fn a_loss_is_logged_within_seconds_and_the_progress_and_the_status_have_it() {
         let remedy = "in a new directory";
         assert_eq!(
             losses[0]["message"].as_str().unwrap().contains(remedy),
-            kind == "seen_set",
+            kind != "queue_full",
             "{losses:?}"
         );
     }
