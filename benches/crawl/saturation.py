@@ -24,7 +24,7 @@ SHARE = 50
 LINKS = 10
 LEVELS = ["full", "1.5x", "2x", "3x", "5x", "10x", "20x", "30x", "50x"]
 AT_LEAST = re.compile(r"at least ([0-9 ]+) URLs? dropped, and what only they link to is missing")
-REFUSED = re.compile(r"([0-9 ]+) links refused \(raise --capacity\)")
+REFUSED = re.compile(r"([0-9 ]+) links refused \(raise --capacity, in a new directory\)")
 
 
 def main():
