@@ -35,11 +35,11 @@ const MOST_CLIENTS: usize = 4;
 /// The most origins that are remembered to answer over HTTP/1.1 only, or to lose connections. With one more, all are forgotten.
 const MOST_REMEMBERED: usize = 16_384;
 
-/// After so many used connections that were lost, an origin gets a new one for each request: what is lost is repeated at once, so a server
-/// that loses them all would get more requests than it allows.
+/// Once an origin has closed this many reused connections, each request gets a new one. Requests that such a connection loses are repeated at
+/// once, so a server that closes them all would get more requests than it allows.
 const MOST_LOST: u8 = 3;
 
-/// A loss is forgiven after so many requests that found the connection in use.
+/// This number of requests that succeed on a reused connection takes back one of those losses.
 const REUSES_PER_LOSS: u8 = 8;
 
 /// The connections of a crawl.

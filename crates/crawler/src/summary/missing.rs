@@ -3,10 +3,29 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use frontier::report::LinkCounts;
 use frontier::{FailureKind, NotFetched, Refusal};
 
 use super::rows::counted;
-use super::{Ending, remedy};
+use super::{Ending, Summary, remedy};
+use crate::fetch::TruncationReason;
+
+/// The refusals by a limit, and the options that raise them. The others are the scope of the crawl, which repeated path segments are
+/// part of: the URLs of a loop of links have them.
+const LIMITS: [(Refusal, &str); 12] = [
+    (Refusal::QueueFull, "max_queued"),
+    (Refusal::TooManyHosts, "max_hosts"),
+    (Refusal::Saturated, "capacity"),
+    (Refusal::HostDown, "max_host_downtime"),
+    (Refusal::HostBudget, "max_pages_per_host"),
+    (Refusal::TooManySitemaps, "max_sitemaps"),
+    (Refusal::TooManyQueries, "max_queries_per_path"),
+    (Refusal::TooManySubdomains, "max_hosts_per_site"),
+    (Refusal::TooManyPorts, ""),
+    (Refusal::TooManyHops, "max_hops"),
+    (Refusal::UrlTooLong, "max_url_bytes"),
+    (Refusal::NearDuplicates, "max_near_duplicates_in_all"),
+];
 
 /// One reason why a crawl is incomplete. Each names its unit: pages were queued; links and URLs were not.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -86,6 +105,130 @@ impl fmt::Display for Missing {
     /// Writes what is missing, and in parentheses the option that prevents it: the name of its field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &str::to_owned)
+    }
+}
+
+impl Summary {
+    /// Returns the reasons why the crawl is incomplete, or nothing if it is complete. A crawl is complete if every page that its seeds
+    /// reach within the scope has a final answer: whatever a limit took away is missing. The seen-set counts as complete below a
+    /// [possible loss](sieve::Saturation::may_have_lost).
+    pub fn missing(&self) -> Vec<Missing> {
+        let report = &self.report;
+        let mut missing = Vec::new();
+        if self.ending != Ending::Drained {
+            missing.push(Missing::Interrupted {
+                ending: self.ending,
+                left: self.pages_left(),
+            });
+        }
+        if report.pages.lost_with_host > 0 {
+            missing.push(Missing::GivenUp {
+                pages: report.pages.lost_with_host,
+                origins: report.origins_given_up,
+                causes: self.given_up_causes.clone(),
+            });
+        }
+        let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered);
+        if unanswered > 0 {
+            missing.push(Missing::Failed { pages: unanswered });
+        }
+        let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
+        missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
+        let saturation = &report.saturation;
+        if saturation.may_have_lost() {
+            missing.push(Missing::Dropped {
+                at_least: saturation.lost_at_least(),
+                enough: rounded_up((saturation.estimated * 2.0) as u64),
+            });
+        }
+        let mut is_lifted = report.refused_earlier;
+        for (why, option) in LIMITS {
+            let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
+            let links = of(&report.links) + of(&report.sitemaps);
+            // All origins have been asked again since.
+            if why == Refusal::HostDown && report.origins_given_up == 0 {
+                is_lifted |= links > 0;
+            } else if links > 0 {
+                missing.push(Missing::Refused { why, links, option });
+            }
+        }
+        for (why, option) in [
+            (NotFetched::NearDuplicates, "max_near_duplicates_in_all"),
+            (NotFetched::HostBudget, "max_pages_per_host"),
+        ] {
+            let pages = report.not_fetched.get(&why);
+            missing.extend(pages.map(|pages| Missing::NotFetched {
+                why,
+                pages: *pages,
+                option,
+            }));
+        }
+        let long = self.bodies_truncated.get(&TruncationReason::Size);
+        let (links, bodies, sitemaps) = (self.links_dropped, long.copied().unwrap_or_default(), &self.sitemaps);
+        let (urls, parts) = (sitemaps.urls_dropped, sitemaps.broken);
+        let cut = |kind, why, number, unit, option| Missing::Cut {
+            kind,
+            why,
+            number,
+            unit,
+            option,
+        };
+        let cuts = [
+            cut(
+                "links_dropped",
+                "too many links on a page",
+                links,
+                "link",
+                "max_links_per_page",
+            ),
+            cut("bodies_truncated", "body too long", bodies, "page", "max_body_bytes"),
+            cut(
+                "sitemap_urls_dropped",
+                "too many URLs in a sitemap",
+                urls,
+                "URL",
+                "max_sitemap_urls",
+            ),
+            cut(
+                "sitemaps_broken",
+                "sitemap too long or broken",
+                parts,
+                "sitemap",
+                "max_sitemap_bytes",
+            ),
+        ];
+        let has_bitten = |one: &Missing| !matches!(one, Missing::Cut { number: 0, .. });
+        missing.extend(cuts.into_iter().filter(has_bitten));
+        if is_lifted {
+            missing.push(Missing::RefusedEarlier);
+        }
+        missing
+    }
+
+    /// Returns how many pages, links and URLs are lost for whatever reason, with repeats, those of the seen-set as an estimate. What is still
+    /// queued does not count; pages without an answer do, though a later run tries them again.
+    pub fn lost(&self) -> f64 {
+        let lost = |one: &Missing| match one {
+            Missing::Dropped { .. } => 0,
+            other => other.lost(),
+        };
+        self.report.saturation.lost + self.missing().iter().map(lost).sum::<u64>() as f64
+    }
+
+    /// Returns at least how many pages are lost, those of the seen-set at a confidence of 97 %. Links do not count.
+    pub fn lost_at_least(&self) -> u64 {
+        self.missing().iter().map(Missing::lost_at_least).sum()
+    }
+
+    /// Returns whether pages have no answer, or no whole one: a later run over the same state directory tries them again.
+    pub fn has_unanswered(&self) -> bool {
+        let is_unanswered = |one: &Missing| {
+            matches!(
+                one,
+                Missing::GivenUp { .. } | Missing::Failed { .. } | Missing::RobotsUnreachable { .. }
+            )
+        };
+        self.missing().iter().any(is_unanswered)
     }
 }
 

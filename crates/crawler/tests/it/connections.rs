@@ -123,7 +123,8 @@ async fn serve_some(mut stream: impl AsyncRead + AsyncWrite + Unpin, answered: u
     }
 }
 
-/// Starts a server that answers so many requests on its first connection, its second one, and so on. Returns a URL, and the number of requests.
+/// Starts a server that ends each connection after a number of answers: the first after `answered[0]`, and so on. Returns a URL, and the number
+/// of requests.
 async fn start_ending(is_tls: bool, is_reset: bool, answered: &'static [usize]) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let scheme = if is_tls { "https" } else { "http" };

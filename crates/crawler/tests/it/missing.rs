@@ -124,7 +124,10 @@ fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
         let summary = Summary::new(Ending::Drained, report);
         let missing = summary.missing();
         assert_eq!(missing.is_empty(), lost < 0.1, "{lost}: {missing:?}");
-        assert_eq!(summary.lost_by_seen_set(), missing);
+        assert!(
+            missing.iter().all(|one| matches!(one, Missing::Dropped { .. })),
+            "{missing:?}"
+        );
         was_complete |= missing.is_empty();
         if lost > 0.5 {
             let text = missing[0].to_string();

@@ -50,8 +50,8 @@ impl Removal {
         });
     }
 
-    /// Adds the removal of some values to a batch: of about so many bytes, apart from what is removed whole, but of one value at least. Returns
-    /// whether any are left.
+    /// Adds the removal of some values to a batch, at least of one: about `bytes_at_once` bytes, and what is removed whole. Returns whether any
+    /// are left.
     pub(super) fn write(&mut self, batch: &mut Batch, bytes_at_once: u64) -> bool {
         let (mut bytes, mut is_first) = (bytes_at_once, true);
         while let Some(removed) = self.left.front_mut() {

@@ -50,8 +50,8 @@ fn go_on(frontier: &mut Frontier, run: &Run, mut now: Time) {
     }
 }
 
-#[test]
-fn no_number_is_given_twice_across_crashes() {
+/// Makes a run whose store keeps an image of each commit.
+fn recorded_run() -> (Run, Recorder) {
     let run = Run::new(300);
     let recorder = Recorder::keeping_images();
     run.drive(
@@ -59,6 +59,12 @@ fn no_number_is_given_twice_across_crashes() {
             .unwrap()
             .frontier,
     );
+    (run, recorder)
+}
+
+#[test]
+fn no_number_is_given_twice_across_crashes() {
+    let (run, recorder) = recorded_run();
     let (mut history, mut added) = (History::default(), 0);
     for (number, image) in recorder.images().into_iter().enumerate() {
         history.add(&image, "before the crash");
@@ -173,13 +179,7 @@ fn young_segments_are_removed_together_but_for_the_greatest() {
 
 #[test]
 fn what_checkpoints_have_replaced_is_removed_in_slices_also_after_a_crash() {
-    let run = Run::new(300);
-    let recorder = Recorder::keeping_images();
-    run.drive(
-        &mut open_store(recorder.clone(), run.config.clone(), START)
-            .unwrap()
-            .frontier,
-    );
+    let (run, recorder) = recorded_run();
     let images = recorder.images();
     let unfinished: Vec<_> = images
         .into_iter()
