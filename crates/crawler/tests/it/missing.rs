@@ -143,15 +143,16 @@ fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
 }
 
 /// Plays each kind of loss in a crawl of a minute. Returns the second at which the progress had it first, what the last progress had of it,
-/// and the summary.
+/// and the summary, which the state directory has alike.
 fn played(kind: &str, change: impl Fn(&mut CrawlOptions), reply: fn(&str) -> Reply) -> (u64, u64, Summary) {
     let mut options = scripted::everywhere("http://a.example/");
     options.frontier.delay = Duration::from_millis(100);
     options.max_time = Some(Duration::from_secs(60));
     change(&mut options);
+    let folder = Folder::new(kind);
     let ticks = Arc::new(Mutex::new(Vec::new()));
     let (noted, wanted) = (Arc::clone(&ticks), kind.to_owned());
-    let run = Scripted::new(move |call| reply(call.url())).crawl_with(options, |crawl| {
+    let run = Scripted::new(move |call| reply(call.url())).crawl_in_with(&folder.state(), options, |crawl| {
         crawl.on_event(move |event| {
             if let Event::Tick(progress) = event {
                 let of_kind = progress.missing.iter().find(|one| one.kind() == wanted);
@@ -164,6 +165,14 @@ fn played(kind: &str, change: impl Fn(&mut CrawlOptions), reply: fn(&str) -> Rep
     let ticks = std::mem::take(&mut *ticks.lock().unwrap());
     let first = ticks.iter().find(|(_, lost)| *lost > 0);
     let (first, _) = first.unwrap_or_else(|| panic!("{kind} is not in the progress: {}", run.summary));
+    let saved = SavedCrawl::read(&folder.state())
+        .unwrap()
+        .summary
+        .to_json(str::to_owned);
+    let summary = run.summary.to_json(str::to_owned);
+    for name in ["lost", "lost_at_least", "busiest", "away"] {
+        assert_eq!(saved[name], summary[name], "{kind}: {name}");
+    }
     (*first, ticks.last().unwrap().1, run.summary)
 }
 

@@ -61,10 +61,15 @@ pub(crate) fn site_of(page: impl Fn(&str) -> Option<String> + Send + 'static) ->
 
 /// Starts a server of this many pages, each of which links to three others. Returns its URL.
 pub(crate) fn tree(pages: usize) -> String {
+    tree_of(pages, 3)
+}
+
+/// Starts a server of this many pages, each of which links to this many others. Returns its URL.
+pub(crate) fn tree_of(pages: usize, links: usize) -> String {
     site_of(move |path| {
         let number = path.trim_start_matches('/').parse().ok();
         let number: usize = number.or((path == "/").then_some(0))?;
-        let children = (number * 3 + 1..=number * 3 + 3).filter(|child| *child < pages);
+        let children = (number * links + 1..=number * links + links).filter(|child| *child < pages);
         Some(children.map(|child| format!("<a href=/{child}>x</a>")).collect())
     })
 }
