@@ -234,6 +234,14 @@ impl PreviousCrawl {
             whole,
             children,
         } = lines.learn();
+        if lines == 0 {
+            log::warn!(
+                target: "crawler::recrawl",
+                path:% = path.display();
+                "{} has no page: the crawl is a first one",
+                path.display()
+            );
+        }
         if !whole.is_empty() {
             let pages = lines - replaced.iter().filter(|is_replaced| **is_replaced).count();
             log::info!(

@@ -200,9 +200,7 @@ where
     })?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
     if cli.command.is_none() {
-        for seed in &cli.site.seed_urls {
-            check_seed(seed, &mut command)?;
-        }
+        check_seeds(&cli.site.seed_urls, &mut command)?;
     }
     Ok(cli)
 }
@@ -241,21 +239,29 @@ fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
     }
 }
 
-fn check_seed(seed: &str, command: &mut Command) -> Result<(), clap::Error> {
-    let Err(error) = seeds::check(seed) else {
-        return Ok(());
-    };
-    let closest = closest_subcommand(seed, command);
-    if closest.as_deref() == Some(seed) {
-        let why = format!(
-            "the subcommand {seed} goes before all options, as in `crawler {seed} -q`; a host of that name is http://{seed}/"
-        );
-        return Err(command.error(ErrorKind::ArgumentConflict, why));
+/// Checks all seeds, and names each that is none.
+fn check_seeds(seeds: &[String], command: &mut Command) -> Result<(), clap::Error> {
+    let mut bad = Vec::new();
+    for seed in seeds {
+        let Err(error) = seeds::check_whole(seed) else {
+            continue;
+        };
+        let closest = closest_subcommand(seed, command);
+        if closest.as_deref() == Some(seed) {
+            let why = format!(
+                "the subcommand {seed} goes before all options, as in `crawler {seed} -q`; a host of that name is http://{seed}/"
+            );
+            return Err(command.error(ErrorKind::ArgumentConflict, why));
+        }
+        let hint = closest.map_or_else(String::new, |name| {
+            format!("\n\n  tip: a similar subcommand exists: `crawler {name}`")
+        });
+        bad.push(format!("{error}{hint}"));
     }
-    let hint = closest.map_or_else(String::new, |name| {
-        format!("\n\n  tip: a similar subcommand exists: `crawler {name}`")
-    });
-    Err(command.error(ErrorKind::InvalidValue, format!("{error}{hint}")))
+    match bad.is_empty() {
+        true => Ok(()),
+        false => Err(command.error(ErrorKind::InvalidValue, bad.join("\n"))),
+    }
 }
 
 /// Returns the subcommand with the most similar name, if one is similar.

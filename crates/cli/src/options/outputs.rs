@@ -8,6 +8,7 @@ use clap::Args;
 use crawler::page::select::Field;
 use crawler::{CrawlOptions, HttpOptions};
 use file_id::{FileId, get_file_id};
+use frontier::scope::ScopeError;
 use regex::Regex;
 
 use super::choices::Format;
@@ -44,7 +45,7 @@ pub(crate) struct Outputs {
     ///
     /// For --output, --save and the lines on standard output. The other pages are fetched and followed all the same: to follow none of them,
     /// give --include.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
     pub(crate) report: Vec<Regex>,
     /// Archive every response and its request in this file, as WARC 1.1.
     ///
@@ -185,6 +186,15 @@ fn place_of(path: &Path) -> Option<Place> {
     Some(Place::New {
         folder: get_file_id(folder.unwrap_or(Path::new("."))).ok()?,
         name: path.file_name()?.to_owned(),
+    })
+}
+
+/// Reads a pattern of --report. Its error is that of --include.
+fn parse_pattern(text: &str) -> Result<Regex, ScopeError> {
+    Regex::new(text).map_err(|reason| ScopeError::Pattern {
+        list: "report",
+        pattern: text.to_owned(),
+        reason,
     })
 }
 

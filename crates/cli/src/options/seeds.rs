@@ -41,7 +41,7 @@ pub(crate) struct Site {
     /// The crawl may be stopped or killed at any moment. No page is lost, at most --concurrency pages are fetched again, and each line of
     /// the outputs is there once. The same outputs must be given, as files; page lines on standard output may be repeated. Other options may
     /// change, except those on which the state depends, such as --capacity. The maximum of pages is for all runs, that of the time
-    /// for one.
+    /// for one. Only the user of the crawl may read the directory's files: cookies and the secret of the hash are in them.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) state: Option<PathBuf>,
     /// Sync --state and the outputs to the disk this often, if they changed.
@@ -90,8 +90,9 @@ const LINES_NAMED: usize = 20;
 pub(crate) enum SeedsError {
     #[error("the seeds in {path} cannot be read: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("the seeds in {0} are in UTF-16: save the file as UTF-8")]
-    Utf16(String),
+    /// What the file is instead of text, and what to do.
+    #[error("the seeds in {0} are {1}")]
+    NotText(String, &'static str),
     /// The first lines that are no seeds, and how many more there are.
     #[error("{}{}", .0.join("\n"), if *.1 > 0 { format!("\nand {} more lines", .1) } else { String::new() })]
     Lines(Vec<String>, usize),
@@ -149,9 +150,17 @@ impl Site {
             path: shown.clone(),
             source,
         })?;
-        // A byte order mark, or what UTF-16 makes of the ASCII letters of a URL.
-        if matches!(bytes[..], [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || bytes.contains(&0) {
-            return Err(SeedsError::Utf16(shown));
+        let other = match bytes[..] {
+            [0x1f, 0x8b, ..] => Some("compressed: unpack the file with gunzip"),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [b'P', b'K', 3, 4, ..] => Some("compressed: unpack the file"),
+            // A byte order mark, or what UTF-16 makes of ASCII.
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => Some("in UTF-16: save the file as UTF-8"),
+            _ => bytes
+                .contains(&0)
+                .then_some("no text: give a file in UTF-8 with a seed on each line"),
+        };
+        if let Some(what) = other {
+            return Err(SeedsError::NotText(shown, what));
         }
         let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n");
         let (mut bad, mut more) = (Vec::new(), 0);
@@ -182,9 +191,18 @@ fn seed_of(line: &str) -> Result<Option<String>, String> {
     if seed.contains(char::REPLACEMENT_CHARACTER) {
         return Err(format!("{seed:?} is not UTF-8: save the file as UTF-8"));
     }
+    check_whole(seed).map(|()| Some(seed.to_owned()))
+}
+
+/// Checks a seed as the crawl does, too.
+///
+/// # Errors
+///
+/// Why it cannot be one.
+pub(super) fn check_whole(seed: &str) -> Result<(), String> {
     check(seed).map_err(|error| error.to_string())?;
     parse_seed(seed, &Canonicalizer::default()).map_err(|error| error.to_string())?;
-    Ok(Some(seed.to_owned()))
+    Ok(())
 }
 
 /// Checks that a text is a URL, or starts with a host with a dot, an IP address or localhost.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::program::{Printed, command, crawler, fails, folder, has_failed, number, succeeds};
-use crate::servers::{answer, path_in, server_of};
+use crate::servers::{answer, path_in, server_of, site_of};
 
 #[test]
 fn help_is_80_columns_wide_without_a_terminal_and_never_wider_than_120() {
@@ -127,6 +127,13 @@ fn a_single_word_is_not_a_seed_at_any_position() {
         2,
         &["\"intranet\" is not a seed", "http://intranet/", "localhost"],
     );
+    // Each is named.
+    let bad = [
+        "\"intranet\" is not a seed",
+        "\"hosts\" is not a seed",
+        "ftp://a.example/",
+    ];
+    fails(&["intranet", "example.com", "hosts", "ftp://a.example/"], 2, &bad);
     let folder = folder("words");
     let seeds = folder.file("seeds.txt", "# comment\n\nhttp://127.0.0.1:1/\nintranet/page\n");
     let messages = ["line 4 of", &seeds, "\"intranet/page\" is not a seed"];
@@ -158,13 +165,23 @@ fn a_file_of_seeds_may_have_comments_and_any_line_ends_and_names_every_bad_line(
             .flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() })
             .collect()
     };
-    for bytes in [
-        utf_16("\u{feff}http://127.0.0.1:1/\r\n", false),
-        utf_16("\u{feff}http://127.0.0.1:1/\n", true),
-        utf_16("http://127.0.0.1:1/\n", false),
+    for (bytes, what) in [
+        (
+            utf_16("\u{feff}http://127.0.0.1:1/\r\n", false),
+            "in UTF-16: save the file as UTF-8",
+        ),
+        (utf_16("\u{feff}http://127.0.0.1:1/\n", true), "in UTF-16"),
+        (utf_16("http://127.0.0.1:1/\n", false), "in UTF-16"),
+        (
+            b"\x1f\x8b\x08\0\0\0\0\0".to_vec(),
+            "compressed: unpack the file with gunzip",
+        ),
+        (b"PK\x03\x04\0\0".to_vec(), "compressed"),
+        (b"\x28\xb5\x2f\xfd\0".to_vec(), "compressed"),
+        (b"%PDF-1.7\0\0".to_vec(), "no text"),
     ] {
         file(&bytes);
-        fails(&format!("--seeds {path}"), 2, &[&path, "UTF-16", "UTF-8"]);
+        fails(&format!("--seeds {path}"), 2, &[&path, what]);
     }
     file("intranet\n".repeat(30).as_bytes());
     let output = crawler(&format!("--seeds {path}"));
@@ -214,6 +231,8 @@ fn what_is_probably_meant_is_in_the_message() {
             &["--output", "Usage: crawler resume <DIR>"],
         ),
         (vec!["--exclude", "*.pdf", seed], &["write \\.pdf$"]),
+        (vec!["--report", "*.pdf", seed], &["--report", "write \\.pdf$"]),
+        (vec!["--report", "*.{jpg,png}", seed], &["write \\.(jpg|png)$"]),
         (vec!["--include", "*/private/*", seed], &["write /private/"]),
         (vec!["--exclude", "*.{jpg,png}", seed], &["write \\.(jpg|png)$"]),
     ] {
@@ -237,6 +256,8 @@ fn only_a_file_of_json_lines_is_crawled_again() {
         (b"\x28\xb5\x2f\xfd\x04\x00 no line end".to_vec(), "not compressed"),
         (format!("[{page}]").into_bytes(), "not a JSON array: jq"),
         (format!("[\n{page},\n{page}\n]\n").into_bytes(), "not a JSON array: jq"),
+        (format!("\n\n[{page}]").into_bytes(), "not a JSON array: jq"),
+        (format!("\r\n  [\n{page}]\n").into_bytes(), "not a JSON array: jq"),
         (utf_16, "not UTF-16"),
         (b"http://127.0.0.1:1/".to_vec(), "line 1"),
         (b"{\n  \"url\": \"http://127.0.0.1:1/\"\n}".to_vec(), "line 1"),
@@ -250,6 +271,12 @@ fn only_a_file_of_json_lines_is_crawled_again() {
             2,
             &[&path, "give a JSON lines file that a crawl wrote", hint],
         );
+    }
+    for empty in ["", "\n\n"] {
+        let path = folder.file("pages.jsonl", empty);
+        let seed = site_of(|path| (path == "/").then(String::new));
+        let log = succeeds(&format!("--delay 0 --recrawl {path} {seed}")).stderr;
+        assert!(log.contains("pages.jsonl has no page: "), "{log}");
     }
 }
 

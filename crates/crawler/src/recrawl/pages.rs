@@ -18,6 +18,7 @@ pub(super) struct Pages<R> {
     reader: BufReader<R>,
     text: Vec<u8>,
     line: u64,
+    has_pages: bool,
     hash: u64,
 }
 
@@ -28,6 +29,7 @@ impl<R: Read> Pages<R> {
             reader: BufReader::new(file),
             text: Vec::new(),
             line: 0,
+            has_pages: false,
             hash: 0,
         }
     }
@@ -75,12 +77,14 @@ impl<R: Read> Iterator for Pages<R> {
                 }
             }
         }
-        match serde_json::from_slice(&self.text) {
-            Ok(page) => Some(Ok(page)),
+        let text = self.text.trim_ascii_start();
+        match serde_json::from_slice(text) {
+            Ok(page) => {
+                self.has_pages = true;
+                Some(Ok(page))
+            }
             // A file that is one line of something else is no output of a crawl.
-            Err(why)
-                if !self.text.ends_with(b"\n") && (self.line > 1 || why.is_eof() && self.text.starts_with(b"{")) =>
-            {
+            Err(why) if !text.ends_with(b"\n") && (self.has_pages || why.is_eof() && text.starts_with(b"{")) => {
                 log::warn!(
                     target: "crawler::recrawl",
                     path:% = self.path.display();
@@ -92,7 +96,7 @@ impl<R: Read> Iterator for Pages<R> {
             Err(why) => Some(Err(RecrawlError::Line {
                 path: self.path.clone(),
                 line: self.line,
-                hint: other_format(&self.path, &self.text),
+                hint: other_format(&self.path, text),
                 why,
             })),
         }
