@@ -12,7 +12,7 @@ use httpdate::fmt_http_date;
 use siphasher::sip::SipHasher13;
 use url::{Host, Url};
 
-use super::headers::text_of;
+use super::headers::{header_bytes, text_of};
 
 /// How lines of cookies start that scripts may not read; they are no comments.
 const HTTP_ONLY: &str = "#HttpOnly_";
@@ -25,6 +25,7 @@ const LATEST_END: u64 = 253_402_300_799;
 /// Each line is a cookie of seven fields with tabs between them: host, whether subdomains get it too (`TRUE` or `FALSE`), path,
 /// whether it needs https, end of life in seconds since 1970 (0 or less: end of the session), name, value. A dot before the host means nothing, a
 /// line that starts with `#HttpOnly_` is a cookie, and any other line that starts with `#` is a comment. Expired cookies are left out.
+/// Bytes above ASCII in names and values are sent as they are in the file.
 ///
 /// A host gets its cookies on every port and, unless they need https, without TLS too, as with curl. What a site sets later stays
 /// with the origin that set it. A clone is cheap.
@@ -64,10 +65,10 @@ impl CookieFile {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or is not UTF-8, or has a line that is no cookie.
+    /// A file that cannot be read, or has a line that is no cookie.
     pub fn open(path: &Path) -> Result<Self, CookieFileError> {
         let name = path.display().to_string();
-        match fs::read_to_string(path) {
+        match fs::read(path) {
             Ok(text) => Self::parse(&text, &name),
             Err(source) => Err(CookieFileError::Unreadable { path: name, source }),
         }
@@ -78,9 +79,11 @@ impl CookieFile {
     /// # Errors
     ///
     /// A line that is no cookie.
-    pub fn parse(text: &str, path: &str) -> Result<Self, CookieFileError> {
+    pub fn parse(text: impl AsRef<[u8]>, path: &str) -> Result<Self, CookieFileError> {
+        let bytes = text.as_ref();
+        let text = text_of(bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes));
         let mut cookies = Vec::new();
-        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        for (index, line) in text.lines().enumerate() {
             let line = line.strip_prefix(HTTP_ONLY).unwrap_or(line);
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
@@ -94,7 +97,7 @@ impl CookieFile {
         cookies.retain(|cookie| !cookie.is_expired());
         Ok(Self {
             cookies: cookies.into(),
-            hash: Some(SipHasher13::new().hash(text.as_bytes())),
+            hash: Some(SipHasher13::new().hash(bytes)),
         })
     }
 
@@ -115,6 +118,7 @@ impl fmt::Debug for CookieFile {
     }
 }
 
+/// Reads a line, as [`text_of`] its bytes.
 fn read_line(line: &str) -> Result<Cookie<'static>, &'static str> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [host, subdomains, path, secure, expires, name, value] = match fields[..] {
@@ -128,7 +132,9 @@ fn read_line(line: &str) -> Result<Cookie<'static>, &'static str> {
     if ![path, name, value].into_iter().all(is_plain) || name.contains('=') || name.trim().is_empty() {
         return Err(no_cookie);
     }
-    let host = Host::parse(host.strip_prefix('.').unwrap_or(host)).map_err(|_| "does not start with a host")?;
+    let no_host = "does not start with a host";
+    let host = String::from_utf8(header_bytes(host.strip_prefix('.').unwrap_or(host))).map_err(|_| no_host)?;
+    let host = Host::parse(&host).map_err(|_| no_host)?;
     let flag = |text: &str| match text {
         "TRUE" | "true" => Ok(true),
         "FALSE" | "false" => Ok(false),
@@ -154,11 +160,9 @@ fn read_line(line: &str) -> Result<Cookie<'static>, &'static str> {
         let end = UNIX_EPOCH + Duration::from_secs(expires.unsigned_abs().min(LATEST_END));
         set_cookie += &format!("; Expires={}", fmt_http_date(end));
     }
-    let url = Url::parse(&format!("https://{host}/")).map_err(|_| "does not start with a host")?;
+    let url = Url::parse(&format!("https://{host}/")).map_err(|_| no_host)?;
     // As if the host had set it.
-    Ok(Cookie::parse(text_of(set_cookie.as_bytes()), &url)
-        .map_err(|_| no_cookie)?
-        .into_owned())
+    Ok(Cookie::parse(set_cookie, &url).map_err(|_| no_cookie)?.into_owned())
 }
 
 #[cfg(test)]
@@ -195,18 +199,35 @@ mod tests {
     }
 
     #[test]
+    fn bytes_above_ascii_are_kept_as_they_are_in_the_file() {
+        // UTF-8, Latin-1, and bytes that are neither text nor a control character of HTTP.
+        for bytes in [&b"caf\xc3\xa9"[..], b"caf\xe9", b"\x80\x9f\xff"] {
+            let text = [b"a.example\tTRUE\t/\tFALSE\t0\t", bytes, b"\t", bytes, b"\n"].concat();
+            let file = CookieFile::parse(text, "c.txt").unwrap();
+            let [cookie] = &of_host(&file, "http://a.example/")[..] else {
+                panic!()
+            };
+            let expected = [bytes, b"=", bytes, b"; Path=/; Domain=a.example"].concat();
+            assert_eq!(header_bytes(cookie), expected);
+        }
+        let file = CookieFile::parse("b\u{fc}cher.example\tFALSE\t/\tFALSE\t0\ta\t1\n", "c.txt").unwrap();
+        assert_eq!(of_host(&file, "http://xn--bcher-kva.example/").len(), 1);
+    }
+
+    #[test]
     fn a_bad_line_is_named_by_file_and_number_without_its_value() {
         for (line, what) in [
             ("example.com FALSE / FALSE 0 a secret", "seven fields"),
             ("example.com\tFALSE\t/\tFALSE\t0\ta\tsecret\tb", "seven fields"),
             ("example.com\tmaybe\t/\tFALSE\t0\ta\tsecret", "neither TRUE nor FALSE"),
             ("exa mple.com\tFALSE\t/\tFALSE\t0\ta\tsecret", "a host"),
+            ("ex\u{80}ample.com\tFALSE\t/\tFALSE\t0\ta\tsecret", "a host"),
             ("example.com\tFALSE\tx\tFALSE\t0\ta\tsecret", "start with /"),
             ("example.com\tFALSE\t/\tFALSE\tsoon\ta\tsecret", "seconds"),
             ("example.com\tFALSE\t/\tFALSE\t0\t\tsecret", "name"),
             ("example.com\tFALSE\t/\tFALSE\t0\ta\tsecret; Domain=x", "value"),
         ] {
-            let error = CookieFile::parse(&format!("# head\n{line}\n"), "c.txt").unwrap_err();
+            let error = CookieFile::parse(format!("# head\n{line}\n"), "c.txt").unwrap_err();
             let message = error.to_string();
             assert!(message.starts_with("line 2 of the cookie file c.txt "), "{message}");
             assert!(

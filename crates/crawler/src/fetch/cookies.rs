@@ -314,7 +314,7 @@ mod tests {
             "example.com\tTRUE\t/\tFALSE\t0\tid\told",
             "example.com\tFALSE\t/x\tTRUE\t0\tkey\tk",
         ];
-        let file = CookieFile::parse(&lines.join("\n"), "c.txt").unwrap();
+        let file = CookieFile::parse(lines.join("\n"), "c.txt").unwrap();
         let jars = Jars::starting_from(file);
         assert_eq!(sent(&jars, "https://example.com/x"), ["id=old", "key=k"]);
         assert_eq!(sent(&jars, "http://example.com/x"), ["id=old"]);
