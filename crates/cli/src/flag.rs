@@ -5,6 +5,7 @@ use crate::options::settings;
 /// Returns the option for a field of the library's options: `--max-pages` of `max_pages`, or `--set max-hosts` of `max_hosts`.
 pub(crate) fn of(field: &str) -> String {
     let name = match field {
+        "select_limits" => return "--set max-select-values or max-select-bytes".to_owned(),
         "scope.reach" => "scope".to_owned(),
         "hashing" => "hash".to_owned(),
         "max_segment_repeats" => "max-path-repeats".to_owned(),
@@ -21,4 +22,5 @@ pub(crate) fn of(field: &str) -> String {
 /// Returns a text of the library with the option that it describes.
 pub(crate) fn in_text(text: &str) -> String {
     text.replace("to accept any certificate", "--insecure")
+        .replace("keeping them may help", "--cookies may help")
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::BusyHost;
+use crawler::summary::{BusyHost, duration};
 use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Progress, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
@@ -225,6 +225,6 @@ pub(crate) fn omitted(lines: u64, about: &str) {
 
 /// Writes the summary as one JSON line. No filter hides it, because it is a result of the command.
 pub(crate) fn summary(summary: &Summary) {
-    let message = format!("{} after {:.1} s", summary.ending, summary.elapsed.as_secs_f64());
+    let message = format!("{} after {}", summary.ending, duration(summary.elapsed));
     logging::write_json(Level::Info, "crawler::summary", &message, &summary.to_json(flag::of));
 }

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawler::summary::{grouped, rounded_down, size};
+use crawler::summary::{duration, grouped, rounded_down, size};
 use crawler::{CrawlOptions, Event, FailureKind, Missing, Observer, Progress, SitemapEnd, SitemapRecord};
 use frontier::{Notice, Origin};
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sieve::Level;
 
 use self::losses::Losses;
 use self::notices::LineBudget;
 use self::pace::Pace;
+use crate::flag;
 use crate::log_records;
 use crate::logging;
 
@@ -128,19 +129,11 @@ impl Reporter {
     fn texts(&self, progress: &Progress) -> [String; 2] {
         let report = &progress.report;
         let mut pace = vec![
-            format!(
-                "{} pages in {:#}",
-                grouped(progress.pages),
-                HumanDuration(progress.elapsed)
-            ),
+            format!("{} pages in {}", grouped(progress.pages), duration(progress.elapsed)),
             format!("{:.1}/s recent", progress.recent_pages_per_second),
             format!("{:.1}/s mean", progress.mean_pages_per_second()),
         ];
-        pace.extend(
-            self.pace
-                .remaining()
-                .map(|time| format!("ETA {:#}", HumanDuration(time))),
-        );
+        pace.extend(self.pace.remaining().map(|time| format!("ETA {}", duration(time))));
         pace.push(size(progress.bytes).to_string());
         let mut pages = vec![
             format!("{} queued", grouped(report.queued)),
@@ -174,6 +167,7 @@ impl Observer for Reporter {
             Event::Failed {
                 url, why, kind, fate, ..
             } => {
+                let why = flag::in_text(why);
                 if self.is_first_failure(*kind) {
                     let line = format!("{url}: {why}; the summary counts further failures, and -v logs each");
                     log_records::failure(log::Level::Warn, url, *kind, *fate, &line);
@@ -237,7 +231,7 @@ mod tests {
         options.max_time = Some(Duration::from_secs(600));
         let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
         let mut progress = Progress::new(Duration::from_secs(60), report);
-        let pace = "0 pages in 60s, 0.0/s recent, 0.0/s mean, 0 B".to_owned();
+        let pace = "0 pages in 60.0 s, 0.0/s recent, 0.0/s mean, 0 B".to_owned();
         assert_eq!(
             reporter.texts(&progress),
             [pace, "0 queued, 0 in flight, 0 failed".to_owned()]
@@ -254,7 +248,7 @@ mod tests {
         progress.missing = vec![crawler::Missing::Failed { pages: 45_678 }];
         let texts = reporter.texts(&progress);
         assert!(
-            texts[0].starts_with("1 234 567 pages in 60s, 1.2/s recent, 20576.1/s mean, ETA 9m, "),
+            texts[0].starts_with("1 234 567 pages in 60.0 s, 1.2/s recent, 20576.1/s mean, ETA 9.0 min, "),
             "{texts:?}"
         );
         assert!(texts[1].ends_with("12 345 failed, 12 away, 45 600+ LOST"), "{texts:?}");

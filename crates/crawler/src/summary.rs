@@ -39,7 +39,7 @@ pub use answers::BusyHost;
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
 pub use rows::{Rows, counted, grouped, listed};
-pub use shown::size;
+pub use shown::{duration, size};
 pub(crate) use {answers::AnswerTimes, counts::Counts};
 
 use crate::fetch::TruncationReason;
@@ -248,8 +248,12 @@ impl Summary {
             let option = name("follow_nofollow");
             return Some(format!("the links of the page say nofollow: {option} follows them"));
         }
-        let text = "the page has no links in its HTML: those that JavaScript makes are not found";
-        (links.offered() == 0).then(|| text.to_owned())
+        let has = match links.seen {
+            0 => "has no links in its HTML",
+            _ => "links only to itself",
+        };
+        let text = format!("the page {has}: those that JavaScript makes are not found");
+        links.refused.is_empty().then_some(text)
     }
 
     /// Returns whether a page was fetched: it answered 2xx, or 304 in a recrawl.

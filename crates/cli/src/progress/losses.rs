@@ -92,6 +92,7 @@ mod tests {
             why: frontier::Refusal::QueueFull,
             links: second * 100,
             option: "max_queued",
+            lifted: false,
         };
         assert_eq!(logged_at(10, refused), [1, 2, 4, 8]);
         let interrupted = |_| Missing::Interrupted {

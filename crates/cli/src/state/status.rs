@@ -3,12 +3,10 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::time::Duration;
 
-use crawler::summary::{Rows, counted, grouped, size};
+use crawler::summary::{Rows, counted, duration, grouped, size};
 use crawler::{Ending, Missing, SavedCrawl};
 use frontier::{Directory, LockHolder, Time};
-use indicatif::HumanDuration;
 use serde_json::{Value, json};
 
 use super::{StateFailure, now, rfc3339};
@@ -63,7 +61,7 @@ impl<'a> Status<'a> {
         rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
         rows.add("last saved", self.saved());
-        rows.add("elapsed", format!("{}, all runs", shown(summary.elapsed)));
+        rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
         let postponed = match report.postponed {
             0 => String::new(),
             pages => format!(", {} of them postponed", grouped(pages)),
@@ -77,17 +75,17 @@ impl<'a> Status<'a> {
             _ => "",
         };
         rows.add("in flight", format!("{}{after}", grouped(report.leased)));
-        self.add_losses(&mut rows);
+        rows.add_all("LOST", self.losses());
         rows.add("disk", size(self.disk_bytes));
         summary.add_rows(&mut rows, &flag::of);
         rows.to_string()
     }
 
-    /// Adds what is lost so far, each reason in a row.
-    fn add_losses(&self, rows: &mut Rows) {
+    /// Returns what is lost so far.
+    fn losses(&self) -> Vec<String> {
         let mut missing = self.crawl.summary.missing();
         missing.retain(|one| !matches!(one, Missing::Interrupted { .. }));
-        rows.add_all("LOST", missing.iter().map(|one| one.with_names(flag::of)));
+        missing.iter().map(|one| one.with_names(flag::of).to_string()).collect()
     }
 
     fn run_state(&self) -> String {
@@ -104,7 +102,7 @@ impl<'a> Status<'a> {
 
     fn saved(&self) -> String {
         match self.crawl.saved_at {
-            Some(time) => format!("{}, {} ago", rfc3339(time), shown(self.now.since(time))),
+            Some(time) => format!("{}, {} ago", rfc3339(time), duration(self.now.since(time))),
             None => "never".to_owned(),
         }
     }
@@ -133,16 +131,15 @@ impl<'a> Status<'a> {
         });
         if let (Value::Object(status), Value::Object(summary)) = (&mut status, summary.to_json(flag::of)) {
             status.extend(summary);
+            if self.is_running() {
+                status.insert("ending".to_owned(), Value::Null);
+                status.insert("missing".to_owned(), self.losses().into());
+            }
             // Those of the process that reads the directory.
             status.remove("peak_memory_bytes");
         }
         status
     }
-}
-
-/// Returns a duration in its largest unit, as the progress line does.
-fn shown(duration: Duration) -> String {
-    format!("{:#}", HumanDuration(duration))
 }
 
 /// Returns the size of the files in a directory. A file that goes away meanwhile does not count.

@@ -77,6 +77,11 @@ fn what_each_limit_takes_away_is_in_summary_json_log_and_exit_code_alike() {
         ),
         (
             "/many",
+            "--set max-select-values=3 --select x=a -o /dev/null",
+            "selected fields too long: 4 values cut off (raise --set max-select-values or max-select-bytes)",
+        ),
+        (
+            "/many",
             "--max-pages-per-host 3",
             "page budget of the host spent: 5 pages not fetched (raise --max-pages-per-host)",
         ),

@@ -221,6 +221,7 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
                 wide.contains("INCOMPLETE") && wide.contains("refused in an earlier run"),
                 "{wide}"
             );
+            assert!(!wide.contains("(raise "), "what was raised: {wide}");
         }
         fails(&crawl.with(&format!("{other} --fail-on-incomplete")), 3, &[]);
         let status = succeeds(&["status", "--json", &crawl.state]).stdout;

@@ -205,7 +205,13 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     let seed = site.seed.clone();
     let arguments = format!("--delay 1ms --state {state} {seed}");
     let mut running = Running::start(&arguments, &site);
-    assert_eq!(status(&state)["process"], running.0.id());
+    let found = status(&state);
+    assert_eq!(found["process"], running.0.id());
+    assert_eq!(
+        (&found["ending"], &found["missing"]),
+        (&Value::Null, &Value::Array(Vec::new())),
+        "{found}"
+    );
     check_the_middle(&state, &seed);
     let text = succeeds(&["status", &state]).stdout;
     assert!(text.contains(&format!("running, process {}", running.0.id())), "{text}");
@@ -214,7 +220,11 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     fails(&["resume", &state], 1, &["is in use by process"]);
 
     running.kill();
-    assert_eq!(status(&state)["running"], false);
+    let found = status(&state);
+    assert_eq!(
+        (&found["running"], &found["ending"]),
+        (&false.into(), &"stopped".into())
+    );
     check_the_middle(&state, &seed);
     let text = succeeds(&["status", &state]).stdout;
     assert!(text.contains("not running: the same command continues it"), "{text}");

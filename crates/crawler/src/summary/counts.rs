@@ -90,8 +90,8 @@ impl RecentPace {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct FirstFailure {
     why: String,
-    /// Whether this machine is the cause. Any other failure replaces such a one.
-    is_local: bool,
+    /// Whether any other failure explains more, and replaces it: this machine is the cause, or a URL was seen before.
+    is_weak: bool,
 }
 
 impl Counts {
@@ -121,8 +121,8 @@ impl Counts {
                     }
                     (Fate::Final | Fate::GaveUp, _) => *self.failed.entry(*kind).or_default() += 1,
                 }
-                let is_local = *kind == FailureKind::OutOfHandles;
-                self.note_failure(is_local, || format!("{url}: {why}"));
+                let is_weak = *kind == FailureKind::OutOfHandles;
+                self.note_failure(is_weak, || format!("{url}: {why}"));
             }
             Event::NotFetched { url, why, cause, .. } => {
                 if *why == NotFetched::HostDown {
@@ -297,7 +297,7 @@ impl Counts {
                 _ if !link.seed => {}
                 Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
                 Verdict::Seen if link.hops > 0 => {
-                    self.note_failure(false, || {
+                    self.note_failure(true, || {
                         format!("{}: a redirect leads to this URL, which was seen before", link.url)
                     });
                 }
@@ -306,13 +306,13 @@ impl Counts {
         }
     }
 
-    fn note_failure(&mut self, is_local: bool, why: impl FnOnce() -> String) {
+    fn note_failure(&mut self, is_weak: bool, why: impl FnOnce() -> String) {
         if self
             .first_failure
             .as_ref()
-            .is_none_or(|first| first.is_local && !is_local)
+            .is_none_or(|first| first.is_weak && !is_weak)
         {
-            self.first_failure = Some(FirstFailure { why: why(), is_local });
+            self.first_failure = Some(FirstFailure { why: why(), is_weak });
         }
     }
 }

@@ -76,6 +76,8 @@ pub enum Missing {
         links: u64,
         /// The field of [`FrontierConfig`](frontier::FrontierConfig) or its parts to raise; nothing for a limit that is fixed.
         option: &'static str,
+        /// Whether a limit was lifted since an earlier run over the same directory: maybe this one.
+        lifted: bool,
     },
     /// Pages left the queue without a request, because a limit was reached.
     NotFetched {
@@ -85,6 +87,8 @@ pub enum Missing {
         pages: u64,
         /// The field of [`FrontierConfig`](frontier::FrontierConfig) to raise.
         option: &'static str,
+        /// As of [`Refused`](Self::Refused).
+        lifted: bool,
     },
     /// What pages or sitemaps have beyond a limit was not read.
     Cut {
@@ -96,7 +100,8 @@ pub enum Missing {
         number: u64,
         /// The noun of the number.
         unit: &'static str,
-        /// The field of [`CrawlOptions`](crate::CrawlOptions) or [`HttpOptions`](crate::HttpOptions) to raise.
+        /// The field of [`CrawlOptions`](crate::CrawlOptions) or [`HttpOptions`](crate::HttpOptions) to raise; nothing for a limit that is
+        /// fixed.
         option: &'static str,
     },
 }
@@ -149,7 +154,12 @@ impl Summary {
             if why == Refusal::HostDown && report.origins_given_up == 0 {
                 is_lifted |= links > 0;
             } else if links > 0 {
-                missing.push(Missing::Refused { why, links, option });
+                missing.push(Missing::Refused {
+                    why,
+                    links,
+                    option,
+                    lifted: report.refused_earlier,
+                });
             }
         }
         for (why, option) in [
@@ -161,44 +171,30 @@ impl Summary {
                 why,
                 pages: *pages,
                 option,
+                lifted: report.refused_earlier,
             }));
         }
-        let long = self.bodies_truncated.get(&TruncationReason::Size);
-        let (links, bodies, sitemaps) = (self.links_dropped, long.copied().unwrap_or_default(), &self.sitemaps);
-        let (urls, parts) = (sitemaps.urls_dropped, sitemaps.broken);
-        let cut = |kind, why, number, unit, option| Missing::Cut {
-            kind,
-            why,
-            number,
-            unit,
-            option,
-        };
+        let bodies = self.bodies_truncated.get(&TruncationReason::Size).copied();
+        #[rustfmt::skip]
         let cuts = [
-            cut(
-                "links_dropped",
-                "too many links on a page",
-                links,
-                "link",
-                "max_links_per_page",
-            ),
-            cut("bodies_truncated", "body too long", bodies, "page", "max_body_bytes"),
-            cut(
-                "sitemap_urls_dropped",
-                "too many URLs in a sitemap",
-                urls,
-                "URL",
-                "max_sitemap_urls",
-            ),
-            cut(
-                "sitemaps_broken",
-                "sitemap too long or broken",
-                parts,
-                "sitemap",
-                "max_sitemap_bytes",
-            ),
+            ("links_dropped", "too many links on a page", self.links_dropped, "link", "max_links_per_page"),
+            ("bodies_truncated", "body too long", bodies.unwrap_or_default(), "page", "max_body_bytes"),
+            ("sitemap_urls_dropped", "too many URLs in a sitemap", self.sitemaps.urls_dropped, "URL", "max_sitemap_urls"),
+            ("sitemaps_broken", "sitemap too long or broken", self.sitemaps.broken, "sitemap", "max_sitemap_bytes"),
+            ("selected_cut", "selected fields too long", self.selected_cut, "value", "select_limits"),
+            ("selected_incomplete", "selected fields too costly", self.selected_incomplete, "page", ""),
         ];
-        let has_bitten = |one: &Missing| !matches!(one, Missing::Cut { number: 0, .. });
-        missing.extend(cuts.into_iter().filter(has_bitten));
+        for (kind, why, number, unit, option) in cuts {
+            if number > 0 {
+                missing.push(Missing::Cut {
+                    kind,
+                    why,
+                    number,
+                    unit,
+                    option,
+                });
+            }
+        }
         if is_lifted {
             missing.push(Missing::RefusedEarlier);
         }
@@ -278,6 +274,11 @@ impl Missing {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
+        let raise = |option: &str, lifted: bool| match (option, lifted) {
+            ("", _) => String::new(),
+            (option, true) => format!(" ({} of this run or an earlier one)", name(option)),
+            (option, false) => format!(" (raise {})", name(option)),
+        };
         match self {
             Self::Interrupted { ending, left } => {
                 write!(f, "{ending}: {} left", counted(*left, "page"))?;
@@ -321,18 +322,27 @@ impl Missing {
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
             ),
-            Self::Refused { why, links, option: "" } => write!(f, "{why}: {} refused", counted(*links, "link")),
-            Self::Refused { why, links, option } => {
-                // A filter that refuses keeps its size.
-                let place = match why {
-                    Refusal::Saturated => ", in a new directory",
-                    _ => "",
-                };
-                let (links, option) = (counted(*links, "link"), name(option));
-                write!(f, "{why}: {links} refused (raise {option}{place})")
+            Self::Refused {
+                why,
+                links,
+                option,
+                lifted,
+            } => {
+                write!(f, "{why}: {} refused", counted(*links, "link"))?;
+                match why {
+                    // A filter that refuses keeps its size.
+                    Refusal::Saturated => write!(f, " (raise {}, in a new directory)", name(option)),
+                    _ => f.write_str(&raise(option, *lifted)),
+                }
             }
-            Self::NotFetched { why, pages, option } => {
-                write!(f, "{why}: {} not fetched (raise {})", counted(*pages, "page"), name(option))
+            Self::NotFetched {
+                why,
+                pages,
+                option,
+                lifted,
+            } => {
+                let pages = counted(*pages, "page");
+                write!(f, "{why}: {pages} not fetched{}", raise(option, *lifted))
             }
             Self::Cut {
                 kind,
@@ -341,9 +351,12 @@ impl Missing {
                 unit,
                 option,
             } => {
-                // A broken one has no remedy.
-                let raise = if *kind == "sitemaps_broken" { "if too long, raise" } else { "raise" };
-                write!(f, "{why}: {} cut off ({raise} {})", counted(*number, unit), name(option))
+                write!(f, "{why}: {} cut off", counted(*number, unit))?;
+                match *kind {
+                    // A broken one has no remedy.
+                    "sitemaps_broken" => write!(f, " (if too long, raise {})", name(option)),
+                    _ => f.write_str(&raise(option, false)),
+                }
             }
         }
     }

@@ -29,8 +29,7 @@ impl Summary {
     pub fn with_names<'a>(&'a self, name: impl Fn(&str) -> String + 'a) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| {
             let mut rows = Rows::default();
-            let seconds = self.elapsed.as_secs_f64();
-            rows.add("ended", format!("{} after {seconds:.1} s", self.ending));
+            rows.add("ended", format!("{} after {}", self.ending, duration(self.elapsed)));
             let incomplete = self.why_incomplete(&name);
             if incomplete.is_empty() {
                 rows.add("complete", "yes");
@@ -93,7 +92,9 @@ impl Summary {
         );
         rows.add_number("bodies skipped", self.bodies_skipped);
         rows.add_counts("not HTML", &self.not_html);
-        rows.add("failed", counted(self.failed_pages(), "page"));
+        if self.failed_pages() > 0 {
+            rows.add("failed", counted(self.failed_pages(), "page"));
+        }
         rows.add_counts("failed by reason", &self.failed);
         if report.pages.retries > 0 {
             rows.add("retries", counted(report.pages.retries, "request"));
@@ -108,23 +109,16 @@ impl Summary {
             rows.add("robots.txt", format!("read as {name}"));
         }
         self.add_links(rows);
-        if self.selected_cut + self.selected_incomplete > 0 {
-            let (cut, incomplete) = (
-                counted(self.selected_cut, "value"),
-                counted(self.selected_incomplete, "page"),
-            );
-            rows.add("selected", format!("{cut} cut, {incomplete} too costly"));
-        }
         rows.add_number("cookies refused", self.cookies_dropped);
         self.add_duplicates(rows, name);
         let stopped = match self.cut_short {
             0 => String::new(),
             pages => format!(", {} of them stopped in flight", grouped(pages)),
         };
-        rows.add(
-            "left in queue",
-            format!("{}{stopped}", counted(self.pages_left(), "page")),
-        );
+        if self.pages_left() > 0 {
+            let left = counted(self.pages_left(), "page");
+            rows.add("left in queue", format!("{left}{stopped}"));
+        }
         rows.add(
             "hosts",
             format!("{}{}", grouped(report.hosts), shortest_pause(&self.hosts)),
@@ -145,7 +139,7 @@ impl Summary {
     /// Adds the origins that were away at the end.
     fn add_away(&self, rows: &mut Rows) {
         for (at, away) in self.away.iter().take(HOSTS_SHOWN).enumerate() {
-            let (since, waiting) = (short(self.as_of.since(away.since)), grouped(away.waiting));
+            let (since, waiting) = (duration(self.as_of.since(away.since)), grouped(away.waiting));
             let text = format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause);
             rows.add(if at == 0 { "away" } else { "" }, text);
         }
@@ -314,11 +308,11 @@ impl fmt::Display for BusyHost {
             write!(f, ", {} failed", grouped(self.failures))?;
         }
         if let (Some(median), Some(longest)) = (self.median, self.longest) {
-            write!(f, ", answers in {} (median) to {}", short(median), short(longest))?;
+            write!(f, ", answers in {} (median) to {}", duration(median), duration(longest))?;
         }
         match self.delay {
             Duration::ZERO => Ok(()),
-            delay => write!(f, ", delay {}", short(delay)),
+            delay => write!(f, ", delay {}", duration(delay)),
         }
     }
 }
@@ -356,11 +350,15 @@ fn memory_parts(memory: &MemoryReport) -> Vec<String> {
     rows.collect()
 }
 
-/// Returns a duration in milliseconds or seconds.
-fn short(duration: Duration) -> String {
-    match duration.as_millis() {
-        milliseconds @ 0..1000 => format!("{milliseconds} ms"),
-        _ => format!("{:.1} s", duration.as_secs_f64()),
+/// Returns a duration in its largest unit, as in `300 ms` or `7.3 s`; of minutes and more there are at least one and a half.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        1..90 => format!("{seconds:.1} s"),
+        90..5_400 => format!("{:.1} min", seconds / 60.0),
+        5_400..129_600 => format!("{:.1} h", seconds / 3_600.0),
+        _ => format!("{:.1} days", seconds / 86_400.0),
     }
 }
 

@@ -163,7 +163,12 @@ fn the_urls_that_a_full_seen_set_drops_are_estimated() {
 
 #[test]
 fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
-    let refused = |why, links, option| Missing::Refused { why, links, option };
+    let refused = |why, links, option| Missing::Refused {
+        why,
+        links,
+        option,
+        lifted: false,
+    };
     let mut small = options();
     small.frontier.max_queued = 4;
     let (summary, _) = run(small, site(10));
@@ -254,6 +259,7 @@ fn all_reasons_are_listed() {
         why: Refusal::QueueFull,
         links: 21,
         option: "max_queued",
+        lifted: false,
     };
     assert_eq!(summary.missing(), [given_up, full]);
     says(&summary, "given up: 1 page of 1 origin (is the server");

@@ -261,7 +261,7 @@ fn the_summary_names_the_unit_of_every_number() {
     );
     assert_eq!(row("links refused"), "excluded: 1, too_deep: 1");
     assert_eq!(row("not followed"), "nofollow: 1, not crawlable: 2, other scheme: 1");
-    assert_eq!(row("left in queue"), "0 pages");
+    assert!(!shown.contains("left in queue"), "{shown}");
     assert!(row("INCOMPLETE").starts_with("given up: 2 pages of "), "{shown}");
     let names = shown
         .lines()
