@@ -62,7 +62,8 @@ pub enum StateError {
     Damaged(String),
     /// A file of it cannot be read.
     #[error(
-        "the state of the crawl cannot be read: {0}. Check that this is the directory of a crawl, and that you may read it"
+        "the state of the crawl cannot be read: {0}. Check that this is the directory of a crawl, and that you may read it: \
+         only the user of the crawl may"
     )]
     NotRead(String),
     /// The crawl was begun under other rules of which URLs are the same. Under these, it would fetch pages twice.
