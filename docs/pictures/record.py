@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records a command in a terminal of so many columns, and writes the recording as an SVG: moving, or its last screen.
 
-    docs/pictures/record.py [--columns 240] [--width 96] [--rows 32] [--still] [--shown TEXT] FILE.svg COMMAND [ARGUMENT...]
+    docs/pictures/record.py [--columns 240] [--width 96] [--rows 40] [--still] [--shown TEXT] FILE.svg COMMAND [ARGUMENT...]
 
 The picture is made of what the command really wrote. Lines that are longer than --width are broken between words. --shown is the
 command line to show instead of the real one, such as without a path. A viewer that plays no animation, or is asked for less
@@ -34,7 +34,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--columns", type=int, default=240, help="of the terminal")
     parser.add_argument("--width", type=int, default=96, help="columns of the picture")
-    parser.add_argument("--rows", type=int, default=32)
+    parser.add_argument("--rows", type=int, default=40)
     parser.add_argument("--still", action="store_true", help="only the last screen")
     parser.add_argument("--shown")
     parser.add_argument("file")
