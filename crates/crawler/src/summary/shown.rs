@@ -350,7 +350,16 @@ fn memory_parts(memory: &MemoryReport) -> Vec<String> {
     rows.collect()
 }
 
-/// Returns a duration in its largest unit, as in `300 ms` or `7.3 s`; of minutes and more there are at least one and a half.
+/// Returns a duration in its largest unit; of minutes and more there are at least one and a half.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let shown = [0.3, 7.34, 89.0, 90.0, 8_000.0, 200_000.0].map(|seconds| {
+///     crawler::summary::duration(Duration::from_secs_f64(seconds))
+/// });
+/// assert_eq!(shown, ["300 ms", "7.3 s", "89.0 s", "1.5 min", "2.2 h", "2.3 days"]);
+/// ```
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match duration.as_secs() {
