@@ -1,4 +1,7 @@
-//! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGUSR1 logs a status line.
+//! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGTSTP (Ctrl-Z) pauses it, SIGUSR1 logs a status line.
+//!
+//! After SIGTSTP no request starts. Once those in flight have finished and the state is committed, the process stops as any other does, until
+//! SIGCONT (`fg`, `bg`) lets it go on.
 //!
 //! After the first stop signal no request starts, and the requests in flight finish. The second one ends the crawl at once. The third
 //! one ends the process, because a crawl cannot end while it waits for the reader of a full pipe.
@@ -13,8 +16,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(unix)]
+use crawler::Phase;
 use crawler::StopHandle;
 use tokio::sync::Mutex;
+#[cfg(unix)]
+use tokio::task::JoinHandle;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -61,10 +68,19 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<Sign
     let own_lines = lines.clone();
     tokio::spawn(async move {
         let mut count = 0_u32;
+        #[cfg(unix)]
+        let mut suspending = None::<JoinHandle<()>>;
         loop {
             let signal = match signals.next().await {
                 Received::Status => {
                     status.set();
+                    continue;
+                }
+                #[cfg(unix)]
+                Received::Suspend => {
+                    if suspending.as_ref().is_none_or(JoinHandle::is_finished) {
+                        suspending = Some(tokio::spawn(suspend(stop.clone())));
+                    }
                     continue;
                 }
                 Received::Stop(signal) => signal,
@@ -90,6 +106,31 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<Sign
     Ok(lines)
 }
 
+/// Pauses the crawl, then stops the process until it is continued. A crawl that was paused before stays so.
+#[cfg(unix)]
+async fn suspend(stop: StopHandle) {
+    use signal_hook::{consts::SIGTSTP, low_level::emulate_default_handler};
+
+    let was_running = stop.phase() == Phase::Running;
+    stop.pause();
+    let what = "pausing: finishing requests in flight; then the process stops, until fg or SIGCONT lets it go on";
+    warn("SIGTSTP", format!("SIGTSTP: {what}")).await;
+    stop.paused().await;
+    if stop.phase() != Phase::Paused {
+        return;
+    }
+    // It returns once the process goes on.
+    let suspended = emulate_default_handler(SIGTSTP);
+    if was_running {
+        stop.resume();
+    }
+    let what = match suspended {
+        Ok(()) => "SIGCONT: going on".to_owned(),
+        Err(error) => format!("the process cannot stop, and goes on: {error}"),
+    };
+    warn("SIGCONT", what).await;
+}
+
 /// Logs a signal. If the log is not read, it waits only for a short time, so that the next signal is handled.
 async fn warn(signal: &'static str, message: String) {
     let log = move || log::warn!(target: "crawler::signals", signal; "{message}");
@@ -104,6 +145,9 @@ enum Received {
     /// Log a status line.
     #[cfg_attr(not(unix), expect(dead_code, reason = "no other system has SIGUSR1"))]
     Status,
+    /// Pause the crawl, and stop the process.
+    #[cfg(unix)]
+    Suspend,
 }
 
 #[cfg(unix)]
@@ -125,6 +169,7 @@ mod platform {
         /// `None` if SIGHUP is ignored, or the system does not report it.
         hang_up: Option<Signal>,
         user: Signal,
+        suspend: Signal,
     }
 
     impl Signals {
@@ -136,6 +181,7 @@ mod platform {
                 terminate: signal(SignalKind::terminate())?,
                 hang_up: may_hang_up.then(|| signal(SignalKind::hangup())).transpose()?,
                 user: signal(SignalKind::user_defined1())?,
+                suspend: signal(SignalKind::from_raw(signal_hook::consts::SIGTSTP))?,
             })
         }
 
@@ -151,6 +197,7 @@ mod platform {
                 _ = self.terminate.recv() => Received::Stop("SIGTERM"),
                 _ = hang_up => Received::Stop("SIGHUP"),
                 _ = self.user.recv() => Received::Status,
+                _ = self.suspend.recv() => Received::Suspend,
             }
         }
     }

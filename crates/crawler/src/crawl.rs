@@ -142,7 +142,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns a handle that stops the crawl while it runs.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle::new(self.run.stop.clone())
+        StopHandle::new(self.run.orders.clone(), self.run.phase.subscribe())
     }
 
     /// Returns whether the crawl continues one that an earlier run began.

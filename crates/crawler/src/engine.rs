@@ -19,17 +19,17 @@ use std::time::Duration;
 
 use frontier::{Entry, Frontier, Outcome};
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
 use self::conclusions::Conclusion;
 use self::ledger::Ledger;
 use self::observers::Observers;
 use self::plan::Next;
 use self::seeding::Recrawl;
-use self::stop::Stop;
+use self::stop::{Orders, Stop};
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
-use crate::event::{Event, Progress};
+use crate::event::{Event, Phase, Progress};
 use crate::fetch::Fetcher;
 use crate::page::links::SeenLinkCache;
 use crate::summary::{AnswerTimes, Ending, Summary};
@@ -48,7 +48,8 @@ pub(crate) struct Run<S> {
     fetcher: Arc<S>,
     pub(crate) frontier: Frontier,
     pub(crate) observers: Observers,
-    pub(crate) stop: watch::Sender<Stop>,
+    pub(crate) orders: watch::Sender<Orders>,
+    pub(crate) phase: watch::Sender<Phase>,
     /// What goes from one commit to the next, if the crawl has a state directory.
     pub(crate) commits: Option<Commits>,
     /// The previous crawl that this one repeats.
@@ -69,7 +70,8 @@ impl<S: Fetcher> Run<S> {
             fetcher: Arc::new(fetcher),
             frontier,
             observers: Observers::default(),
-            stop: Stop::sender(),
+            orders: watch::Sender::default(),
+            phase: watch::Sender::default(),
             commits: None,
             recrawl: None,
             seen_links: Arc::default(),
@@ -90,27 +92,26 @@ impl<S: Fetcher> Run<S> {
         self.begin()?;
         // So every answer comes after a commit that knows the outputs.
         self.save()?;
-        let mut stop = self.stop.subscribe();
+        let mut orders = self.orders.subscribe();
         let mut answered = Stop::No;
         let mut ticks = interval(PROGRESS_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // A maximum time that overflows `Instant` is no limit.
-        let max_time = self.config.options().max_time;
-        let deadline = max_time.and_then(|time| Instant::now().checked_add(time));
         loop {
             // An observer may have requested a stop, too.
-            let requested = *stop.borrow_and_update();
-            if requested != answered {
-                answered = requested;
-                self.answer_stop(requested)?;
+            let requested = *orders.borrow_and_update();
+            if requested.stop != answered {
+                answered = requested.stop;
+                self.answer_stop(answered)?;
             }
-            let wake = match self.next(deadline)? {
+            self.set_paused(requested.pause && self.ending().is_none())?;
+            let wake = match self.next()? {
                 Next::Wait(wake) => wake,
                 Next::End(ending) => return self.end(ending),
             };
+            self.tell_phase();
             tokio::select! {
                 biased;
-                _ = stop.changed() => {}
+                _ = orders.changed() => {}
                 _ = ticks.tick() => self.tick(),
                 conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => self.settle(conclusions)?,
                 () = wake.reached() => {}
@@ -125,7 +126,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Returns whether the crawl ends, or has to because a stop was requested: no more requests may start.
     fn is_ending(&self) -> bool {
-        self.ending().is_some() || *self.stop.borrow() != Stop::No
+        self.ending().is_some() || self.orders.borrow().stop != Stop::No
     }
 
     /// Settles finished tasks in one commit, and reports them.
@@ -165,6 +166,27 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
+    /// Begins or ends a pause.
+    fn set_paused(&mut self, is_paused: bool) -> Result<(), CrawlError> {
+        if is_paused && !self.clock.is_paused() {
+            self.give_back_held()?;
+        }
+        self.clock.set_paused(is_paused);
+        Ok(())
+    }
+
+    fn tell_phase(&self) {
+        let has_unsaved = self.frontier.save_status().is_some_and(|status| status.has_unsaved);
+        let phase = match (self.ending(), self.clock.is_paused()) {
+            (Some(_), _) => Phase::Stopping,
+            (None, false) => Phase::Running,
+            (None, true) if self.ledger.is_empty() && !has_unsaved => Phase::Paused,
+            (None, true) => Phase::Pausing,
+        };
+        self.phase
+            .send_if_modified(|told| std::mem::replace(told, phase) != phase);
+    }
+
     fn tick(&mut self) {
         let counts = &self.observers.counts;
         let elapsed = self.clock.elapsed();
@@ -175,6 +197,7 @@ impl<S: Fetcher> Run<S> {
         let progress = Progress {
             elapsed,
             elapsed_before: self.clock.earlier(),
+            phase: *self.phase.borrow(),
             pages: counts.pages,
             recent_pages_per_second: counts.recent_pages_per_second(elapsed),
             failed: counts.failed_pages(),

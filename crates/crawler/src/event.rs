@@ -248,14 +248,32 @@ pub enum SitemapEnd {
     Failed(String),
 }
 
+/// What a crawl does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Phase {
+    /// It fetches pages.
+    #[default]
+    Running,
+    /// It was [paused](crate::StopHandle::pause), and requests are still in flight.
+    Pausing,
+    /// It is paused: nothing is in flight, and everything is committed.
+    Paused,
+    /// It ends: requests in flight finish, and none starts.
+    Stopping,
+}
+
 /// The progress of a crawl.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The time since the start. The runs of a crawl with a state directory add up.
+    /// The time since the start, without pauses. The runs of a crawl with a state directory add up.
     pub elapsed: Duration,
     /// The time of the runs before this one.
     pub elapsed_before: Duration,
+    /// What the crawl does.
+    pub phase: Phase,
     /// Pages that answered 2xx.
     pub pages: u64,
     /// Pages that answered 2xx per second, over the last 20 to 40 seconds.
@@ -288,6 +306,7 @@ impl Progress {
         Self {
             elapsed,
             elapsed_before: Duration::ZERO,
+            phase: Phase::Running,
             pages: 0,
             recent_pages_per_second: 0.0,
             failed: 0,

@@ -286,3 +286,32 @@ fn the_lines_of_a_page_are_on_disk_within_a_second_also_after_a_kill() {
     assert_eq!(archive.matches("WARC-Type: response").count(), 2);
     assert!(archive.ends_with("\r\n\r\n"));
 }
+
+/// Returns whether the process is stopped: the state of proc_pid_stat(5).
+fn is_stopped(id: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ctrl_z_stops_the_process_with_nothing_in_flight_and_fg_lets_it_go_on() {
+    let site = Site::start();
+    let folder = folder("suspended");
+    let mut crawl = crawl(&site, &format!("--state {}", folder.join("state").display()));
+    let held = site.wait();
+    crawl.signal("TSTP");
+    assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGTSTP");
+    send(held, "200 OK", "<a href=/last>last</a>");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_stopped(crawl.child.id()) {
+        assert!(Instant::now() < deadline, "the process does not stop");
+        thread::yield_now();
+    }
+    crawl.signal("CONT");
+    assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGCONT");
+    let output = crawl.end();
+    let summary = summary(&output);
+    assert_eq!((&summary["ending"], &summary["pages"]), (&"drained".into(), &2.into()));
+    assert_eq!(summary["by_status"]["404"], 1, "{summary}");
+}

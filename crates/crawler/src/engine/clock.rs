@@ -14,6 +14,9 @@ pub(crate) struct Clock {
     started: Instant,
     /// The duration of earlier runs.
     earlier: Duration,
+    /// How long this run was paused before the present pause.
+    paused: Duration,
+    paused_since: Option<Instant>,
 }
 
 impl Clock {
@@ -23,6 +26,8 @@ impl Clock {
             epoch,
             started: Instant::now(),
             earlier: Duration::ZERO,
+            paused: Duration::ZERO,
+            paused_since: None,
         }
     }
 
@@ -61,9 +66,31 @@ impl Clock {
         rfc3339(Duration::from_millis(time.as_millis()))
     }
 
-    /// Returns the duration of all runs.
+    /// Returns the duration of all runs. Pauses do not count.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.earlier + self.started.elapsed()
+        self.earlier + self.elapsed_in_run()
+    }
+
+    /// Returns the duration of this run. Pauses do not count.
+    pub(crate) fn elapsed_in_run(&self) -> Duration {
+        let until = self.paused_since.unwrap_or_else(Instant::now);
+        until.duration_since(self.started).saturating_sub(self.paused)
+    }
+
+    /// Begins or ends a pause. The time of day goes on in it, so a host that is owed a delay still gets it.
+    pub(crate) fn set_paused(&mut self, is_paused: bool) {
+        match (self.paused_since, is_paused) {
+            (None, true) => self.paused_since = Some(Instant::now()),
+            (Some(since), false) => {
+                self.paused += since.elapsed();
+                self.paused_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.paused_since.is_some()
     }
 
     /// Returns the duration of the runs before this one.

@@ -1,6 +1,7 @@
 //! What the loop waits for, besides tasks that end, stops and ticks.
 
 use std::future::pending;
+use std::time::Duration;
 
 use frontier::Leasing;
 use tokio::task::yield_now;
@@ -45,8 +46,9 @@ pub(super) enum Next {
 impl<S: Fetcher> Run<S> {
     /// Starts and commits what can be now, and returns what to wait for: the earliest of the time limit, pages that come of age, the next host
     /// and the next commit.
-    pub(super) fn next(&mut self, deadline: Option<Instant>) -> Result<Next, CrawlError> {
-        if self.ending().is_none() && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+    pub(super) fn next(&mut self) -> Result<Next, CrawlError> {
+        let time_left = self.time_left();
+        if time_left == Some(Duration::ZERO) {
             self.ending = Some(Ending::TimeUp);
         }
         let more_again = self.queue_again_when_due()?;
@@ -55,8 +57,16 @@ impl<S: Fetcher> Run<S> {
             end @ Next::End(_) => return Ok(end),
         };
         let commit = self.commit_when_due()?;
-        let deadline = Wake::at(deadline.filter(|_| self.ending().is_none()));
+        // A time that overflows `Instant` is no limit.
+        let deadline = Wake::at(time_left.and_then(|time| Instant::now().checked_add(time)));
         Ok(Next::Wait(deadline.min(more_again).min(host).min(commit)))
+    }
+
+    /// Returns what is left of the maximum time; `None` if there is none, or it does not pass now.
+    fn time_left(&self) -> Option<Duration> {
+        let passes = self.ending().is_none() && !self.clock.is_paused();
+        let max_time = self.config.options().max_time.filter(|_| passes)?;
+        Some(max_time.saturating_sub(self.clock.elapsed_in_run()))
     }
 
     /// Leases the requests that can start now, and returns when there may be more.
@@ -70,7 +80,7 @@ impl<S: Fetcher> Run<S> {
                 return Ok(Next::Wait(Wake::Now));
             }
             let free = self.free_requests();
-            if free == 0 {
+            if free == 0 || self.clock.is_paused() {
                 return Ok(Next::Wait(Wake::Never));
             }
             match self.frontier.lease(self.clock.now(), free)? {

@@ -163,7 +163,7 @@ impl<S: Fetcher> Run<S> {
                 self.save()?;
                 uncommitted = 0;
             }
-            if *self.stop.borrow() != Stop::No {
+            if self.orders.borrow().stop != Stop::No {
                 // A later run of a crawl with a state directory offers the others.
                 are_all_offered = false;
                 break;

@@ -1,23 +1,26 @@
-//! Stopping a crawl from outside.
+//! Stopping and pausing a crawl from outside.
 
 use tokio::sync::watch;
 
+use crate::event::Phase;
+
 /// Whether, and how, a crawl was asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Stop {
+    #[default]
     No,
     Finish,
     Now,
 }
 
-impl Stop {
-    /// Returns what handles of a crawl send their requests through.
-    pub(super) fn sender() -> watch::Sender<Self> {
-        watch::Sender::new(Self::No)
-    }
+/// What a crawl was asked for from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Orders {
+    pub(super) stop: Stop,
+    pub(super) pause: bool,
 }
 
-/// Stops a crawl from outside. Clones stop the same crawl. After the crawl has ended, a handle does nothing.
+/// Stops or pauses a crawl from outside. Clones serve the same crawl. After the crawl has ended, a handle does nothing.
 ///
 /// After 100 pages, or on Ctrl-C (tokio's feature `signal`):
 ///
@@ -47,26 +50,59 @@ impl Stop {
 ///
 /// For a limit known before the start, [`FrontierConfig::max_pages`](frontier::FrontierConfig::max_pages) is exact.
 #[derive(Debug, Clone)]
-pub struct StopHandle(watch::Sender<Stop>);
+pub struct StopHandle {
+    orders: watch::Sender<Orders>,
+    phase: watch::Receiver<Phase>,
+}
 
 impl StopHandle {
-    pub(crate) fn new(stop: watch::Sender<Stop>) -> Self {
-        Self(stop)
+    pub(crate) fn new(orders: watch::Sender<Orders>, phase: watch::Receiver<Phase>) -> Self {
+        Self { orders, phase }
     }
 
     /// Ends the crawl once the requests in flight have finished. Nothing is leased any more; a lease whose task was started is in flight.
     pub fn finish(&self) {
-        self.0.send_if_modified(|stop| {
-            let is_first = *stop == Stop::No;
-            if is_first {
-                *stop = Stop::Finish;
+        self.order(|orders| {
+            if orders.stop == Stop::No {
+                orders.stop = Stop::Finish;
             }
-            is_first
         });
     }
 
     /// Ends the crawl now, and aborts the requests in flight.
     pub fn now(&self) {
-        self.0.send_replace(Stop::Now);
+        self.order(|orders| orders.stop = Stop::Now);
+    }
+
+    /// Pauses the crawl: no request starts, those in flight finish, and the state is committed. Events of ticks go on. A pause counts neither
+    /// for [`max_time`](crate::CrawlOptions::max_time) nor for the duration of the crawl. It does count for delays that hosts are owed, and
+    /// for the time that a host may be away.
+    pub fn pause(&self) {
+        self.order(|orders| orders.pause = true);
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        self.order(|orders| orders.pause = false);
+    }
+
+    /// Returns what the crawl does; [`Phase::Running`] before it runs.
+    pub fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Waits until the crawl is paused, or ends.
+    pub async fn paused(&self) {
+        let is_still = |phase: &Phase| matches!(phase, Phase::Paused | Phase::Stopping);
+        // An error means that the crawl has ended.
+        let _ = self.phase.clone().wait_for(is_still).await;
+    }
+
+    fn order(&self, change: impl FnOnce(&mut Orders)) {
+        self.orders.send_if_modified(|orders| {
+            let before = *orders;
+            change(orders);
+            *orders != before
+        });
     }
 }

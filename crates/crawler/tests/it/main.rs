@@ -29,6 +29,7 @@ mod missing;
 mod numbers;
 mod observing;
 mod output;
+mod pauses;
 mod policies;
 mod proxies;
 mod reach;

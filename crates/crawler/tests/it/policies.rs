@@ -382,7 +382,7 @@ fn the_summary_lists_every_requested_host() {
 #[test]
 fn the_failure_of_a_redirected_seed_names_its_cause() {
     for (target, why) in [
-        ("http://a.example/", "seen before"),
+        ("http://a.example/", "redirect loop"),
         ("http://a.example/no", "an exclude pattern matches"),
         ("mailto:ann@a.example", "cannot be crawled"),
     ] {
