@@ -129,7 +129,7 @@ impl<S: Fetcher> Run<S> {
         self.ending().is_some() || self.orders.borrow().stop != Stop::No
     }
 
-    /// Settles finished tasks in one commit, and reports them.
+    /// Settles finished tasks together, and reports them.
     fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), CrawlError> {
         let now = self.clock.next_millisecond();
         if let Some(commits) = &mut self.commits {

@@ -94,7 +94,7 @@ pub enum Event<'a> {
     /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
     /// [`keep_bodies`](crate::CrawlOptions::keep_bodies).
     Body(&'a PageBody<'a>),
-    /// A second has passed.
+    /// A second has passed: the counts so far.
     Tick(&'a Progress),
     /// A minute has passed: the hosts with the most waiting entries. [`Summary::busiest`] has them at the end.
     Busiest(&'a [BusyHost]),

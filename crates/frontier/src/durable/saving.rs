@@ -1,4 +1,4 @@
-//! What each commit writes: a row of the journal, and a slice of a checkpoint.
+//! What each commit writes: segments, a row of the journal, records, a slice of a checkpoint, and removals.
 
 use std::sync::Arc;
 
