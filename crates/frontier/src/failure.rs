@@ -4,11 +4,11 @@
 //! |---|---|---|---|
 //! | `unresolved`, `connect` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
 //! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, three at least, with no answer between |
-//! | `status` (408, 425, 5xx), `malformed`, `head_too_large`, `panic`, `other` | the page | yes | the page is retried |
+//! | `status` (408, 425, 5xx), `panic`, `other` | the page | yes | the page is retried |
 //! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
 //! | `out_of_handles` | nothing | no | the page is retried |
 //! | `tls` | the origin | no | as `connect`, if the origin answered before, or is away. At the first contact what was asked for is given up at once |
-//! | `redirect` | the page | yes | it is given up at once: another request would be answered the same |
+//! | `redirect`, `malformed`, `head_too_large` | the page | yes | it is given up at once: another request would be answered the same |
 //! | `address_forbidden`, `host_down` | the page | no request was made | it is given up at once. [`Outcome::NotFetched`](crate::Outcome::NotFetched) says the same, and counts as not fetched instead of failed |
 //!
 //! # Outages
@@ -54,7 +54,7 @@ pub enum FailureKind {
     Timeout,
     /// Too many or too long headers.
     HeadTooLarge,
-    /// The connection broke, or the answer is not HTTP.
+    /// The connection broke.
     Broken,
     /// The body ended early, or did not end before the timeout.
     Incomplete,
@@ -72,7 +72,7 @@ pub enum FailureKind {
     Panic,
     /// Anything else that a fetcher of your own cannot do. It says nothing of the host.
     Other,
-    /// An answer with a head that cannot be read.
+    /// An answer with a head that cannot be read, or that is not HTTP.
     Malformed,
 }
 
@@ -125,9 +125,9 @@ impl FailureKind {
             Self::Timeout | Self::Broken | Self::Incomplete => Blame::SilentPage,
             Self::Throttled => Blame::Traffic,
             Self::OutOfHandles => Blame::Us,
-            Self::Redirect => Blame::Answer,
+            Self::Redirect | Self::Malformed | Self::HeadTooLarge => Blame::Answer,
             Self::AddressForbidden | Self::HostDown => Blame::NotRequested,
-            Self::Malformed | Self::HeadTooLarge | Self::Status | Self::Panic | Self::Other => Blame::Page,
+            Self::Status | Self::Panic | Self::Other => Blame::Page,
         }
     }
 }

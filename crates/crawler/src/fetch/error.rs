@@ -30,13 +30,13 @@ pub enum FetchError {
     /// The answer took too long to begin. The page is retried; the origin is away if several pages are silent.
     #[error("timed out")]
     Timeout,
-    /// The head of the answer cannot be read, though the server answers. The page is retried.
+    /// The head of the answer cannot be read, though the server answers. The page is given up.
     #[error("malformed answer: {0}")]
     Malformed(String),
-    /// The headers of the answer are more or longer than may be. The page is retried.
+    /// The headers of the answer are more or longer than may be. The page is given up.
     #[error("the headers of the answer are more than {0}")]
     HeadTooLarge(String),
-    /// The connection broke or the answer made no sense. Counts as `Timeout` does.
+    /// The connection broke before an answer. Counts as `Timeout` does.
     #[error("broken answer: {0}")]
     Broken(String),
     /// The task that fetched it panicked. The page is retried.
@@ -183,13 +183,14 @@ fn last_cause(error: &reqwest::Error) -> String {
 
 /// Returns what part of a head the HTTP library cannot read. It has no other sign of that than its words.
 fn malformed_part(error: &str) -> Option<&'static str> {
-    match error {
-        "invalid content-length parsed" => Some("the header Content-Length"),
-        "unexpected transfer-encoding parsed" => Some("the header Transfer-Encoding"),
-        "invalid HTTP header parsed" => Some("a header"),
-        "invalid HTTP status-code parsed" => Some("the status in the first line"),
-        _ => None,
-    }
+    Some(match error {
+        "invalid content-length parsed" => "the header Content-Length",
+        "unexpected transfer-encoding parsed" => "the header Transfer-Encoding",
+        "invalid HTTP header parsed" => "a header",
+        "invalid HTTP status-code parsed" => "the status in the first line",
+        _ if error.starts_with("invalid HTTP version") => "the version in the first line (check scheme and port)",
+        _ => return None,
+    })
 }
 
 /// Classifies why no head of an answer was received.
@@ -207,7 +208,7 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         .is_some_and(|error| error.is_library() && error.reason() == Some(Reason::PROTOCOL_ERROR))
     {
         let why = "it is not valid HTTP/2, as with a header that only HTTP/1 has (connection, keep-alive, upgrade)";
-        return FetchError::Broken(why.to_owned());
+        return FetchError::Malformed(why.to_owned());
     }
     let last = last_cause(error);
     if let Some(part) = malformed_part(&last) {

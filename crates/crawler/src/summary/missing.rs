@@ -53,6 +53,11 @@ pub enum Missing {
         /// The number of pages.
         pages: u64,
     },
+    /// Pages were answered with a head that is malformed or too long.
+    Unreadable {
+        /// The number of pages.
+        pages: u64,
+    },
     /// Pages were not fetched because the robots.txt of their origin could not be fetched.
     RobotsUnreachable {
         /// The number of pages.
@@ -133,9 +138,14 @@ impl Summary {
                 causes: self.given_up_causes.clone(),
             });
         }
-        let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered);
+        let kinds = [FailureKind::Malformed, FailureKind::HeadTooLarge];
+        let unreadable = kinds.iter().filter_map(|kind| self.failed.get(kind)).sum();
+        let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered + unreadable);
         if unanswered > 0 {
             missing.push(Missing::Failed { pages: unanswered });
+        }
+        if unreadable > 0 {
+            missing.push(Missing::Unreadable { pages: unreadable });
         }
         let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
         missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
@@ -221,7 +231,10 @@ impl Summary {
         let is_unanswered = |one: &Missing| {
             matches!(
                 one,
-                Missing::GivenUp { .. } | Missing::Failed { .. } | Missing::RobotsUnreachable { .. }
+                Missing::GivenUp { .. }
+                    | Missing::Failed { .. }
+                    | Missing::Unreadable { .. }
+                    | Missing::RobotsUnreachable { .. }
             )
         };
         self.missing().iter().any(is_unanswered)
@@ -240,6 +253,7 @@ impl Missing {
             Self::Interrupted { .. } => "interrupted",
             Self::GivenUp { .. } => "given_up",
             Self::Failed { .. } => "no_whole_answer",
+            Self::Unreadable { .. } => "unreadable",
             Self::RobotsUnreachable { .. } => "robots_unreachable",
             Self::Dropped { .. } => "seen_set",
             Self::RefusedEarlier => "refused_earlier",
@@ -265,7 +279,10 @@ impl Missing {
     pub fn lost(&self) -> u64 {
         match self {
             Self::Interrupted { .. } | Self::RefusedEarlier => 0,
-            Self::GivenUp { pages, .. } | Self::Failed { pages } | Self::RobotsUnreachable { pages } => *pages,
+            Self::GivenUp { pages, .. }
+            | Self::Failed { pages }
+            | Self::Unreadable { pages }
+            | Self::RobotsUnreachable { pages } => *pages,
             Self::Dropped { at_least, .. } => *at_least,
             Self::NotFetched { pages, .. } => *pages,
             Self::Refused { links, .. } => *links,
@@ -302,6 +319,9 @@ impl Missing {
                 let pages = counted(*pages, "page");
                 let (attempts, timeout) = (name("max_attempts"), name("timeout"));
                 write!(f, "no whole answer: {pages} (raise {attempts} or {timeout})")
+            }
+            Self::Unreadable { pages } => {
+                write!(f, "head of the answer malformed or too long: {}", counted(*pages, "page"))
             }
             Self::RobotsUnreachable { pages } => {
                 write!(f, "robots.txt could not be fetched: {}", counted(*pages, "page"))

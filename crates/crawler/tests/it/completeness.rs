@@ -237,12 +237,24 @@ fn only_pages_without_a_whole_answer_are_counted_as_missing() {
         "http://a.example/10" | "http://a.example/20" => Err(FetchError::Timeout),
         "http://a.example/30" => status(503),
         "http://a.example/35" => broken_off(),
+        "http://a.example/36" => Err(FetchError::Malformed("the status".to_owned())),
+        "http://a.example/37" => Err(FetchError::HeadTooLarge("9 headers".to_owned())),
         _ => body(""),
     });
-    assert_eq!(summary.missing(), [Missing::Failed { pages: 3 }], "{summary}");
+    let unreadable = Missing::Unreadable { pages: 2 };
+    // Another attempt would not help.
+    assert_eq!(
+        unreadable.to_string(),
+        "head of the answer malformed or too long: 2 pages"
+    );
+    let missing = [Missing::Failed { pages: 3 }, unreadable];
+    assert_eq!(summary.missing(), missing, "{summary}");
     says(&summary, "no whole answer: 3 pages (raise max_attempts");
     let reasons: BTreeSet<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
-    assert_eq!(reasons, BTreeSet::from(["incomplete", "status", "timeout"]));
+    assert_eq!(
+        reasons,
+        BTreeSet::from(["head_too_large", "incomplete", "malformed", "status", "timeout"])
+    );
 }
 
 #[test]

@@ -341,6 +341,11 @@ async fn a_head_is_read_as_far_as_it_makes_sense_and_else_the_error_names_the_he
         ),
         ("HTTP/1.1  200 OK\r\nContent-Length: 2", "status"),
         ("HTTP/1.1 OK\r\nContent-Length: 2", "status"),
+        ("ICY 200 OK\r\nContent-Length: 2", "first line"),
+        ("http/1.1 200 OK\r\nContent-Length: 2", "first line"),
+        ("HTTP/3.1 200 OK\r\nContent-Length: 2", "first line"),
+        ("SSH-2.0-OpenSSH_9.6", "first line"),
+        ("<p>no head", "first line"),
     ] {
         let error = answer_of(format!("{head}\r\n\r\nok"), HttpOptions::default())
             .await

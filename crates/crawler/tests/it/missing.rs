@@ -194,7 +194,7 @@ fn endless(url: &str) -> Reply {
 #[test]
 fn every_kind_of_loss_is_in_the_progress_while_it_happens_and_in_the_summary_alike() {
     type Case = (&'static str, fn(&mut CrawlOptions), fn(&str) -> Reply);
-    let cases: [Case; 7] = [
+    let cases: [Case; 8] = [
         ("seen_set", |options| filled(options, OnSaturation::Warn), endless),
         ("saturated", |options| filled(options, OnSaturation::Refuse), endless),
         ("queue_full", |options| options.frontier.max_queued = 20, endless),
@@ -217,6 +217,15 @@ fn every_kind_of_loss_is_in_the_progress_while_it_happens_and_in_the_summary_ali
         ),
         (
             "no_whole_answer",
+            |_| {},
+            |url| match url {
+                "http://a.example/" => Ok(scripted::page("<a href=/1></a><a href=http://b.example/></a>")),
+                "http://b.example/" => Err(FetchError::Other("of no kind".to_owned())),
+                _ => endless(url),
+            },
+        ),
+        (
+            "unreadable",
             |_| {},
             |url| match url {
                 "http://a.example/" => Ok(scripted::page("<a href=/1></a><a href=http://b.example/></a>")),
@@ -244,7 +253,7 @@ fn every_kind_of_loss_is_in_the_progress_while_it_happens_and_in_the_summary_ali
         let of_kind = summary.missing().into_iter().find(|one| one.kind() == kind).unwrap();
         assert!(last > 0 && of_kind.lost() >= last, "{kind}: {last}, {of_kind}");
         // The page of a refused link may be found elsewhere, so it is not surely lost.
-        let is_sure = ["seen_set", "given_up", "no_whole_answer"].contains(&kind);
+        let is_sure = ["seen_set", "given_up", "no_whole_answer", "unreadable"].contains(&kind);
         assert_eq!(of_kind.lost_at_least() > 0, is_sure, "{kind}: {of_kind}");
         let json = summary.to_json(str::to_owned);
         assert_eq!(json["lost_at_least"], summary.lost_at_least(), "{kind}");

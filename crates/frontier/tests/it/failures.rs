@@ -150,14 +150,8 @@ fn a_page_that_never_answers_is_requested_as_often_as_the_policy_says() {
 }
 
 #[test]
-fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_host() {
-    for kind in [
-        FailureKind::Status,
-        FailureKind::Malformed,
-        FailureKind::HeadTooLarge,
-        FailureKind::Panic,
-        FailureKind::Other,
-    ] {
+fn a_status_or_a_panic_counts_against_its_page_and_never_against_the_host() {
+    for kind in [FailureKind::Status, FailureKind::Panic, FailureKind::Other] {
         let mut frontier = with_pages(asking(true), &pages("https://a.example/hang/", 30));
         let (asked, notices) = crawl(&mut frontier, kind);
         assert_eq!((asked.len(), notices), (90, Vec::new()), "{kind}");
@@ -169,6 +163,8 @@ fn a_status_or_a_head_or_a_panic_counts_against_its_page_and_never_against_the_h
 fn what_another_request_cannot_change_is_given_up_at_once() {
     for kind in [
         FailureKind::Redirect,
+        FailureKind::Malformed,
+        FailureKind::HeadTooLarge,
         FailureKind::AddressForbidden,
         FailureKind::HostDown,
     ] {
@@ -204,6 +200,7 @@ fn a_request_that_was_not_made_spends_no_delay_and_a_bad_redirect_does() {
 fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
     for kind in [
         FailureKind::Redirect,
+        FailureKind::Malformed,
         FailureKind::Tls,
         FailureKind::AddressForbidden,
         FailureKind::HostDown,
@@ -220,8 +217,8 @@ fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
 }
 
 #[test]
-fn a_bad_redirect_or_a_status_ends_an_outage() {
-    for kind in [FailureKind::Redirect, FailureKind::Status] {
+fn a_bad_redirect_or_head_or_a_status_ends_an_outage() {
+    for kind in [FailureKind::Redirect, FailureKind::Malformed, FailureKind::Status] {
         let mut frontier = with_pages(asking(false), &pages("https://a.example/", 9));
         let first = one(&mut frontier, START);
         settle(&mut frontier, &first, failing(FailureKind::Connect), START);
