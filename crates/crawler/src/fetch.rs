@@ -22,6 +22,7 @@ mod tls;
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use frontier::Validators;
@@ -33,10 +34,7 @@ pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
 pub use exchange::{Exchange, Header, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
-pub use options::{
-    ClientError, DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_HEADER_BYTES, DEFAULT_MAX_HEADERS,
-    DEFAULT_MAX_IDLE_CONNECTIONS, DEFAULT_TIMEOUT, HttpOptions, Secret,
-};
+pub use options::{ClientError, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT, HttpOptions, Secret};
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
 const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;
@@ -47,6 +45,11 @@ pub(crate) const MAX_VALIDATOR_BYTES: usize = 1024;
 
 /// The maximum size of a robots.txt that is read: what RFC 9309, section 2.5, asks for, and one byte to see that there is more.
 const MAX_ROBOTS_BYTES: u64 = 500 * 1024 + 1;
+
+/// Locks what is whole between any two calls, so that a poisoned lock is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One request. Later versions may add fields: make one by [`new`](Self::new).
 #[derive(Debug, Clone)]

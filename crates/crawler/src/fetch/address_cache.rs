@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::future::ready;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::guard::{Resolver, Resolving};
+use super::lock;
 
 /// How long an address is used. The system does not tell how long the name server allows (POSIX.1-2024, `getaddrinfo`).
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -45,7 +46,7 @@ impl<R> CachedResolver<R> {
 
 impl<R: Resolver> Resolver for CachedResolver<R> {
     fn resolve(&self, name: &str) -> Resolving {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = lock(&self.names);
         let known = names.get(name).filter(|(_, at)| at.elapsed() < LIFETIME);
         if let Some((addresses, _)) = known {
             return Box::pin(ready(Ok(addresses.clone())));
@@ -55,7 +56,7 @@ impl<R: Resolver> Resolver for CachedResolver<R> {
         Box::pin(async move {
             let addresses = looking_up.await?;
             if (1..=MOST_ADDRESSES).contains(&addresses.len()) {
-                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut names = lock(&names);
                 if names.len() >= MOST_NAMES {
                     names.clear();
                 }
@@ -66,7 +67,7 @@ impl<R: Resolver> Resolver for CachedResolver<R> {
     }
 
     fn not_connected(&self, name: &str) {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        lock(&self.names).remove(name);
         self.resolver.not_connected(name);
     }
 }

@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::error::{is_timeout, is_unexpected_end};
+use super::error::{Remedy, is_timeout, is_unexpected_end, remedy};
 use super::{BodyExtent, Response, TruncationReason};
 use crate::decoding::{self, Coding, End};
 
@@ -28,10 +28,13 @@ enum Received {
     /// nothing announces the end either. The price is that a body that was cut there counts as whole. The first one that may be is logged.
     Unannounced,
     Cut(TruncationReason),
+    /// What HTTP/2 does not bring, but HTTP/1.1 may.
+    CutByHttp2,
 }
 
 /// Reads the body as far as it comes and may be read, and puts it into `answer`: whatever goes wrong, what was read by then is worth having.
-/// `time` is from the start of the request to its deadline. `has_logged` says whether an unannounced end was logged.
+/// `time` is from the start of the request to its deadline. `has_logged` says whether an unannounced end was logged. Returns whether HTTP/1.1
+/// may bring what HTTP/2 did not.
 pub(super) async fn read(
     mut from: Answer,
     url: &Url,
@@ -39,12 +42,12 @@ pub(super) async fn read(
     time: Range<Instant>,
     answer: &mut Response,
     has_logged: &AtomicBool,
-) {
+) -> bool {
     let encodings = from.headers().get_all(CONTENT_ENCODING).iter();
     let codings = decoding::codings(encodings.map(HeaderValue::as_bytes));
     let Some(codings) = codings else {
         (answer.extent, answer.truncation) = (BodyExtent::Truncated, Some(TruncationReason::Coding));
-        return;
+        return false;
     };
     let (received, end) = receive(&mut from, cap, time.end).await;
     answer.elapsed = time.start.elapsed();
@@ -63,6 +66,7 @@ pub(super) async fn read(
              whole; if one was cut on its way, nothing shows it. Other origins that do so are not logged"
         );
     }
+    end == Received::CutByHttp2
 }
 
 /// Returns what was received, of at most `cap` bytes.
@@ -85,6 +89,8 @@ async fn receive(from: &mut Answer, cap: u64, deadline: Instant) -> (Vec<u8>, Re
             Ok(Ok(None)) => break Received::Whole,
             Ok(Err(error)) if is_timeout(&error) => break Received::Cut(TruncationReason::Time),
             Ok(Err(error)) if ends_with_connection && is_unexpected_end(&error) => break Received::Unannounced,
+            // As if the connection had been used: one that was lost in a body, which may be long, is no fault of HTTP/2.
+            Ok(Err(error)) if remedy(&error, true) == Some(Remedy::Http1) => break Received::CutByHttp2,
             Ok(Err(_)) => break Received::Cut(TruncationReason::Connection),
             Err(_) => break Received::Cut(TruncationReason::Time),
         }
@@ -116,7 +122,7 @@ fn finish(
         (End::Full, _) => Some(TruncationReason::Size),
         (End::Damaged, _) => Some(TruncationReason::Coding),
         (_, Received::Cut(why)) => Some(why),
-        (End::Missing, Received::Unannounced) => Some(TruncationReason::Connection),
+        (_, Received::CutByHttp2) | (End::Missing, Received::Unannounced) => Some(TruncationReason::Connection),
         (End::Missing, Received::Whole) => Some(TruncationReason::Coding),
         (End::Whole, _) => None,
     }

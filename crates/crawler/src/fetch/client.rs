@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use frontier::{Origin, Validators};
+use frontier::Validators;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
 };
@@ -16,18 +16,16 @@ use url::Url;
 
 use super::address_cache::CachedResolver;
 use super::body;
-use super::connections::Connections;
+use super::connections::{Connections, Route};
 use super::cookies::{Jars, SavedJars};
 use super::error::Remedy;
-use super::guard::{
-    AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, is_localhost, literal, look_up, none_is_left, order,
-};
+use super::guard::{AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, literal, look_up, none_is_left, order};
 use super::headers;
 use super::options::{ClientError, HttpOptions};
 use super::own_headers::OwnHeaders;
 use super::{
     BodyExtent, Exchange, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
-    error,
+    error, lock,
 };
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::decoding::ACCEPTED;
@@ -129,12 +127,11 @@ impl HttpFetcher {
         if dials == Dials::AsAtFirst {
             return Ok(dials);
         }
-        // Addresses are dialled without asking the resolver, which guards the names. A proxy looks names up itself; what localhost means
-        // needs no look-up. The names of proxies themselves are not guarded.
+        // Addresses are dialled without asking the resolver, which guards the names.
         let host = url.host_str().unwrap_or_default();
         let is_inside = match literal(host) {
             Some(address) => !is_public(address),
-            None => self.connections.is_proxied() && is_localhost(host) || self.connections.is_proxy(host),
+            None => self.connections.is_unguarded(host),
         };
         if is_inside {
             return Err(FetchError::AddressForbidden);
@@ -142,51 +139,29 @@ impl HttpFetcher {
         Ok(dials)
     }
 
-    /// Sends a request and waits for the head of the answer. Repeats it at once where the fault is not the page's.
-    async fn send(&self, url: &Url, headers: HeaderMap, deadline: Instant) -> Result<Answer, FetchError> {
-        let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
-        let mut kind = self.connections.kind(&origin, self.dials(url)?);
-        let (mut client, mut is_reused) = self.connections.client_for(&origin, kind)?;
-        let (mut is_pooled, mut over_http2) = (true, None);
-        let error = loop {
+    /// Sends a request and waits for the head of the answer. One that a used connection loses is repeated at once on a new one. If HTTP/1.1
+    /// may do where HTTP/2 did not, it switches the route.
+    async fn send(&self, url: &Url, headers: HeaderMap, route: &mut Route, end: Instant) -> Result<Answer, FetchError> {
+        loop {
+            let (client, is_reused) = self.connections.client_for(route)?;
             let mut request = reqwest::Request::new(Method::GET, url.clone());
             request.headers_mut().clone_from(&headers);
-            let error = match timeout_at(deadline, client.execute(request)).await {
+            let error = match timeout_at(end, client.execute(request)).await {
                 Ok(Ok(answer)) => {
-                    if over_http2.is_some() {
-                        self.connections.note_only_http1(&origin);
-                    }
-                    if is_reused {
-                        self.connections.note_reuse(&origin, false);
-                    }
-                    if is_pooled {
-                        self.connections.note_idle(&origin, kind, headers::keeps_alive(&answer));
-                    }
+                    self.connections
+                        .note_answer(route, is_reused, headers::keeps_alive(&answer));
                     return Ok(answer);
                 }
                 Ok(Err(error)) => error,
-                Err(_) => break FetchError::Timeout,
+                Err(_) => return Err(FetchError::Timeout),
             };
-            match error::remedy(&error, is_reused) {
-                Some(Remedy::NewConnection) => {
-                    self.connections.note_idle(&origin, kind, false);
-                    self.connections.note_reuse(&origin, true);
-                    client = self.connections.new_client(kind)?;
-                    (is_reused, is_pooled) = (false, false);
-                }
-                Some(Remedy::Http1) if !kind.only_http1 => {
-                    kind.only_http1 = true;
-                    over_http2 = Some(error::classify(&error));
-                    (client, is_reused) = self.connections.client_for(&origin, kind)?;
-                    is_pooled = true;
-                }
-                _ => break over_http2.unwrap_or_else(|| error::classify(&error)),
+            let remedy = error::remedy(&error, is_reused);
+            if remedy != Some(Remedy::NewConnection) {
+                route.kind.only_http1 |= remedy == Some(Remedy::Http1);
+                return Err(error::classify(&error));
             }
-        };
-        if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
-            self.resolver.not_connected(url.host_str().unwrap_or_default());
+            self.connections.note_lost(route);
         }
-        Err(self.unless_out_of_handles(error))
     }
 
     /// Takes failed connections for a lack of file handles where there is one, or was shortly before: of the addresses of a host the last one
@@ -197,7 +172,7 @@ impl HttpFetcher {
             FetchError::Connect(_) => none_is_left(),
             _ => return error,
         };
-        let mut last = self.handles_exhausted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.handles_exhausted);
         if !is_lacking && last.is_none_or(|last| last.elapsed() >= EXHAUSTION_LASTS) {
             return error;
         }
@@ -251,6 +226,42 @@ impl HttpFetcher {
             }
         }
     }
+
+    /// Makes one request, and reads its answer. If HTTP/1.1 may do where HTTP/2 did not, it switches the route.
+    async fn attempt(&self, request: &Request, route: &mut Route, started: Instant) -> Result<Response, FetchError> {
+        let deadline = started + self.http.timeout;
+        let url = &request.url;
+        let headers = self.request_headers(url, request.validators.as_ref());
+        let cookies = headers.get(COOKIE).cloned();
+        let sent = self.http.keep_exchanges.then(|| headers.clone());
+        let received = self.send(url, headers, route, deadline).await?;
+        // HTTP/2 limits their bytes alone.
+        let (number, bytes) = (self.http.max_headers.get(), self.http.max_header_bytes);
+        if received.headers().len() > number {
+            return Err(FetchError::HeadTooLarge(format!("{number} headers")));
+        }
+        if headers::total_bytes(received.headers()) > bytes {
+            return Err(FetchError::HeadTooLarge(format!("{bytes} bytes")));
+        }
+        let mut answer = headers::read(received.status().as_u16(), received.headers());
+        answer.cookies_dropped = self.jars.keep(url, received.headers());
+        if let Some(target) = answer.target(url) {
+            let next = self.request_headers(&target, None);
+            let to = (&target, next.get(COOKIE));
+            answer.target_cookies = self.jars.redirected((url, cookies.as_ref()), to);
+        }
+        answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
+        answer.elapsed = started.elapsed();
+        match self.cap(request.kind, &answer, received.content_length()) {
+            None => answer.extent = BodyExtent::Skipped,
+            Some(cap) => {
+                let time = started..deadline;
+                let read = body::read(received, url, cap, time, &mut answer, &self.has_logged_end);
+                route.kind.only_http1 |= read.await;
+            }
+        }
+        Ok(answer)
+    }
 }
 
 impl Fetcher for HttpFetcher {
@@ -286,40 +297,21 @@ impl Fetcher for HttpFetcher {
 
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let started = Instant::now();
-        let deadline = started + self.http.timeout;
         let url = &request.url;
-        let headers = self.request_headers(url, request.validators.as_ref());
-        let cookies = headers.get(COOKIE).cloned();
-        let sent = self.http.keep_exchanges.then(|| headers.clone());
-        let received = self.send(url, headers, deadline).await?;
-        // HTTP/2 limits their bytes alone.
-        let max_headers = self.http.max_headers.get();
-        if received.headers().len() > max_headers {
-            return Err(FetchError::HeadTooLarge(format!("{max_headers} headers")));
+        let mut route = self.connections.route(url, self.dials(url)?)?;
+        let kind = route.kind;
+        let mut answer = self.attempt(&request, &mut route, started).await;
+        if route.kind != kind && route.may_try_http1 {
+            let second = self.attempt(&request, &mut route, started).await;
+            self.connections.note_http1(&route, second.is_ok());
+            answer = second.or(answer);
         }
-        if headers::total_bytes(received.headers()) > self.http.max_header_bytes {
-            return Err(FetchError::HeadTooLarge(format!(
-                "{} bytes",
-                self.http.max_header_bytes
-            )));
-        }
-        let mut answer = headers::read(received.status().as_u16(), received.headers());
-        answer.cookies_dropped = self.jars.keep(url, received.headers());
-        if let Some(target) = answer.target(url) {
-            let next = self.request_headers(&target, None);
-            let to = (&target, next.get(COOKIE));
-            answer.target_cookies = self.jars.redirected((url, cookies.as_ref()), to);
-        }
-        answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
-        answer.elapsed = started.elapsed();
-        match self.cap(request.kind, &answer, received.content_length()) {
-            None => answer.extent = BodyExtent::Skipped,
-            Some(cap) => {
-                let time = started..deadline;
-                body::read(received, url, cap, time, &mut answer, &self.has_logged_end).await;
+        answer.map_err(|error| {
+            if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
+                self.resolver.not_connected(url.host_str().unwrap_or_default());
             }
-        }
-        Ok(answer)
+            self.unless_out_of_handles(error)
+        })
     }
 }
 

@@ -4,18 +4,19 @@
 //! part of the origins each, and the one that was used least recently is left for a new one. Then its idle connections are closed; requests in
 //! flight keep theirs until they end.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use frontier::Origin;
 use reqwest::{Client, Proxy, redirect, retry};
+use url::Url;
 
 use super::error::FetchError;
-use super::guard::{AddressGuard, Dials, Guarded, Resolver};
+use super::guard::{AddressGuard, Dials, Guarded, Resolver, is_localhost};
 use super::options::{ClientError, HttpOptions};
 use super::proxy::proxies_of;
-use super::tls;
+use super::{lock, tls};
 use crate::config::CrawlConfig;
 
 /// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
@@ -36,7 +37,8 @@ const MOST_CLIENTS: usize = 4;
 const MOST_REMEMBERED: usize = 16_384;
 
 /// Once an origin has closed this many reused connections, each request gets a new one. Requests that such a connection loses are repeated at
-/// once, so a server that closes them all would get more requests than it allows.
+/// once, so a server that closes them all would get more requests than it allows. For the same reason HTTP/1.1 fails no more often in the place
+/// of HTTP/2.
 const MOST_LOST: u8 = 3;
 
 /// This number of requests that succeed on a reused connection takes back one of those losses.
@@ -56,10 +58,30 @@ pub(super) struct Connections {
     max_origins: usize,
     /// The last one used is first.
     clients: Mutex<Vec<Serving>>,
-    /// The origins that offer HTTP/2 and do not mean it.
-    only_http1: Mutex<HashSet<Origin>>,
-    /// The origins that lost used connections: how many, times [`REUSES_PER_LOSS`].
-    lost: Mutex<HashMap<Origin, u8>>,
+    /// The origins with some peculiarity.
+    known: Mutex<HashMap<Origin, Known>>,
+}
+
+/// What is remembered of an origin.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    /// It offers HTTP/2 and does not mean it.
+    only_http1: bool,
+    /// How often it did not answer over HTTP/1.1 either.
+    http1_failures: u8,
+    /// How many used connections it lost, times [`REUSES_PER_LOSS`].
+    lost: u8,
+}
+
+/// How a request goes.
+#[derive(Debug)]
+pub(super) struct Route {
+    origin: Origin,
+    pub(super) kind: Kind,
+    /// Whether it goes over a connection of its own.
+    is_alone: bool,
+    /// Whether it may be repeated over HTTP/1.1 at once.
+    pub(super) may_try_http1: bool,
 }
 
 /// What connections a request may use: those that were opened without the guard are never used for a guarded origin.
@@ -112,32 +134,30 @@ impl Connections {
             max_clients,
             max_origins: origins / max_clients,
             clients: Mutex::default(),
-            only_http1: Mutex::default(),
-            lost: Mutex::default(),
+            known: Mutex::default(),
         })
     }
 
-    /// Returns what connections a request to an origin may use.
-    pub(super) fn kind(&self, origin: &Origin, dials: Dials) -> Kind {
-        let only_http1 = self.only_http1.lock().unwrap_or_else(PoisonError::into_inner);
-        Kind {
-            dials,
-            only_http1: self.http.only_http1 || only_http1.contains(origin),
-        }
+    /// Returns how a request may go.
+    pub(super) fn route(&self, url: &Url, dials: Dials) -> Result<Route, FetchError> {
+        let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
+        let known = lock(&self.known).get(&origin).copied().unwrap_or_default();
+        let only_http1 = self.http.only_http1 || known.only_http1;
+        Ok(Route {
+            origin,
+            kind: Kind { dials, only_http1 },
+            is_alone: known.lost >= MOST_LOST * REUSES_PER_LOSS,
+            may_try_http1: known.http1_failures < MOST_LOST,
+        })
     }
 
-    /// Returns the client for a request to this origin, and whether its connection may have been used before.
-    pub(super) fn client_for(&self, origin: &Origin, kind: Kind) -> Result<(Client, bool), FetchError> {
-        let lost = self
-            .lost
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(origin)
-            .copied();
-        if lost.is_some_and(|lost| lost >= MOST_LOST * REUSES_PER_LOSS) {
+    /// Returns the client for a request, and whether its connection may have been used before.
+    pub(super) fn client_for(&self, route: &Route) -> Result<(Client, bool), FetchError> {
+        let (origin, kind) = (&route.origin, route.kind);
+        if route.is_alone {
             return Ok((self.new_client(kind)?, false));
         }
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = lock(&self.clients);
         let find = |fits: &dyn Fn(&Serving) -> bool| clients.iter().position(|one| one.kind == kind && fits(one));
         let known = find(&|one| one.origins.contains_key(origin));
         let mut serving = match known.or_else(|| find(&|one| one.origins.len() < self.max_origins)) {
@@ -155,55 +175,61 @@ impl Connections {
         Ok((client, may_be_idle))
     }
 
-    /// Notes whether a connection to an origin may be idle after a request, or may soon be.
-    pub(super) fn note_idle(&self, origin: &Origin, kind: Kind, may_be_idle: bool) {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut of_kind = clients.iter_mut().filter(|one| one.kind == kind);
-        if let Some(noted) = of_kind.find_map(|one| one.origins.get_mut(origin)) {
+    /// Notes an answer, and whether its connection may serve further requests.
+    pub(super) fn note_answer(&self, route: &Route, is_reused: bool, keeps_alive: bool) {
+        if is_reused && let Some(known) = lock(&self.known).get_mut(&route.origin) {
+            known.lost = known.lost.saturating_sub(1);
+        }
+        if !route.is_alone {
+            self.note_idle(route, keeps_alive);
+        }
+    }
+
+    /// Notes that a used connection lost a request, which then goes over a new one.
+    pub(super) fn note_lost(&self, route: &mut Route) {
+        self.note_idle(route, false);
+        self.note(route, |known| known.lost = known.lost.saturating_add(REUSES_PER_LOSS));
+        route.is_alone = true;
+    }
+
+    /// Notes whether an origin answers over HTTP/1.1, after it did not over HTTP/2.
+    pub(super) fn note_http1(&self, route: &Route, is_answered: bool) {
+        self.note(route, |known| match is_answered {
+            true => known.only_http1 = true,
+            false => known.http1_failures = known.http1_failures.saturating_add(1),
+        });
+    }
+
+    fn note_idle(&self, route: &Route, may_be_idle: bool) {
+        let mut clients = lock(&self.clients);
+        let mut of_kind = clients.iter_mut().filter(|one| one.kind == route.kind);
+        if let Some(noted) = of_kind.find_map(|one| one.origins.get_mut(&route.origin)) {
             *noted = may_be_idle;
         }
     }
 
-    /// Notes that an origin answers over HTTP/1.1, but not over HTTP/2.
-    pub(super) fn note_only_http1(&self, origin: &Origin) {
-        let mut origins = self.only_http1.lock().unwrap_or_else(PoisonError::into_inner);
-        if origins.len() >= MOST_REMEMBERED {
-            origins.clear();
+    fn note(&self, route: &Route, change: impl FnOnce(&mut Known)) {
+        let mut known = lock(&self.known);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
         }
-        origins.insert(origin.clone());
+        change(known.entry(route.origin.clone()).or_default());
     }
 
-    /// Notes whether a request over a connection that was used before lost it.
-    pub(super) fn note_reuse(&self, origin: &Origin, is_lost: bool) {
-        let mut origins = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_lost {
-            if origins.len() >= MOST_REMEMBERED {
-                origins.clear();
-            }
-            let lost = origins.entry(origin.clone()).or_default();
-            *lost = lost.saturating_add(REUSES_PER_LOSS);
-        } else if let Some(lost) = origins.get_mut(origin) {
-            *lost = lost.saturating_sub(1);
-        }
-    }
-
-    /// Says whether requests may go through a proxy.
-    pub(super) fn is_proxied(&self) -> bool {
-        !self.proxies.is_empty()
-    }
-
-    /// Says whether a name is that of a proxy, which may be anywhere.
-    pub(super) fn is_proxy(&self, host: &str) -> bool {
-        self.resolver.proxies.iter().any(|proxy| proxy == host)
+    /// Says whether a name leads inside without being guarded: it is that of a proxy, which may be anywhere, or this machine for a proxy, which
+    /// looks names up itself.
+    pub(super) fn is_unguarded(&self, host: &str) -> bool {
+        let proxies = &self.resolver.proxies;
+        !proxies.is_empty() && is_localhost(host) || proxies.iter().any(|proxy| proxy == host)
     }
 
     /// Closes what is idle.
     pub(super) fn close_idle(&self) {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.clients).clear();
     }
 
     /// Makes a client without connections.
-    pub(super) fn new_client(&self, kind: Kind) -> Result<Client, FetchError> {
+    fn new_client(&self, kind: Kind) -> Result<Client, FetchError> {
         let resolver = Guarded {
             dials: kind.dials,
             ..self.resolver.clone()

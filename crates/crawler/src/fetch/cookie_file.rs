@@ -32,8 +32,8 @@ const LATEST_END: u64 = 253_402_300_799;
 #[derive(Clone, Default)]
 pub struct CookieFile {
     cookies: Arc<[Cookie<'static>]>,
-    /// The hash of its text.
-    hash: Option<u64>,
+    /// The hash of its text; `None` without a file. Later versions of this program must have the same, because it is stored.
+    pub(super) hash: Option<u64>,
 }
 
 /// Why a file of cookies cannot be used. Cookies are secrets, so no message has a value.
@@ -99,11 +99,6 @@ impl CookieFile {
             cookies: cookies.into(),
             hash: Some(SipHasher13::new().hash(bytes)),
         })
-    }
-
-    /// Returns a hash of the text; `None` without a file. Later versions of this program must return the same, because it is stored.
-    pub(super) fn hash(&self) -> Option<u64> {
-        self.hash
     }
 
     /// Returns the cookies for a host, whatever their paths.

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cookie_store::{Cookie, CookieStore};
 use frontier::Origin;
@@ -16,9 +16,9 @@ use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::TargetCookies;
 use super::cookie_file::CookieFile;
 use super::headers::{header_bytes, text_of};
+use super::{TargetCookies, lock};
 
 /// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
 const MAX_COOKIES: usize = 50;
@@ -72,7 +72,7 @@ impl Jars {
             file,
             ..Self::default()
         };
-        jars.lock().file = jars.file.hash();
+        lock(&jars.held).file = jars.file.hash;
         jars
     }
 
@@ -89,23 +89,18 @@ impl Jars {
         if self.is_unused {
             return None;
         }
-        match self.lock().by_origin.get(&Origin::of(url)?) {
+        match lock(&self.held).by_origin.get(&Origin::of(url)?) {
             Some(jar) => header_of(jar, url),
             // A jar is kept once its origin sets a cookie.
-            None => header_of(&self.first_jar(url), url),
+            None => header_of(&store_of(self.file.of_host(url)), url),
         }
-    }
-
-    /// Makes the jar of an origin that has set no cookie yet.
-    fn first_jar(&self, url: &Url) -> CookieStore {
-        store_of(self.file.of_host(url))
     }
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
     pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) -> usize {
         let Some(origin) = Origin::of(url) else { return 0 };
         if self.is_unused {
-            let refused = &mut self.lock().refused;
+            let refused = &mut lock(&self.held).refused;
             if refused.len() < MAX_JARS && headers.contains_key(SET_COOKIE) {
                 refused.insert(origin);
             }
@@ -120,11 +115,11 @@ impl Jars {
         if cookies.peek().is_none() {
             return dropped;
         }
-        let jars = &mut self.lock().by_origin;
+        let jars = &mut lock(&self.held).by_origin;
         let known = jars.remove(&origin);
         let is_known = known.is_some();
         let is_full = !is_known && jars.len() >= MAX_JARS;
-        let mut jar = known.unwrap_or_else(|| self.first_jar(url));
+        let mut jar = known.unwrap_or_else(|| store_of(self.file.of_host(url)));
         for cookie in cookies {
             if cookie.is_expired() || !is_full && has_room(&jar, &cookie) {
                 let _ = jar.insert(cookie, url);
@@ -149,7 +144,7 @@ impl Jars {
         (from, got): (&Url, Option<&HeaderValue>),
         (to, gets): (&Url, Option<&HeaderValue>),
     ) -> TargetCookies {
-        let mut held = self.lock();
+        let mut held = lock(&self.held);
         if self.is_unused {
             let is_refused = |url| Origin::of(url).is_some_and(|origin| held.refused.contains(&origin));
             return match is_refused(from) || is_refused(to) {
@@ -177,7 +172,7 @@ impl Jars {
 
     /// Returns all cookies, for a later run.
     pub(super) fn save(&self) -> SavedJars {
-        let held = self.lock();
+        let held = lock(&self.held);
         let saved = |(origin, jar): (&Origin, &CookieStore)| (origin.clone(), jar.iter_any().cloned().collect());
         SavedJars {
             by_origin: held.by_origin.iter().map(saved).collect(),
@@ -188,20 +183,15 @@ impl Jars {
     /// Takes the cookies of an earlier run. Those of a file that is new, or has changed, win over them; with the same file as before the site
     /// may have replaced them since.
     pub(super) fn restore(&self, saved: SavedJars) {
-        let mut held = self.lock();
-        let is_new = self.file.hash().is_some_and(|hash| saved.file != Some(hash));
-        held.file = self.file.hash().or(saved.file);
+        let mut held = lock(&self.held);
+        let is_new = self.file.hash.is_some_and(|hash| saved.file != Some(hash));
+        held.file = self.file.hash.or(saved.file);
         for (origin, cookies) in saved.by_origin.into_iter().take(MAX_JARS) {
             let url = origin.robots_url();
             let new = self.file.of_host(&url).filter(|_| is_new);
             held.by_origin.insert(origin, store_of(cookies.iter().chain(new)));
         }
         self.is_changed.fetch_or(is_new, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        // A jar is whole after every call, so that a poisoned lock is as good as any.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -146,9 +146,8 @@ fn explained(error: &rustls::Error) -> Option<String> {
 /// How the HTTP library words that a head is longer than it reads, or has more headers. It has no other sign of that.
 const HEAD_TOO_LARGE: &str = "message head is too large";
 
-/// How the HTTP library words that a connection ended before an answer, over HTTP/1 and HTTP/2.
+/// How it words that a connection over HTTP/1 ended before an answer.
 const CLOSED: &str = "connection closed before message completed";
-const CLOSED_HTTP2: &str = "stream closed because of a broken pipe";
 
 /// What may get an answer that did not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,28 +156,32 @@ pub(super) enum Remedy {
     Http1,
 }
 
-/// Says how to repeat a request at once that got no head. A server may close an idle connection at any time, also when a request is on its
-/// way (RFC 9112, section 9.3.1); and some offer HTTP/2 without meaning it.
+/// Says how to repeat a request at once that got no whole answer. A server may close an idle connection at any time, also when a request is on
+/// its way (RFC 9112, section 9.3.1). And some offer HTTP/2 without meaning it; the reason that they give may be lost with the connection.
 pub(super) fn remedy(error: &reqwest::Error, is_reused: bool) -> Option<Remedy> {
-    let is_lost = || {
-        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-        let lost = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
-        has_io_error(error, |error| lost.contains(&error.kind())) || last_cause(error) == CLOSED
-    };
-    let is_lost_over_http2 = !is_reused && last_cause(error) == CLOSED_HTTP2;
-    let new_connection = is_reused.then_some(Remedy::NewConnection);
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let is_lost =
+        |error: &io::Error| [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof].contains(&error.kind());
+    // HTTP/2 copies such an error without its number. Over TLS an end without its alert has none over HTTP/1 either.
+    let may_be_http2 = |error: &io::Error| is_lost(error) && error.raw_os_error().is_none();
     match find::<h2::Error>(error).and_then(h2::Error::reason) {
-        Some(Reason::NO_ERROR) => new_connection,
         // It may be overloaded, or broken.
         Some(Reason::REFUSED_STREAM | Reason::CANCEL | Reason::ENHANCE_YOUR_CALM | Reason::INTERNAL_ERROR) => None,
+        Some(Reason::NO_ERROR) if is_reused => Some(Remedy::NewConnection),
         Some(_) => Some(Remedy::Http1),
-        None if is_lost_over_http2 => Some(Remedy::Http1),
-        None => new_connection.filter(|_| !error.is_connect() && is_lost()),
+        None if error.is_connect() => None,
+        None if is_reused => {
+            let is_lost = has_io_error(error, is_lost) || last_cause(error) == CLOSED;
+            is_lost.then_some(Remedy::NewConnection)
+        }
+        None => has_io_error(error, may_be_http2).then_some(Remedy::Http1),
     }
 }
 
 fn last_cause(error: &reqwest::Error) -> String {
-    causes(error).last().map(ToString::to_string).unwrap_or_default()
+    let words = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    // The TLS library adds an address of its documentation.
+    words.split(": https://").next().unwrap_or_default().to_owned()
 }
 
 /// Returns what part of a head the HTTP library cannot read. It has no other sign of that than its words.

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use frontier::{CanonicalUrl, Origin};
 use reqwest::dns::{Addrs, Name, Resolve};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::error::{FetchError, is_out_of_handles};
+use super::lock;
 use crate::fetch::address_guard::is_public;
 
 /// A look-up under way.
@@ -102,24 +103,20 @@ impl AddressGuard {
     /// Makes the guard of a crawl with these seeds. For a crawl that is continued, these are the seeds of all its runs.
     pub fn new(seeds: &[CanonicalUrl]) -> Self {
         let guard = Self::default();
-        guard.lock().seed_origins = seeds.iter().map(CanonicalUrl::origin).collect();
+        lock(&guard.known).seed_origins = seeds.iter().map(CanonicalUrl::origin).collect();
         guard
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SavedGuard> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what earlier runs knew. Their seeds stay exempt, because their pages are still queued.
     pub(super) fn restore(&self, saved: SavedGuard) {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         known.seed_origins.extend(saved.seed_origins);
         known.first_looks.extend(saved.first_looks);
     }
 
     /// Returns what a later run must know. An origin that is public anyway needs no exemption.
     pub(super) fn save(&self) -> SavedGuard {
-        let mut saved = self.lock().clone();
+        let mut saved = lock(&self.known).clone();
         let first_looks = &saved.first_looks;
         saved.seed_origins.retain(|origin| {
             let url = origin.robots_url();
@@ -131,7 +128,7 @@ impl AddressGuard {
 
     /// Returns how many names had their first look.
     pub(super) fn first_looks(&self) -> usize {
-        self.lock().first_looks.len()
+        lock(&self.known).first_looks.len()
     }
 
     /// Looks up the host of a URL, and returns the addresses that may be dialled, with the port of the URL. A host that is an
@@ -151,7 +148,7 @@ impl AddressGuard {
     /// Returns which addresses may be dialled for a URL: it may have the origin of a seed.
     pub(super) fn dials(&self, url: &Url) -> Dials {
         match Origin::of(url) {
-            Some(origin) if self.lock().seed_origins.contains(&origin) => Dials::AsAtFirst,
+            Some(origin) if lock(&self.known).seed_origins.contains(&origin) => Dials::AsAtFirst,
             _ => Dials::PublicOnly,
         }
     }
@@ -168,8 +165,7 @@ impl AddressGuard {
             Dials::PublicOnly => false,
             Dials::AsAtFirst => {
                 let is_private = || found.iter().any(|address| !is_public(*address));
-                *self
-                    .lock()
+                *lock(&self.known)
                     .first_looks
                     .entry(name.to_owned())
                     .or_insert_with(is_private)

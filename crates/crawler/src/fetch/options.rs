@@ -8,16 +8,8 @@ use super::cookie_file::CookieFile;
 
 /// The default of [`HttpOptions::timeout`].
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The default of [`HttpOptions::connect_timeout`].
-pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The default of [`HttpOptions::max_body_bytes`].
 pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
-/// The default of [`HttpOptions::max_headers`]: twice what large sites send.
-pub const DEFAULT_MAX_HEADERS: usize = 200;
-/// The default of [`HttpOptions::max_header_bytes`]: the limit of Chromium.
-pub const DEFAULT_MAX_HEADER_BYTES: usize = 256 * 1024;
-/// The default of [`HttpOptions::max_idle_connections`].
-pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
 
 /// The options of the [`HttpFetcher`](crate::HttpFetcher). A crawl with a [`Fetcher`](crate::Fetcher) of your own has none of them.
 ///
@@ -42,16 +34,16 @@ pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 512;
 pub struct HttpOptions {
     /// The maximum time of one request, from its start to the end of the body.
     pub timeout: Duration,
-    /// The maximum time to connect.
+    /// The maximum time to connect: by default 10 s.
     pub connect_timeout: Duration,
     /// The maximum size of a body, in bytes after decompression; a longer one is truncated.
     pub max_body_bytes: u64,
-    /// The maximum number of headers of an answer; more than 16 384 are never read.
+    /// The maximum number of headers of an answer: by default 200, twice what large sites send. More than 16 384 are never read.
     pub max_headers: NonZeroUsize,
-    /// The maximum size of all headers of an answer, in bytes; HTTP/1 has a fixed limit of 400 KiB besides. What precedes the final head,
-    /// such as interim heads (1xx), is bounded by [`timeout`](Self::timeout) alone.
+    /// The maximum size of all headers of an answer, in bytes: by default 256 KiB, the limit of Chromium. HTTP/1 has a fixed limit of 400 KiB
+    /// besides. What precedes the final head, such as interim heads (1xx), is bounded by [`timeout`](Self::timeout) alone.
     pub max_header_bytes: usize,
-    /// The maximum number of idle connections, each a file handle. A crawl of more hosts than that reconnects more often.
+    /// The maximum number of idle connections, each a file handle: by default 512. A crawl of more hosts than that reconnects more often.
     pub max_idle_connections: NonZeroUsize,
     /// Whether to connect to addresses that are not public ([`is_public`](super::address_guard::is_public)). The origin of a seed is
     /// always allowed, also of a seed that only an earlier run of the crawl had.
@@ -92,11 +84,11 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             timeout: DEFAULT_TIMEOUT,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            connect_timeout: Duration::from_secs(10),
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
-            max_headers: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_HEADERS - 1),
-            max_header_bytes: DEFAULT_MAX_HEADER_BYTES,
-            max_idle_connections: NonZeroUsize::MIN.saturating_add(DEFAULT_MAX_IDLE_CONNECTIONS - 1),
+            max_headers: NonZeroUsize::MIN.saturating_add(199),
+            max_header_bytes: 256 * 1024,
+            max_idle_connections: NonZeroUsize::MIN.saturating_add(511),
             allow_private_addresses: false,
             untrusted_seeds: false,
             headers: Vec::new(),

@@ -105,7 +105,12 @@ async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_r
 }
 
 /// Answers `answered` requests on a connection, and ends it at the next one. Counts all.
-async fn serve_some(mut stream: impl AsyncRead + AsyncWrite + Unpin, answered: usize, requests: &AtomicUsize) {
+async fn serve_some(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    answered: usize,
+    is_reset: bool,
+    requests: &AtomicUsize,
+) {
     for number in 0.. {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -114,6 +119,9 @@ async fn serve_some(mut stream: impl AsyncRead + AsyncWrite + Unpin, answered: u
         }
         requests.fetch_add(1, Ordering::Relaxed);
         if number == answered {
+            if !is_reset {
+                let _ = stream.shutdown().await;
+            }
             return;
         }
         let _ = stream
@@ -141,9 +149,15 @@ async fn start_ending(is_tls: bool, is_reset: bool, answered: &'static [usize]) 
             let counted = Arc::clone(&counted);
             tokio::spawn(async move {
                 if is_tls {
-                    serve_some(self_signed().accept(stream).await.unwrap(), answered, &counted).await;
+                    serve_some(
+                        self_signed().accept(stream).await.unwrap(),
+                        answered,
+                        is_reset,
+                        &counted,
+                    )
+                    .await;
                 } else {
-                    serve_some(stream, answered, &counted).await;
+                    serve_some(stream, answered, is_reset, &counted).await;
                 }
             });
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crawler::{
     CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
+use frontier::FailureKind;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -45,6 +46,22 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 struct Script {
     once: fn(stream: u32) -> Vec<u8>,
     for_ever: fn(stream: u32) -> Vec<u8>,
+    then: Then,
+}
+
+/// What becomes of the connection after an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Serve,
+    Close,
+    /// Without the alert that announces the end of TLS.
+    Drop,
+    Reset,
+}
+
+fn once(once: fn(u32) -> Vec<u8>, then: Then) -> Script {
+    let for_ever = nothing;
+    Script { once, for_ever, then }
 }
 
 fn nothing(_: u32) -> Vec<u8> {
@@ -87,6 +104,10 @@ impl Server {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 connections.fetch_add(1, Ordering::Relaxed);
+                if h2.then == Then::Reset {
+                    // A reset when it is dropped.
+                    stream.set_zero_linger().unwrap();
+                }
                 let (acceptor, over_h2) = (acceptor.clone(), Arc::clone(&over_h2));
                 // Whoever hangs up on such a server is right.
                 tokio::spawn(async move {
@@ -141,6 +162,9 @@ async fn serve_h1(mut stream: impl AsyncRead + AsyncWrite + Unpin, script: Scrip
             head.push(stream.read_u8().await?);
         }
         answer(&mut stream, 1, script).await?;
+        if script.then != Then::Serve {
+            return Ok(());
+        }
     }
 }
 
@@ -160,8 +184,10 @@ async fn serve_h2(mut stream: impl AsyncRead + AsyncWrite + Unpin, script: Scrip
         if kind == HEADERS {
             let id = u32::from_be_bytes([s, t, u, v]);
             answer(&mut stream, id, script).await?;
-            if (script.once)(id).get(3) == Some(&GOAWAY) {
-                return stream.shutdown().await;
+            match script.then {
+                Then::Serve => {}
+                Then::Close => return stream.shutdown().await,
+                Then::Drop | Then::Reset => return Ok(()),
             }
         }
     }
@@ -169,8 +195,11 @@ async fn serve_h2(mut stream: impl AsyncRead + AsyncWrite + Unpin, script: Scrip
 
 /// Fetches from a server that never comes to the point.
 async fn assert_times_out(does: &str, is_h2: bool, for_ever: fn(u32) -> Vec<u8>) {
-    let once = nothing;
-    let server = Server::start(is_h2, Script { once, for_ever }).await;
+    let script = Script {
+        for_ever,
+        ..once(nothing, Then::Serve)
+    };
+    let server = Server::start(is_h2, script).await;
     let begun = Instant::now();
     let error = server.fetch(&server.fetcher(SHORT)).await.unwrap_err();
     assert!(matches!(error, FetchError::Timeout), "{does}: {error:?}");
@@ -218,12 +247,11 @@ fn hints_and_a_page_by_http_2(stream: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn early_hints_before_pages_do_no_harm_however_many_pages_a_connection_serves() {
-    for (is_h2, once, bytes) in [
+    for (is_h2, answer, bytes) in [
         (false, hints_and_a_long_page_by_http_1 as fn(u32) -> Vec<u8>, 4 * MANY),
         (true, hints_and_a_page_by_http_2, 31 * 16_384),
     ] {
-        let for_ever = nothing;
-        let server = Server::start(is_h2, Script { once, for_ever }).await;
+        let server = Server::start(is_h2, once(answer, Then::Serve)).await;
         let fetcher = server.fetcher(Duration::from_secs(60));
         for _ in 0..4 {
             let page = server.fetch(&fetcher).await.unwrap();
@@ -246,6 +274,12 @@ fn go_away(reason: u8, last: u8) -> Vec<u8> {
     frame(GOAWAY, 0, 0, &[0, 0, 0, last, 0, 0, 0, reason])
 }
 
+/// A head, some of its body, and a reset.
+fn cut_by(reason: u8, body: &[u8], stream: u32) -> Vec<u8> {
+    let head = frame(HEADERS, END_HEADERS, stream, OK);
+    [head, frame(DATA, 0, stream, body), reset(reason, stream)].concat()
+}
+
 /// A head with one header more.
 fn head_with(name: &str, value: &str, stream: u32) -> Vec<u8> {
     let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
@@ -256,25 +290,42 @@ fn head_with(name: &str, value: &str, stream: u32) -> Vec<u8> {
 #[tokio::test]
 async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_from_then_on() {
     type Answer = fn(u32) -> Vec<u8>;
-    let scripts: [(&str, Answer); 8] = [
-        ("RST_STREAM", |stream| reset(0xd, stream)),
-        ("GOAWAY", |_| go_away(0xd, 0)),
-        ("GOAWAY after the request", |_| go_away(0xd, 1)),
-        ("an insecure connection", |stream| reset(0xc, stream)),
-        ("upgrade", |stream| head_with("connection", "upgrade", stream)),
-        ("keep-alive", |stream| head_with("keep-alive", "timeout=5", stream)),
-        ("a name in upper case", |stream| head_with("X-Upper", "1", stream)),
-        ("HTTP/1.1", page_by_http_1),
+    let scripts: [(&str, Answer, Then); 15] = [
+        ("RST_STREAM", |stream| reset(0xd, stream), Then::Serve),
+        (
+            "RST_STREAM after a head",
+            |stream| cut_by(0xd, b"", stream),
+            Then::Serve,
+        ),
+        ("RST_STREAM in a body", |stream| cut_by(0xd, b"o", stream), Then::Serve),
+        ("another in a body", |stream| cut_by(0x1, b"o", stream), Then::Serve),
+        ("GOAWAY", |_| go_away(0xd, 0), Then::Close),
+        ("GOAWAY after the request", |_| go_away(0xd, 1), Then::Close),
+        ("the same, and no more", |_| go_away(0xd, 1), Then::Drop),
+        ("the same, and a reset", |_| go_away(0xd, 1), Then::Reset),
+        ("nothing", nothing, Then::Drop),
+        ("a reset", nothing, Then::Reset),
+        ("an insecure connection", |stream| reset(0xc, stream), Then::Serve),
+        (
+            "upgrade",
+            |stream| head_with("connection", "upgrade", stream),
+            Then::Serve,
+        ),
+        (
+            "keep-alive",
+            |stream| head_with("keep-alive", "timeout=5", stream),
+            Then::Serve,
+        ),
+        (
+            "a name in upper case",
+            |stream| head_with("X-Upper", "1", stream),
+            Then::Serve,
+        ),
+        ("HTTP/1.1", page_by_http_1, Then::Serve),
     ];
-    let for_ever = nothing;
-    let once = page_by_http_1;
-    for (does, bad) in scripts {
-        let server = Server::start_with(
-            &["h2", "http/1.1"],
-            Script { once, for_ever },
-            Script { once: bad, for_ever },
-        )
-        .await;
+    let h1 = once(page_by_http_1, Then::Serve);
+    for (does, bad, then) in scripts {
+        let server = Server::start_with(&["h2", "http/1.1"], h1, once(bad, then)).await;
         let fetcher = server.fetcher(Duration::from_secs(5));
         for page in 1..4 {
             let answer = server.fetch(&fetcher).await;
@@ -287,40 +338,66 @@ async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_fro
         assert_eq!(counted, [1, 2], "{does}");
     }
     // An overloaded server is not asked again at once, nor is one that speaks HTTP/2 alone taken for one that is away.
-    for (reason, protocols) in [
-        (0xb, &["h2", "http/1.1"][..]),
-        (0x2, &["h2", "http/1.1"]),
-        (0xd, &["h2"]),
-    ] {
-        let bad: fn(u32) -> Vec<u8> = match reason {
-            0xb => |stream| reset(0xb, stream),
-            0x2 => |stream| reset(0x2, stream),
-            _ => |stream| reset(0xd, stream),
-        };
-        let server = Server::start_with(protocols, Script { once, for_ever }, Script { once: bad, for_ever }).await;
-        let error = server
-            .fetch(&server.fetcher(Duration::from_secs(60)))
-            .await
-            .unwrap_err();
-        assert!(matches!(error, FetchError::Broken(_)), "{reason}: {error:?}");
-        assert_eq!(server.over_h2.load(Ordering::Relaxed), 1);
+    let both = &["h2", "http/1.1"][..];
+    let scripts: [(&str, Answer, &[&str], Result<&[u8], FailureKind>); 6] = [
+        (
+            "overloaded",
+            |stream| reset(0xb, stream),
+            both,
+            Err(FailureKind::Broken),
+        ),
+        ("broken", |stream| reset(0x2, stream), both, Err(FailureKind::Broken)),
+        (
+            "overloaded in a body",
+            |stream| cut_by(0xb, b"o", stream),
+            both,
+            Ok(b"o"),
+        ),
+        (
+            "HTTP/2 alone",
+            |stream| reset(0xd, stream),
+            &["h2"],
+            Err(FailureKind::Broken),
+        ),
+        (
+            "HTTP/2 alone in a body",
+            |stream| cut_by(0xd, b"o", stream),
+            &["h2"],
+            Ok(b"o"),
+        ),
+        (
+            "upgrade alone",
+            |stream| head_with("connection", "upgrade", stream),
+            &["h2"],
+            Err(FailureKind::Malformed),
+        ),
+    ];
+    for (does, bad, protocols, expected) in scripts {
+        let server = Server::start_with(protocols, h1, once(bad, Then::Serve)).await;
+        let answer = server.fetch(&server.fetcher(Duration::from_secs(60))).await;
+        let got = answer.map(|answer| answer.body).map_err(|error| error.kind());
+        assert_eq!(got.as_deref(), expected.as_ref().map(|body| *body), "{does}");
+        assert_eq!(server.over_h2.load(Ordering::Relaxed), 1, "{does}");
     }
     // Nor is one that refuses streams asked at once over a new connection.
     let refuses = |stream| match stream {
         1 => head_with("x", "1", stream),
         _ => reset(0x7, stream),
     };
-    let (h1, h2) = (
-        Script { once, for_ever },
-        Script {
-            once: refuses,
-            for_ever,
-        },
-    );
-    let server = Server::start_with(&["h2"], h1, h2).await;
+    let server = Server::start_with(&["h2"], h1, once(refuses, Then::Serve)).await;
     let fetcher = server.fetcher(Duration::from_secs(60));
     assert!(server.fetch(&fetcher).await.is_ok());
     let error = server.fetch(&fetcher).await.unwrap_err();
     assert!(matches!(error, FetchError::Broken(_)), "{error:?}");
     assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+    // Nobody can see that one that ends TLS without an alert did not speak HTTP/2. It is asked again at once three times in all.
+    let drops = once(nothing, Then::Drop);
+    let server = Server::start_with(&["http/1.1"], drops, drops).await;
+    let fetcher = server.fetcher(Duration::from_secs(60));
+    for _ in 0..6 {
+        let error = server.fetch(&fetcher).await.unwrap_err().to_string();
+        let why = "broken answer: peer closed connection without sending TLS close_notify";
+        assert_eq!(error, why, "without an address of documentation");
+    }
+    assert_eq!(server.connections.load(Ordering::Relaxed), 9);
 }
