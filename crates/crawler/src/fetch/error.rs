@@ -184,14 +184,14 @@ fn last_cause(error: &reqwest::Error) -> String {
     words.split(": https://").next().unwrap_or_default().to_owned()
 }
 
-/// Returns what part of a head the HTTP library cannot read. It has no other sign of that than its words.
-fn malformed_part(error: &str) -> Option<&'static str> {
+/// Says what is wrong with a head that the HTTP library cannot read. It has no other sign of that than its words.
+fn malformed(error: &str) -> Option<&'static str> {
     Some(match error {
-        "invalid content-length parsed" => "the header Content-Length",
-        "unexpected transfer-encoding parsed" => "the header Transfer-Encoding",
-        "invalid HTTP header parsed" => "a header",
-        "invalid HTTP status-code parsed" => "the status in the first line",
-        _ if error.starts_with("invalid HTTP version") => "the version in the first line (check scheme and port)",
+        "invalid content-length parsed" => "the header Content-Length cannot be read",
+        "unexpected transfer-encoding parsed" => "the header Transfer-Encoding cannot be read",
+        "invalid HTTP header parsed" => "a header cannot be read",
+        "invalid HTTP status-code parsed" => "the status in the first line cannot be read",
+        _ if error.starts_with("invalid HTTP version") => "the first line is not that of HTTP/1; check scheme and port",
         _ => return None,
     })
 }
@@ -214,8 +214,8 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         return FetchError::Malformed(why.to_owned());
     }
     let last = last_cause(error);
-    if let Some(part) = malformed_part(&last) {
-        return FetchError::Malformed(format!("{part} cannot be read"));
+    if let Some(why) = malformed(&last) {
+        return FetchError::Malformed(why.to_owned());
     }
     match last {
         last if last == HEAD_TOO_LARGE => FetchError::HeadTooLarge("can be read".to_owned()),

@@ -339,7 +339,8 @@ async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_fro
     }
     // An overloaded server is not asked again at once, nor is one that speaks HTTP/2 alone taken for one that is away.
     let both = &["h2", "http/1.1"][..];
-    let scripts: [(&str, Answer, &[&str], Result<&[u8], FailureKind>); 6] = [
+    type Row<'r> = (&'r str, Answer, &'r [&'r str], Result<&'r [u8], FailureKind>);
+    let scripts: [Row<'_>; 6] = [
         (
             "overloaded",
             |stream| reset(0xb, stream),
