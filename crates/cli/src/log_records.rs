@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawler::summary::{BusyHost, duration};
-use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Progress, Summary};
+use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
 
@@ -13,28 +13,28 @@ use crate::logging;
 use crate::proc_self;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
-pub(crate) fn progress(target: &str, progress: &Progress, origins_away: usize, message: &str) {
-    let report = &progress.report;
+pub(crate) fn progress(target: &str, summary: &Summary, origins_away: usize, message: &str) {
+    let report = &summary.report;
     let saturation = &report.saturation;
     log::info!(
         target: target,
-        elapsed_seconds = progress.elapsed.as_secs_f64(),
-        pages = progress.pages,
-        mean_pages_per_second = progress.mean_pages_per_second(),
-        recent_pages_per_second = progress.recent_pages_per_second,
+        elapsed_seconds = summary.elapsed.as_secs_f64(),
+        pages = summary.pages,
+        mean_pages_per_second = summary.mean_pages_per_second(),
+        recent_pages_per_second = summary.recent_pages_per_second(),
         queued = report.queued_pages,
         in_flight = report.leased,
         origins_away,
         hosts = report.hosts,
         refused = report.links.refused.values().sum::<u64>(),
-        failed = progress.failed,
+        failed = summary.failed_pages(),
         retries = report.pages.retries,
-        bytes = progress.bytes,
+        bytes = summary.bytes,
         saturation_level:% = saturation.level,
         estimated = saturation.estimated,
         capacity = saturation.capacity,
-        lost = progress.lost,
-        lost_at_least = progress.lost_at_least(),
+        lost = summary.lost(),
+        lost_at_least = summary.lost_at_least(),
         resident_memory_bytes = proc_self::resident_memory_bytes();
         "{message}"
     );

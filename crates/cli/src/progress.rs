@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawler::summary::{duration, grouped, rounded_down, size};
-use crawler::{CrawlOptions, Event, FailureKind, Missing, Observer, Progress, SitemapEnd, SitemapRecord};
+use crawler::{CrawlOptions, Event, FailureKind, Missing, Observer, SitemapEnd, SitemapRecord, Summary};
 use frontier::{Notice, Origin};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sieve::Level;
@@ -109,42 +109,46 @@ impl Reporter {
         }
     }
 
-    fn tick(&mut self, progress: &Progress) {
-        self.pace.add(progress);
-        let text = self.texts(progress).join(", ");
+    fn tick(&mut self, summary: &Summary) {
+        self.pace.add(summary);
+        let texts = self.texts(summary);
+        let log = |target| log_records::progress(target, summary, self.away.len(), &texts.join(", "));
         if self.request.take() {
-            log_records::progress(logging::STATUS, progress, self.away.len(), &text);
+            log(logging::STATUS);
         }
-        let is_due = progress.elapsed >= self.last_line + LOG_LINE_EVERY;
         if !self.bar.is_hidden() {
-            self.bar.set_prefix(self.texts(progress).join("\n  "));
+            self.bar.set_prefix(texts.join("\n  "));
             self.bar.tick();
-        } else if is_due {
-            self.last_line = progress.elapsed;
-            log_records::progress("crawler::progress", progress, self.away.len(), &text);
+        } else if summary.elapsed >= self.last_line + LOG_LINE_EVERY {
+            log("crawler::progress");
+            self.last_line = summary.elapsed;
         }
+        log_records::busiest(&summary.busiest);
+        self.losses.tick(summary);
+        self.hosts.tick(summary.elapsed);
+        self.near_duplicates.tick(summary.elapsed);
     }
 
     /// Returns the progress as two texts, each of which fits into a line of a terminal. The remaining time is an estimate.
-    fn texts(&self, progress: &Progress) -> [String; 2] {
-        let report = &progress.report;
+    fn texts(&self, summary: &Summary) -> [String; 2] {
+        let report = &summary.report;
         let mut pace = vec![
-            format!("{} pages in {}", grouped(progress.pages), duration(progress.elapsed)),
-            format!("{:.1}/s recent", progress.recent_pages_per_second),
-            format!("{:.1}/s mean", progress.mean_pages_per_second()),
+            format!("{} pages in {}", grouped(summary.pages), duration(summary.elapsed)),
+            format!("{:.1}/s recent", summary.recent_pages_per_second()),
+            format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
         pace.extend(self.pace.remaining().map(|time| format!("ETA {}", duration(time))));
-        pace.push(size(progress.bytes).to_string());
+        pace.push(size(summary.bytes).to_string());
         let mut pages = vec![
             format!("{} queued", grouped(report.queued)),
             format!("{} in flight", report.leased),
-            format!("{} failed", grouped(progress.failed)),
+            format!("{} failed", grouped(summary.failed_pages())),
         ];
         if !self.away.is_empty() {
             pages.push(format!("{} away", self.away.len()));
         }
-        let lost = progress.missing.iter().map(Missing::lost).sum::<u64>();
-        match (progress.lost_at_least(), lost, report.saturation.level) {
+        let lost = summary.missing().iter().map(Missing::lost).sum::<u64>();
+        match (summary.lost_at_least(), lost, report.saturation.level) {
             (0, 0, Level::HEALTHY) => {}
             (0, 0, level) => pages.push(format!("seen-set {level}")),
             (0, lost, _) => pages.push(format!("~{} LOST", grouped(rounded_down(lost)))),
@@ -157,12 +161,7 @@ impl Reporter {
 impl Observer for Reporter {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Tick(progress) => {
-                self.tick(progress);
-                self.losses.tick(&progress.missing, &progress.report, progress.elapsed);
-                self.hosts.tick(progress.elapsed);
-                self.near_duplicates.tick(progress.elapsed);
-            }
+            Event::Tick(summary) => self.tick(summary),
             Event::Notice(notice) => self.notice(notice),
             Event::Failed {
                 url, why, kind, fate, ..
@@ -194,10 +193,9 @@ impl Observer for Reporter {
                 }
                 log_records::page(page);
             }
-            Event::Busiest(hosts) => log_records::busiest(hosts),
             Event::Finished(summary) => {
                 log_records::busiest(&summary.busiest);
-                self.losses.close(&summary.missing(), &summary.report);
+                self.losses.close(summary);
                 self.hosts.close();
                 self.near_duplicates.close();
                 self.bar.finish_and_clear();
@@ -210,6 +208,9 @@ impl Observer for Reporter {
 
 #[cfg(test)]
 mod tests {
+    use crawler::Ending;
+    use crawler::summary::Counts;
+
     use super::*;
 
     #[test]
@@ -230,27 +231,21 @@ mod tests {
             .report();
         options.max_time = Some(Duration::from_secs(600));
         let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
-        let mut progress = Progress::new(Duration::from_secs(60), report);
-        let pace = "0 pages in 60.0 s, 0.0/s recent, 0.0/s mean, 0 B".to_owned();
-        assert_eq!(
-            reporter.texts(&progress),
-            [pace, "0 queued, 0 in flight, 0 failed".to_owned()]
-        );
-        reporter
-            .pace
-            .add(&Progress::new(Duration::ZERO, progress.report.clone()));
-        reporter.pace.add(&progress);
+        let mut summary = Summary::new(Ending::Drained, Counts::default(), report);
+        reporter.pace.add(&summary);
+        summary.elapsed = Duration::from_secs(60);
+        let pace = "0 pages in 60.0 s, 0.0/s recent, 0.0/s mean, 0 B";
+        assert_eq!(reporter.texts(&summary), [pace, "0 queued, 0 in flight, 0 failed"]);
+        reporter.pace.add(&summary);
         let origin = |host: u32| Origin::of(&url::Url::parse(&format!("http://{host}.example/")).unwrap()).unwrap();
         reporter.away.extend((0..12).map(origin));
-        (progress.pages, progress.bytes, progress.failed) = (1_234_567, 1 << 45, 12_345);
-        progress.recent_pages_per_second = 1.25;
-        (progress.report.queued, progress.report.leased) = (12_345_678, 1000);
-        progress.missing = vec![crawler::Missing::Failed { pages: 45_678 }];
-        let texts = reporter.texts(&progress);
-        assert!(
-            texts[0].starts_with("1 234 567 pages in 60.0 s, 1.2/s recent, 20576.1/s mean, ETA 9.0 min, "),
-            "{texts:?}"
-        );
+        (summary.counts.pages, summary.counts.bytes) = (1_234_567, 1 << 45);
+        summary.counts.failed.insert(FailureKind::Timeout, 12_345);
+        (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
+        summary.report.pages.gave_up = 45_678;
+        let texts = reporter.texts(&summary);
+        let pace = "1 234 567 pages in 60.0 s, 20576.1/s recent, 20576.1/s mean, ETA 9.0 min, ";
+        assert!(texts[0].starts_with(pace), "{texts:?}");
         assert!(texts[1].ends_with("12 345 failed, 12 away, 45 600+ LOST"), "{texts:?}");
         assert!(texts.iter().all(|text| text.len() <= 78), "{texts:?}");
     }

@@ -2,8 +2,6 @@
 
 mod builder;
 
-use std::time::Duration;
-
 use frontier::Report;
 
 use crate::config::{ConfigError, CrawlConfig, CrawlOptions};
@@ -158,10 +156,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Self::is_drained).
     pub fn has_unanswered(&self) -> bool {
-        let counts = self.run.observers.counts.clone();
-        counts
-            .into_summary(Ending::Drained, Duration::ZERO, self.report())
-            .has_unanswered()
+        self.run.summary(Ending::Drained).has_unanswered()
     }
 
     /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.

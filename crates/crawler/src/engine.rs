@@ -29,10 +29,10 @@ use self::seeding::Recrawl;
 use self::stop::{Orders, Stop};
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
-use crate::event::{Event, Phase, Progress};
+use crate::event::{Event, Phase};
 use crate::fetch::Fetcher;
 use crate::page::links::SeenLinkCache;
-use crate::summary::{AnswerTimes, Ending, Summary};
+use crate::summary::{AnswerTimes, Ending, Summary, peak_memory_bytes};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::commits::Commits;
@@ -188,46 +188,37 @@ impl<S: Fetcher> Run<S> {
     }
 
     fn tick(&mut self) {
-        let counts = &self.observers.counts;
-        let elapsed = self.clock.elapsed();
-        // As if it ended now.
-        let summary = counts
-            .clone()
-            .into_summary(Ending::Drained, elapsed, self.frontier.report());
-        let progress = Progress {
-            elapsed,
-            elapsed_before: self.clock.earlier(),
-            phase: *self.phase.borrow(),
-            pages: counts.pages,
-            recent_pages_per_second: counts.recent_pages_per_second(elapsed),
-            failed: counts.failed_pages(),
-            bytes: counts.bytes,
-            lost: summary.lost(),
-            missing: summary.missing(),
-            report: summary.report,
-        };
-        self.observers.notify(&Event::Tick(&progress));
         self.ticks += 1;
         let is_minute = self.ticks.is_multiple_of(60);
+        let mut summary = self.summary(Ending::Drained);
         if is_minute {
-            let busiest = self.answer_times.busiest(&self.frontier);
-            self.observers.notify(&Event::Busiest(&busiest));
+            summary.busiest = self.answer_times.busiest(&self.frontier);
         }
+        self.observers.notify(&Event::Tick(&summary));
         if is_minute || self.ticks.is_power_of_two() {
             self.save_answer_times();
+        }
+    }
+
+    /// Returns the summary without what the hosts are asked for.
+    pub(crate) fn summary(&self, ending: Ending) -> Summary {
+        Summary {
+            elapsed: self.clock.elapsed(),
+            elapsed_before: self.clock.earlier(),
+            robots_name: self.config.robots_name().map(str::to_owned),
+            ..Summary::new(ending, self.observers.counts.clone(), self.frontier.report())
         }
     }
 
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
         let mut hosts: Vec<_> = self.frontier.host_reports().collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
-        let counts = self.observers.counts.clone();
-        let summary = counts.into_summary(ending, self.clock.elapsed(), self.frontier.report());
         let summary = Summary {
             hosts,
-            robots_name: self.config.robots_name().map(str::to_owned),
-            ..summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now())
+            peak_memory_bytes: peak_memory_bytes(),
+            ..self.summary(ending)
         };
+        let summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now());
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;
         self.observers.check()?;

@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Report, Verdict};
+use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Verdict};
 
 pub use capture::Capture;
 
@@ -25,7 +25,7 @@ use crate::fetch::{BodyExtent, TruncationReason};
 use crate::page::link_graph::LinkRecord;
 use crate::page::select::Selected;
 use crate::saved_output::SavedOutput;
-use crate::summary::{BusyHost, Missing, Summary};
+use crate::summary::Summary;
 
 /// Something that happened in a crawl.
 #[derive(Debug)]
@@ -94,10 +94,8 @@ pub enum Event<'a> {
     /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
     /// [`keep_bodies`](crate::CrawlOptions::keep_bodies).
     Body(&'a PageBody<'a>),
-    /// A second has passed: the counts so far.
-    Tick(&'a Progress),
-    /// A minute has passed: the hosts with the most waiting entries. [`Summary::busiest`] has them at the end.
-    Busiest(&'a [BusyHost]),
+    /// A second has passed: the summary of a crawl that would end now and have nothing left.
+    Tick(&'a Summary),
     /// The crawl has ended.
     Finished(&'a Summary),
 }
@@ -262,60 +260,6 @@ pub enum Phase {
     Paused,
     /// It ends: requests in flight finish, and none starts.
     Stopping,
-}
-
-/// The progress of a crawl.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Progress {
-    /// The time since the start, without pauses. The runs of a crawl with a state directory add up.
-    pub elapsed: Duration,
-    /// The time of the runs before this one.
-    pub elapsed_before: Duration,
-    /// What the crawl does.
-    pub phase: Phase,
-    /// Pages that answered 2xx.
-    pub pages: u64,
-    /// Pages that answered 2xx per second, over the last 20 to 40 seconds.
-    pub recent_pages_per_second: f64,
-    /// Pages that failed, as the [summary](crate::summary) counts them.
-    pub failed: u64,
-    /// Bytes of bodies, after decompression.
-    pub bytes: u64,
-    /// How many pages, links and URLs are lost so far, as [`Summary::lost`] counts them.
-    pub lost: f64,
-    /// What would be missing if the crawl ended now, and nothing were left.
-    pub missing: Vec<Missing>,
-    /// The report of the frontier.
-    pub report: Report,
-}
-
-impl Progress {
-    /// Returns the mean number of pages that answered 2xx per second, as [`Summary::mean_pages_per_second`] counts it.
-    pub fn mean_pages_per_second(&self) -> f64 {
-        self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
-    }
-
-    /// Returns at least how many pages are lost so far, as [`Summary::lost_at_least`] counts them.
-    pub fn lost_at_least(&self) -> u64 {
-        self.missing.iter().map(Missing::lost_at_least).sum()
-    }
-
-    /// Makes the progress of a crawl that has fetched nothing yet. It serves tests of observers.
-    pub fn new(elapsed: Duration, report: Report) -> Self {
-        Self {
-            elapsed,
-            elapsed_before: Duration::ZERO,
-            phase: Phase::Running,
-            pages: 0,
-            recent_pages_per_second: 0.0,
-            failed: 0,
-            bytes: 0,
-            lost: 0.0,
-            missing: Vec::new(),
-            report,
-        }
-    }
 }
 
 /// Receives the events of a crawl. A closure that takes `&Event<'_>` is an observer too: [`Crawl::on_event`](crate::Crawl::on_event) takes

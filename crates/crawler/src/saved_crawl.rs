@@ -51,14 +51,12 @@ impl SavedCrawl {
         } else {
             Ending::Stopped
         };
-        let summary = state
-            .counts
-            .into_summary(ending, state.commit.elapsed, opened.frontier.report())
-            .with_hosts(&AnswerTimes::read(dir), &opened.frontier, state.commit.time);
         let summary = Summary {
+            elapsed: state.commit.elapsed,
             robots_name: opened.config.ask_robots.then_some(robots_name),
-            ..summary
+            ..Summary::new(ending, state.counts, opened.frontier.report())
         };
+        let summary = summary.with_hosts(&AnswerTimes::read(dir), &opened.frontier, state.commit.time);
         Ok(Self {
             frontier: opened.frontier,
             config: opened.config,

@@ -28,21 +28,20 @@ mod rows;
 mod shown;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{AwayReport, FailureKind, Frontier, HostReport, Refusal, Report, Time};
+use frontier::{AwayReport, Frontier, HostReport, Refusal, Report, Time};
 
+pub(crate) use answers::AnswerTimes;
 pub use answers::BusyHost;
+pub use counts::Counts;
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
 pub use rows::{Rows, counted, grouped, listed};
 pub use shown::{duration, size};
-pub(crate) use {answers::AnswerTimes, counts::Counts};
-
-use crate::fetch::TruncationReason;
 
 /// Why a crawl ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -71,80 +70,41 @@ impl fmt::Display for Ending {
 }
 
 /// The result of a crawl, in numbers. The [module](self) defines the words.
-#[derive(Debug, Clone, serde::Serialize)]
+///
+/// Each second, observers get the one of a crawl that would end now and have nothing left.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Summary {
     /// Why it ended.
     pub ending: Ending,
-    /// The duration of the crawl. The runs of a crawl with a state directory add up.
+    /// The duration of the crawl, without pauses. The runs of a crawl with a state directory add up.
     pub elapsed: Duration,
-    /// Pages that answered 2xx.
-    pub pages: u64,
-    /// Pages that answered 2xx per second, over the last 20 to 40 seconds.
-    pub recent_pages_per_second: f64,
-    /// Pages by the HTTP status of their final answer.
-    pub by_status: BTreeMap<u16, u64>,
-    /// Bytes of bodies that were read, after decompression.
-    pub bytes: u64,
-    /// Links that are not followed because they, or their page, say `nofollow`.
-    pub links_nofollow: u64,
-    /// Links that are not followed because their page has more links than the limit.
-    pub links_dropped: u64,
-    /// Links that are neither `http` nor `https`, once for each page that has them.
-    pub links_other_scheme: u64,
-    /// Links and targets of redirects that are not a URL, or a too long one.
-    pub links_unresolvable: u64,
-    /// Seeds and targets of redirects among the links of the report: queued, and seen before. They stand on no page.
-    pub links_not_on_pages: [u64; 2],
-    /// Cookies that were dropped: too long, or over the limit of their origin or of the crawl. 0 unless cookies are kept.
-    pub cookies_dropped: u64,
-    /// Pages that were in flight when a stop ended the crawl at once.
-    pub cut_short: u64,
-    /// Counts of pages that were fetched again. They are not among the `pages`, nor in `by_status`.
-    pub refreshed: RefreshCounts,
-    /// Counts of sitemaps and of the URLs in them.
-    pub sitemaps: SitemapCounts,
-    /// Values of selected fields that were left out or shortened.
-    pub selected_cut: u64,
-    /// Pages whose selection was stopped because it cost too much.
-    pub selected_incomplete: u64,
-    /// Pages that failed in all attempts, and have a final answer such as a status 500.
-    pub gave_up_answered: u64,
-    /// The first [path prefixes](frontier::FrontierConfig::max_near_duplicates) that were closed because of too many near-duplicates. The report has
-    /// their total number.
-    pub closed_prefixes: Vec<String>,
-    /// The first origins that were given up. The report has their total number.
-    pub given_up_origins: Vec<String>,
-    /// The causes of all origins that were given up.
-    pub given_up_causes: BTreeSet<FailureKind>,
-    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses of 400 or more. A page whose origin
-    /// was given up counts under the failure of the origin.
-    pub failed: BTreeMap<FailureKind, u64>,
-    /// Requests that failed and were queued again, by reason.
-    pub retried: BTreeMap<FailureKind, u64>,
-    /// Bodies that were truncated, by reason.
-    pub bodies_truncated: BTreeMap<TruncationReason, u64>,
-    /// Bodies that were skipped: not HTML, and large or of unknown size.
-    pub bodies_skipped: u64,
-    /// Pages among the `pages` that were not parsed because they are not HTML, by media type. Further types count as `others`.
-    pub not_html: BTreeMap<String, u64>,
+    /// The duration of the runs before this one.
+    pub elapsed_before: Duration,
+    /// What was counted. Its fields are fields of the summary, too.
+    pub counts: Counts,
     /// The product token by which robots.txt is read: `*` stands for the groups for all crawlers. `None` if robots.txt is ignored.
     pub robots_name: Option<String>,
     /// The report of the frontier.
     pub report: Report,
-    /// The requests and pauses of each host; the host with the most requests first.
+    /// The requests and pauses of each host at the end; the host with the most requests first.
     pub hosts: Vec<HostReport>,
-    /// The hosts with the most waiting entries, then with the most requests, and how they answer.
+    /// The hosts with the most waiting entries, then with the most requests, and how they answer: at the end, and each minute.
     pub busiest: Vec<BusyHost>,
     /// Origins that were away at the end, those with the most waiting entries first.
-    #[serde(skip)]
     pub away: Vec<AwayReport>,
     /// The time at which the numbers were true.
     pub as_of: Time,
-    /// The first failure, which explains a crawl that fetched nothing.
-    pub first_failure: Option<String>,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
     pub peak_memory_bytes: Option<u64>,
+}
+
+impl Deref for Summary {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        &self.counts
+    }
 }
 
 /// Counts of pages that were fetched again because their last fetch was old. A page counts once for each time.
@@ -180,17 +140,21 @@ pub struct SitemapCounts {
 }
 
 impl Summary {
-    /// Makes the summary of a crawl that has fetched nothing. It serves tests of observers.
-    pub fn new(ending: Ending, report: Report) -> Self {
+    /// Makes a summary without times and hosts. It serves tests of observers, too.
+    pub fn new(ending: Ending, counts: Counts, report: Report) -> Self {
         Self {
+            ending,
+            elapsed: Duration::ZERO,
+            elapsed_before: Duration::ZERO,
+            counts,
+            robots_name: None,
+            report,
+            hosts: Vec::new(),
+            busiest: Vec::new(),
+            away: Vec::new(),
+            as_of: Time::EPOCH,
             peak_memory_bytes: None,
-            ..Counts::default().into_summary(ending, Duration::ZERO, report)
         }
-    }
-
-    /// Returns the number of pages that failed.
-    pub fn failed_pages(&self) -> u64 {
-        self.failed.values().sum()
     }
 
     /// Returns the number of pages that were left: queued, or in flight when a stop ended the crawl at once.
@@ -204,6 +168,11 @@ impl Summary {
         self.away = frontier.away().collect();
         self.away.sort_by_key(|away| (Reverse(away.waiting), away.since));
         Self { as_of, ..self }
+    }
+
+    /// Returns the number of pages that answered 2xx per second, over the last 20 to 40 seconds.
+    pub fn recent_pages_per_second(&self) -> f64 {
+        self.recent.pages_per_second(self.elapsed, self.pages)
     }
 
     /// Returns the mean number of pages per second. The time of pages that were fetched again counts, and they do not.
@@ -265,4 +234,12 @@ impl Summary {
     pub fn is_empty(&self) -> bool {
         self.by_status.is_empty()
     }
+}
+
+/// Reads the peak of the resident memory, if the system reports it (Linux: `VmHWM` of proc(5)).
+pub(crate) fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }

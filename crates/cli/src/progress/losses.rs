@@ -1,25 +1,17 @@
 //! Warnings about missing pages, while they get more.
 
 use std::collections::HashMap;
-use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
-use crawler::Missing;
-use frontier::Report;
+use crawler::{Missing, Summary};
 
 use crate::log_records;
 
 /// Logs each reason why pages are missing: at the first that is lost, at each doubling, and every ten minutes while more are lost.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    logged: HashMap<Reason, Logged>,
-}
-
-/// One reason: a limit may both refuse links and drop pages.
-type Reason = (Discriminant<Missing>, &'static str);
-
-fn reason(one: &Missing) -> Reason {
-    (discriminant(one), one.kind())
+    /// By the kind of the loss.
+    logged: HashMap<&'static str, Logged>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -32,21 +24,21 @@ impl Losses {
     const REPEAT_EVERY: Duration = Duration::from_secs(600);
 
     /// Logs the reasons that are due.
-    pub(super) fn tick(&mut self, missing: &[Missing], report: &Report, elapsed: Duration) {
-        for one in self.due(missing, elapsed) {
-            log_records::loss(one, report);
+    pub(super) fn tick(&mut self, summary: &Summary) {
+        for one in self.due(&summary.missing(), summary.elapsed) {
+            log_records::loss(one, &summary.report);
         }
     }
 
     /// Logs at the end of the crawl what was not logged as it is now, also what is only possibly lost.
-    pub(super) fn close(&self, missing: &[Missing], report: &Report) {
+    pub(super) fn close(&self, summary: &Summary) {
         let is_lost = |one: &&Missing| !matches!(one, Missing::Interrupted { .. });
         let is_logged = |one: &Missing| {
-            let logged = self.logged.get(&reason(one));
+            let logged = self.logged.get(one.kind());
             logged.is_some_and(|logged| logged.lost == one.lost())
         };
-        for one in missing.iter().filter(is_lost).filter(|one| !is_logged(one)) {
-            log_records::loss(one, report);
+        for one in summary.missing().iter().filter(is_lost).filter(|one| !is_logged(one)) {
+            log_records::loss(one, &summary.report);
         }
     }
 
@@ -54,12 +46,12 @@ impl Losses {
         let mut due = Vec::new();
         for one in missing {
             let lost = one.lost();
-            let is_due = match self.logged.get(&reason(one)) {
+            let is_due = match self.logged.get(one.kind()) {
                 None => lost > 0,
                 Some(last) => lost >= 2 * last.lost || lost > last.lost && elapsed >= last.at + Self::REPEAT_EVERY,
             };
             if is_due {
-                self.logged.insert(reason(one), Logged { lost, at: elapsed });
+                self.logged.insert(one.kind(), Logged { lost, at: elapsed });
                 due.push(one);
             }
         }
@@ -88,9 +80,12 @@ mod tests {
         assert_eq!(logged_at(1900, |_| seen_set(0)), [0; 0], "none is surely lost");
         let failed = |second: u64| Missing::Failed { pages: second };
         assert_eq!(logged_at(10, failed), [1, 2, 4, 8]);
-        let refused = |second: u64| Missing::Refused {
-            why: frontier::Refusal::QueueFull,
-            links: second * 100,
+        let refused = |second: u64| Missing::Limited {
+            kind: "queue_full",
+            why: "queue full".to_owned(),
+            number: second * 100,
+            unit: "link",
+            fate: "refused",
             option: "max_queued",
             lifted: false,
         };

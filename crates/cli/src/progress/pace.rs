@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crawler::{CrawlOptions, Progress};
+use crawler::{CrawlOptions, Summary};
 
 /// The time over which the rate is measured.
 const WINDOW: Duration = Duration::from_secs(20);
@@ -38,15 +38,15 @@ impl Pace {
         }
     }
 
-    pub(super) fn add(&mut self, progress: &Progress) {
-        let pages = &progress.report.pages;
+    pub(super) fn add(&mut self, summary: &Summary) {
+        let pages = &summary.report.pages;
         self.samples.push_back(Sample {
-            elapsed: progress.elapsed,
-            of_run: progress.elapsed.saturating_sub(progress.elapsed_before),
+            elapsed: summary.elapsed,
+            of_run: summary.elapsed.saturating_sub(summary.elapsed_before),
             finished: pages.done + pages.rejected + pages.gave_up,
-            queued: progress.report.queued,
+            queued: summary.report.queued,
         });
-        let is_old = |sample: &Sample| sample.elapsed + WINDOW < progress.elapsed;
+        let is_old = |sample: &Sample| sample.elapsed + WINDOW < summary.elapsed;
         // One older sample stays, so that the window is full.
         while self.samples.get(1).is_some_and(is_old) {
             self.samples.pop_front();
@@ -82,6 +82,9 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use crawler::Ending;
+    use crawler::summary::Counts;
+
     use super::*;
 
     /// Returns the pace of a crawl. `at` returns the numbers of finished and of queued pages at a second.
@@ -91,9 +94,10 @@ mod tests {
             .unwrap()
             .report();
         for second in 0..=seconds {
-            let mut progress = Progress::new(Duration::from_secs(second), report.clone());
-            (progress.report.pages.done, progress.report.queued) = at(second);
-            pace.add(&progress);
+            let mut summary = Summary::new(Ending::Drained, Counts::default(), report.clone());
+            summary.elapsed = Duration::from_secs(second);
+            (summary.report.pages.done, summary.report.queued) = at(second);
+            pace.add(&summary);
         }
         pace
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use frontier::durable::Requeued;
-use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Report, Time, Verdict};
+use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Verdict};
 
-use super::{Ending, RefreshCounts, SitemapCounts, Summary};
+use super::{RefreshCounts, SitemapCounts};
 use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
 use crate::fetch::{BodyExtent, TruncationReason};
 
@@ -30,41 +30,69 @@ const NAMES_SHOWN: usize = 5;
 const TYPES_NAMED: usize = 20;
 const LONGEST_TYPE: usize = 100;
 
-/// Counts of all runs of a crawl.
+/// What a crawl counts, in all its runs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Counts {
-    pub(crate) pages: u64,
-    pub(crate) by_status: BTreeMap<u16, u64>,
-    pub(crate) bytes: u64,
-    pub(crate) links_nofollow: u64,
-    pub(crate) links_dropped: u64,
-    pub(crate) links_other_scheme: u64,
-    pub(crate) links_unresolvable: u64,
-    pub(crate) cookies_dropped: u64,
-    /// Of this run only: a later run fetches these pages.
+#[non_exhaustive]
+pub struct Counts {
+    /// Pages that answered 2xx.
+    pub pages: u64,
+    /// Pages by the HTTP status of their final answer.
+    pub by_status: BTreeMap<u16, u64>,
+    /// Bytes of bodies that were read, after decompression.
+    pub bytes: u64,
+    /// Links that are not followed because they, or their page, say `nofollow`.
+    pub links_nofollow: u64,
+    /// Links that are not followed because their page has more links than the limit.
+    pub links_dropped: u64,
+    /// Links that are neither `http` nor `https`, once for each page that has them.
+    pub links_other_scheme: u64,
+    /// Links and targets of redirects that are not a URL, or a too long one.
+    pub links_unresolvable: u64,
+    /// Cookies that were dropped: too long, or over the limit of their origin or of the crawl. 0 unless cookies are kept.
+    pub cookies_dropped: u64,
+    /// Pages that were in flight when a stop ended this run at once: a later run fetches them.
     #[serde(skip)]
-    pub(crate) cut_short: u64,
-    pub(crate) refreshed: RefreshCounts,
-    pub(crate) sitemaps: SitemapCounts,
-    pub(crate) selected_cut: u64,
-    pub(crate) selected_incomplete: u64,
-    gave_up_answered: u64,
-    closed_prefixes: Vec<String>,
-    given_up_origins: Vec<String>,
-    given_up_causes: BTreeSet<FailureKind>,
-    failed: BTreeMap<FailureKind, u64>,
-    retried: BTreeMap<FailureKind, u64>,
-    pub(crate) bodies_truncated: BTreeMap<TruncationReason, u64>,
-    pub(crate) bodies_skipped: u64,
-    not_html: BTreeMap<String, u64>,
-    first_failure: Option<FirstFailure>,
-    links_not_on_pages: [u64; 2],
-    recent: RecentPace,
+    pub cut_short: u64,
+    /// Counts of pages that were fetched again. They are not among the `pages`, nor in `by_status`.
+    pub refreshed: RefreshCounts,
+    /// Counts of sitemaps and of the URLs in them.
+    pub sitemaps: SitemapCounts,
+    /// Values of selected fields that were left out or shortened.
+    pub selected_cut: u64,
+    /// Pages whose selection was stopped because it cost too much.
+    pub selected_incomplete: u64,
+    /// Pages that failed in all attempts, and have a final answer such as a status 500.
+    pub gave_up_answered: u64,
+    /// The first [path prefixes](frontier::FrontierConfig::max_near_duplicates) that were closed because of too many near-duplicates. The report has
+    /// their total number.
+    pub closed_prefixes: Vec<String>,
+    /// The first origins that were given up. The report has their total number.
+    pub given_up_origins: Vec<String>,
+    /// The causes of all origins that were given up.
+    pub given_up_causes: BTreeSet<FailureKind>,
+    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses of 400 or more. A page whose origin
+    /// was given up counts under the failure of the origin.
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// Requests that failed and were queued again, by reason.
+    pub retried: BTreeMap<FailureKind, u64>,
+    /// Bodies that were truncated, by reason.
+    pub bodies_truncated: BTreeMap<TruncationReason, u64>,
+    /// Bodies that were skipped: not HTML, and large or of unknown size.
+    pub bodies_skipped: u64,
+    /// Pages among the `pages` that were not parsed because they are not HTML, by media type. Further types count as `others`.
+    pub not_html: BTreeMap<String, u64>,
+    /// The first failure, which explains a crawl that fetched nothing.
+    pub first_failure: Option<String>,
+    /// Whether any other failure explains more, and replaces it: this machine is the cause, or a URL was seen before.
+    is_first_failure_weak: bool,
+    /// Seeds and targets of redirects among the links of the report: queued, and seen before. They stand on no page.
+    pub(super) links_not_on_pages: [u64; 2],
+    pub(super) recent: RecentPace,
 }
 
 /// The pages and the time at the last two starts of a window, from which the recent rate is counted.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct RecentPace {
+pub(super) struct RecentPace {
     from: (Duration, u64),
     next: (Duration, u64),
 }
@@ -80,18 +108,10 @@ impl RecentPace {
         }
     }
 
-    fn pages_per_second(&self, elapsed: Duration, pages: u64) -> f64 {
+    pub(super) fn pages_per_second(&self, elapsed: Duration, pages: u64) -> f64 {
         let seconds = elapsed.saturating_sub(self.from.0).as_secs_f64();
         pages.saturating_sub(self.from.1) as f64 / seconds.max(0.001)
     }
-}
-
-/// The failure that explains a crawl that fetched nothing.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct FirstFailure {
-    why: String,
-    /// Whether any other failure explains more, and replaces it: this machine is the cause, or a URL was seen before.
-    is_weak: bool,
 }
 
 impl Counts {
@@ -136,7 +156,7 @@ impl Counts {
             }
             Event::Notice(notice) => self.count_notice(notice),
             Event::Offered { links, verdicts } => self.note_offered(links, verdicts),
-            Event::Tick(progress) => self.recent.note(progress.elapsed, progress.pages),
+            Event::Tick(summary) => self.recent.note(summary.elapsed, summary.pages),
             _ => {}
         }
     }
@@ -191,53 +211,8 @@ impl Counts {
     }
 
     /// Returns the number of pages that failed.
-    pub(crate) fn failed_pages(&self) -> u64 {
+    pub fn failed_pages(&self) -> u64 {
         self.failed.values().sum()
-    }
-
-    /// Returns the pages per second over the last 20 to 40 seconds.
-    pub(crate) fn recent_pages_per_second(&self, elapsed: Duration) -> f64 {
-        self.recent.pages_per_second(elapsed, self.pages)
-    }
-
-    /// Returns a summary of these counters. The caller sets what comes from the frontier's hosts.
-    pub(crate) fn into_summary(self, ending: Ending, elapsed: Duration, report: Report) -> Summary {
-        Summary {
-            ending,
-            elapsed,
-            pages: self.pages,
-            recent_pages_per_second: self.recent_pages_per_second(elapsed),
-            links_not_on_pages: self.links_not_on_pages,
-            by_status: self.by_status,
-            bytes: self.bytes,
-            links_nofollow: self.links_nofollow,
-            links_dropped: self.links_dropped,
-            links_other_scheme: self.links_other_scheme,
-            links_unresolvable: self.links_unresolvable,
-            cookies_dropped: self.cookies_dropped,
-            cut_short: self.cut_short,
-            failed: self.failed,
-            retried: self.retried,
-            bodies_truncated: self.bodies_truncated,
-            bodies_skipped: self.bodies_skipped,
-            not_html: self.not_html,
-            refreshed: self.refreshed,
-            sitemaps: self.sitemaps,
-            selected_cut: self.selected_cut,
-            selected_incomplete: self.selected_incomplete,
-            gave_up_answered: self.gave_up_answered,
-            closed_prefixes: self.closed_prefixes,
-            given_up_origins: self.given_up_origins,
-            given_up_causes: self.given_up_causes,
-            robots_name: None,
-            report,
-            hosts: Vec::new(),
-            busiest: Vec::new(),
-            away: Vec::new(),
-            as_of: Time::from_millis(0),
-            first_failure: self.first_failure.map(|first| first.why),
-            peak_memory_bytes: peak_memory_bytes(),
-        }
     }
 
     fn count_notice(&mut self, notice: &Notice) {
@@ -307,12 +282,9 @@ impl Counts {
     }
 
     fn note_failure(&mut self, is_weak: bool, why: impl FnOnce() -> String) {
-        if self
-            .first_failure
-            .as_ref()
-            .is_none_or(|first| first.is_weak && !is_weak)
-        {
-            self.first_failure = Some(FirstFailure { why: why(), is_weak });
+        if self.first_failure.is_none() || self.is_first_failure_weak && !is_weak {
+            self.first_failure = Some(why());
+            self.is_first_failure_weak = is_weak;
         }
     }
 }
@@ -331,12 +303,4 @@ fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
         counts.remove(&of);
     }
     taken
-}
-
-/// Reads the peak of the resident memory, if the system reports it (Linux: `VmHWM` of proc(5)).
-fn peak_memory_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

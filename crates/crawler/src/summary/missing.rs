@@ -27,6 +27,21 @@ const LIMITS: [(Refusal, &str); 12] = [
     (Refusal::NearDuplicates, "max_near_duplicates_in_all"),
 ];
 
+/// The reasons to drop queued pages by a limit, with their words and the options that raise them. Links are refused for the same reasons.
+const DROPPED: [(NotFetched, &str, &str); 2] = [
+    (
+        NotFetched::NearDuplicates,
+        "near_duplicates_not_fetched",
+        "max_near_duplicates_in_all",
+    ),
+    (NotFetched::HostBudget, "host_budget_not_fetched", "max_pages_per_host"),
+];
+
+/// What becomes of what a limit takes away.
+const REFUSED: &str = "refused";
+const NOT_FETCHED: &str = "not fetched";
+const CUT_OFF: &str = "cut off";
+
 /// One reason why a crawl is incomplete. Each names its unit: pages were queued; links and URLs were not.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,41 +88,23 @@ pub enum Missing {
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
     RefusedEarlier,
-    /// Links were refused because a limit was reached, or because their origin was given up.
-    Refused {
-        /// Which limit.
-        why: Refusal,
-        /// The number of links. A URL counts once for each page that links to it.
-        links: u64,
-        /// The field of [`FrontierConfig`](frontier::FrontierConfig) or its parts to raise; nothing for a limit that is fixed.
-        option: &'static str,
-        /// Whether a limit was lifted since an earlier run over the same directory: maybe this one.
-        lifted: bool,
-    },
-    /// Pages left the queue without a request, because a limit was reached.
-    NotFetched {
-        /// Which limit.
-        why: NotFetched,
-        /// The number of pages.
-        pages: u64,
-        /// The field of [`FrontierConfig`](frontier::FrontierConfig) to raise.
-        option: &'static str,
-        /// As of [`Refused`](Self::Refused).
-        lifted: bool,
-    },
-    /// What pages or sitemaps have beyond a limit was not read.
-    Cut {
-        /// The count of the summary, in one word.
+    /// A limit took something away.
+    Limited {
+        /// Which limit, as one word in snake case.
         kind: &'static str,
-        /// Which limit.
-        why: &'static str,
-        /// What was cut off, or the pages and sitemaps that were cut.
+        /// The same for people.
+        why: String,
+        /// What it took away, or how many pages and sitemaps it cut. A URL counts once for each page that links to it.
         number: u64,
         /// The noun of the number.
         unit: &'static str,
-        /// The field of [`CrawlOptions`](crate::CrawlOptions) or [`HttpOptions`](crate::HttpOptions) to raise; nothing for a limit that is
-        /// fixed.
+        /// What became of it: links were refused, pages were not fetched, the rest was cut off.
+        fate: &'static str,
+        /// The field of [`CrawlOptions`](crate::CrawlOptions), [`HttpOptions`](crate::HttpOptions) or their parts to raise; nothing for a limit
+        /// that is fixed.
         option: &'static str,
+        /// Whether a limit was lifted since an earlier run over the same directory: maybe this one.
+        lifted: bool,
     },
 }
 
@@ -156,6 +153,19 @@ impl Summary {
                 enough: rounded_up((saturation.estimated * 2.0) as u64),
             });
         }
+        let mut add = |kind, why: String, (number, unit), fate, option| {
+            if number > 0 {
+                missing.push(Missing::Limited {
+                    kind,
+                    why,
+                    number,
+                    unit,
+                    fate,
+                    option,
+                    lifted: report.refused_earlier && fate != CUT_OFF,
+                });
+            }
+        };
         let mut is_lifted = report.refused_earlier;
         for (why, option) in LIMITS {
             let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
@@ -163,26 +173,13 @@ impl Summary {
             // All origins have been asked again since.
             if why == Refusal::HostDown && report.origins_given_up == 0 {
                 is_lifted |= links > 0;
-            } else if links > 0 {
-                missing.push(Missing::Refused {
-                    why,
-                    links,
-                    option,
-                    lifted: report.refused_earlier,
-                });
+            } else {
+                add(why.name(), why.to_string(), (links, "link"), REFUSED, option);
             }
         }
-        for (why, option) in [
-            (NotFetched::NearDuplicates, "max_near_duplicates_in_all"),
-            (NotFetched::HostBudget, "max_pages_per_host"),
-        ] {
-            let pages = report.not_fetched.get(&why);
-            missing.extend(pages.map(|pages| Missing::NotFetched {
-                why,
-                pages: *pages,
-                option,
-                lifted: report.refused_earlier,
-            }));
+        for (why, kind, option) in DROPPED {
+            let pages = report.not_fetched.get(&why).copied().unwrap_or_default();
+            add(kind, why.to_string(), (pages, "page"), NOT_FETCHED, option);
         }
         let bodies = self.bodies_truncated.get(&TruncationReason::Size).copied();
         #[rustfmt::skip]
@@ -195,15 +192,7 @@ impl Summary {
             ("selected_incomplete", "selected fields too costly", self.selected_incomplete, "page", ""),
         ];
         for (kind, why, number, unit, option) in cuts {
-            if number > 0 {
-                missing.push(Missing::Cut {
-                    kind,
-                    why,
-                    number,
-                    unit,
-                    option,
-                });
-            }
+            add(kind, why.to_owned(), (number, unit), CUT_OFF, option);
         }
         if is_lifted {
             missing.push(Missing::RefusedEarlier);
@@ -257,11 +246,7 @@ impl Missing {
             Self::RobotsUnreachable { .. } => "robots_unreachable",
             Self::Dropped { .. } => "seen_set",
             Self::RefusedEarlier => "refused_earlier",
-            Self::Refused { why, .. } => why.name(),
-            // Links are refused for the same reasons.
-            Self::NotFetched { why, .. } if *why == NotFetched::NearDuplicates => "near_duplicates_not_fetched",
-            Self::NotFetched { .. } => "host_budget_not_fetched",
-            Self::Cut { kind, .. } => kind,
+            Self::Limited { kind, .. } => kind,
         }
     }
 
@@ -269,7 +254,7 @@ impl Missing {
     /// found elsewhere.
     pub fn lost_at_least(&self) -> u64 {
         match self {
-            Self::Refused { .. } | Self::Cut { .. } => 0,
+            Self::Limited { fate, .. } if *fate != NOT_FETCHED => 0,
             other => other.lost(),
         }
     }
@@ -284,18 +269,11 @@ impl Missing {
             | Self::Unreadable { pages }
             | Self::RobotsUnreachable { pages } => *pages,
             Self::Dropped { at_least, .. } => *at_least,
-            Self::NotFetched { pages, .. } => *pages,
-            Self::Refused { links, .. } => *links,
-            Self::Cut { number, .. } => *number,
+            Self::Limited { number, .. } => *number,
         }
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
-        let raise = |option: &str, lifted: bool| match (option, lifted) {
-            ("", _) => String::new(),
-            (option, true) => format!(" ({} of this run or an earlier one)", name(option)),
-            (option, false) => format!(" (raise {})", name(option)),
-        };
         match self {
             Self::Interrupted { ending, left } => {
                 write!(f, "{ending}: {} left", counted(*left, "page"))?;
@@ -342,40 +320,16 @@ impl Missing {
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
             ),
-            Self::Refused {
-                why,
-                links,
-                option,
-                lifted,
-            } => {
-                write!(f, "{why}: {} refused", counted(*links, "link"))?;
-                match why {
-                    // A filter that refuses keeps its size.
-                    Refusal::Saturated => write!(f, " (raise {}, in a new directory)", name(option)),
-                    _ => f.write_str(&raise(option, *lifted)),
-                }
-            }
-            Self::NotFetched {
-                why,
-                pages,
-                option,
-                lifted,
-            } => {
-                let pages = counted(*pages, "page");
-                write!(f, "{why}: {pages} not fetched{}", raise(option, *lifted))
-            }
-            Self::Cut {
-                kind,
-                why,
-                number,
-                unit,
-                option,
-            } => {
-                write!(f, "{why}: {} cut off", counted(*number, unit))?;
-                match *kind {
+            Self::Limited { kind, why, number, unit, fate, option, lifted } => {
+                write!(f, "{why}: {} {fate}", counted(*number, unit))?;
+                match (*kind, *option) {
+                    (_, "") => Ok(()),
                     // A broken one has no remedy.
-                    "sitemaps_broken" => write!(f, " (if too long, raise {})", name(option)),
-                    _ => f.write_str(&raise(option, false)),
+                    ("sitemaps_broken", option) => write!(f, " (if too long, raise {})", name(option)),
+                    // A filter that refuses keeps its size.
+                    ("saturated", option) => write!(f, " (raise {}, in a new directory)", name(option)),
+                    (_, option) if *lifted => write!(f, " ({} of this run or an earlier one)", name(option)),
+                    (_, option) => write!(f, " (raise {})", name(option)),
                 }
             }
         }

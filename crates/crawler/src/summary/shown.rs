@@ -66,7 +66,7 @@ impl Summary {
         let pages = format!("{} answered 2xx", grouped(self.pages));
         match self.refreshed.pages {
             0 => {
-                let (mean, recent) = (self.mean_pages_per_second(), self.recent_pages_per_second);
+                let (mean, recent) = (self.mean_pages_per_second(), self.recent_pages_per_second());
                 rows.add(
                     "pages",
                     format!("{pages}; per second: mean {mean:.1}, recent {recent:.1}"),
@@ -218,7 +218,7 @@ impl Summary {
             "elapsed_seconds": self.elapsed.as_secs_f64(),
             "pages": self.pages,
             "mean_pages_per_second": self.mean_pages_per_second(),
-            "recent_pages_per_second": self.recent_pages_per_second,
+            "recent_pages_per_second": self.recent_pages_per_second(),
             "by_status": self.by_status,
             "redirects": report.pages.redirected,
             "bytes": self.bytes,

@@ -162,48 +162,6 @@ fn the_urls_that_a_full_seen_set_drops_are_estimated() {
 }
 
 #[test]
-fn links_refused_by_a_limit_are_counted_with_the_option_that_raises_it() {
-    let refused = |why, links, option| Missing::Refused {
-        why,
-        links,
-        option,
-        lifted: false,
-    };
-    let mut small = options();
-    small.frontier.max_queued = 4;
-    let (summary, _) = run(small, site(10));
-    assert_eq!(summary.missing(), [refused(Refusal::QueueFull, 6, "max_queued")]);
-    assert!(
-        summary.to_string().contains("6 links refused (raise max_queued)"),
-        "{summary}"
-    );
-    let flags = summary.with_names(|field| format!("--{field}")).to_string();
-    assert!(flags.contains("6 links refused (raise --max_queued)"), "{flags}");
-
-    let mut few = options();
-    few.frontier.max_hosts = 2;
-    let (summary, _) = run(few, |url| match url {
-        SEED => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
-        _ => body(""),
-    });
-    assert_eq!(summary.missing(), [refused(Refusal::TooManyHosts, 1, "max_hosts")]);
-
-    let mut tiny = options();
-    tiny.frontier.exact = false;
-    tiny.frontier.capacity = 50;
-    tiny.frontier.on_saturation = OnSaturation::Refuse;
-    let (summary, _) = run(tiny, site(200));
-    // Except the few false positives before it was full.
-    let left_out = 201 - summary.pages - summary.report.links.seen;
-    assert!(left_out > 100, "{summary}");
-    assert_eq!(
-        summary.missing(),
-        [refused(Refusal::Saturated, left_out, "capacity")],
-        "{summary}"
-    );
-}
-
-#[test]
 fn pages_whose_robots_txt_could_not_be_fetched_are_counted() {
     let page: String = (0..3)
         .map(|n| format!("<a href=http://shut.example/{n}></a>"))
@@ -267,9 +225,12 @@ fn all_reasons_are_listed() {
         _ => body(""),
     });
     let given_up = given_up(1, 1);
-    let full = Missing::Refused {
-        why: Refusal::QueueFull,
-        links: 21,
+    let full = Missing::Limited {
+        kind: "queue_full",
+        why: Refusal::QueueFull.to_string(),
+        number: 21,
+        unit: "link",
+        fate: "refused",
         option: "max_queued",
         lifted: false,
     };

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::continued_outputs::exchange;
-use crawler::{
-    Capture, Ending, Event, Failure, FailureKind, LinkRecord, Observer, PageRecord, Progress, SitemapRecord, Summary,
-};
+use crawler::summary::Counts;
+use crawler::{Capture, Ending, Event, Failure, FailureKind, LinkRecord, Observer, PageRecord, SitemapRecord, Summary};
 use frontier::{
     Canonicalizer, Entry, Fate, Frontier, FrontierConfig, Leasing, Link, NotFetched, Notice, Origin, Refusal, Time,
     Verdict,
@@ -28,7 +27,7 @@ impl Observer for Notes {
             Event::Sitemap(sitemap) => format!("sitemap {}", sitemap.url),
             Event::Links { links, .. } => format!("edges {}", links[0].verdict_name()),
             Event::Captured(capture) => format!("captured {}", capture.exchange.status),
-            Event::Tick(progress) => format!("tick {}", progress.pages),
+            Event::Tick(summary) => format!("tick {}", summary.pages),
             Event::Finished(summary) => format!("finished {}", summary.ending),
             _ => "something new".to_owned(),
         });
@@ -68,8 +67,6 @@ fn every_event_can_be_built_to_test_an_observer() {
     };
     let mut sitemap = SitemapRecord::default();
     sitemap.url = format!("{URL}sitemap.xml");
-    let mut progress = Progress::new(Duration::from_secs(1), report.clone());
-    progress.pages = 7;
     let mut edge = LinkRecord::new(URL, "anchor");
     edge.nofollow = true;
     let capture = Arc::new(Capture::new(
@@ -83,7 +80,8 @@ fn every_event_can_be_built_to_test_an_observer() {
         cause: Arc::new(failure.clone()),
         patience: Duration::from_secs(300),
     };
-    let summary = Summary::new(Ending::Drained, report);
+    let mut summary = Summary::new(Ending::Drained, Counts::default(), report);
+    summary.counts.pages = 7;
     assert!(summary.missing().is_empty() && summary.is_empty());
 
     let mut notes = Notes::default();
@@ -113,7 +111,7 @@ fn every_event_can_be_built_to_test_an_observer() {
             links: &[edge],
         },
         Event::Captured(&capture),
-        Event::Tick(&progress),
+        Event::Tick(&summary),
         Event::Finished(&summary),
     ] {
         notes.on(&event).unwrap();

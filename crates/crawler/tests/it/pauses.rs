@@ -46,12 +46,12 @@ where
     let prepare = |crawl: crawler::Crawl<_>| {
         let handle = crawl.stop_handle();
         crawl.on_event(move |event| {
-            let Event::Tick(progress) = event else { return };
+            let Event::Tick(summary) = event else { return };
             let phases = &mut noted.lock().unwrap().phases;
-            if phases.last() != Some(&progress.phase) {
-                phases.push(progress.phase);
+            if phases.last() != Some(&handle.phase()) {
+                phases.push(handle.phase());
             }
-            if progress.elapsed.as_secs() < PAUSED_AT {
+            if summary.elapsed.as_secs() < PAUSED_AT {
                 return;
             }
             let Some(then) = then.take() else { return };

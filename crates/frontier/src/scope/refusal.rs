@@ -90,57 +90,38 @@ impl Refusal {
     /// Returns the name in snake case, for counters and files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::OtherHost => "other_host",
-            Self::OtherSite => "other_site",
-            Self::OutsidePrefix => "outside_prefix",
-            Self::Excluded => "excluded",
-            Self::NotIncluded => "not_included",
-            Self::TooDeep => "too_deep",
-            Self::UrlTooLong => "url_too_long",
-            Self::RepeatedSegments => "repeated_segments",
-            Self::TooManyHops => "too_many_hops",
-            Self::HostBudget => "host_budget",
-            Self::QueueFull => "queue_full",
-            Self::TooManyHosts => "too_many_hosts",
-            Self::HostDown => "host_down",
-            Self::Saturated => "saturated",
-            Self::TooManySitemaps => "too_many_sitemaps",
-            Self::TooManyQueries => "too_many_queries",
-            Self::TooManySubdomains => "too_many_subdomains",
-            Self::TooManyPorts => "too_many_ports",
-            Self::NearDuplicates => "near_duplicates",
-        }
+        self.texts().0
     }
 
-    fn reason(self) -> &'static str {
+    /// Returns the name, and the reason for people.
+    fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::OtherHost => "outside the host",
-            Self::OtherSite => "outside the site",
-            Self::OutsidePrefix => "outside the directory",
-            Self::Excluded => "an exclude pattern matches",
-            Self::NotIncluded => "no include pattern matches",
-            Self::TooDeep => "too deep",
-            Self::UrlTooLong => "URL too long",
-            Self::RepeatedSegments => "repeated path segments",
-            Self::TooManyHops => "too many redirects",
-            Self::HostBudget => "page budget of the host spent",
-            Self::QueueFull => "queue full",
-            Self::TooManyHosts => "too many hosts",
-            Self::HostDown => "origin given up",
-            Self::Saturated => "seen-set full",
-            Self::TooManySitemaps => "too many sitemaps",
-            Self::TooManyQueries => "too many queries of one path",
-            Self::TooManySubdomains => "too many hosts of one site",
-            Self::TooManyPorts => "too many ports of one host",
-            Self::NearDuplicates => "too many near-duplicates",
+            Self::OtherHost => ("other_host", "outside the host"),
+            Self::OtherSite => ("other_site", "outside the site"),
+            Self::OutsidePrefix => ("outside_prefix", "outside the directory"),
+            Self::Excluded => ("excluded", "an exclude pattern matches"),
+            Self::NotIncluded => ("not_included", "no include pattern matches"),
+            Self::TooDeep => ("too_deep", "too deep"),
+            Self::UrlTooLong => ("url_too_long", "URL too long"),
+            Self::RepeatedSegments => ("repeated_segments", "repeated path segments"),
+            Self::TooManyHops => ("too_many_hops", "too many redirects"),
+            Self::HostBudget => ("host_budget", "page budget of the host spent"),
+            Self::QueueFull => ("queue_full", "queue full"),
+            Self::TooManyHosts => ("too_many_hosts", "too many hosts"),
+            Self::HostDown => ("host_down", "origin given up"),
+            Self::Saturated => ("saturated", "seen-set full"),
+            Self::TooManySitemaps => ("too_many_sitemaps", "too many sitemaps"),
+            Self::TooManyQueries => ("too_many_queries", "too many queries of one path"),
+            Self::TooManySubdomains => ("too_many_subdomains", "too many hosts of one site"),
+            Self::TooManyPorts => ("too_many_ports", "too many ports of one host"),
+            Self::NearDuplicates => ("near_duplicates", "too many near-duplicates"),
         }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.reason())
+        f.pad(self.texts().1)
     }
 }
 
