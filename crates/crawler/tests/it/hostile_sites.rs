@@ -144,7 +144,7 @@ async fn server() -> Server {
         .collect();
     Server::start(move |request| {
         if request.name() != "index" {
-            return behaviours::play(&table, request);
+            return behaviours::play(request);
         }
         let port = request.host.rsplit(':').next().unwrap_or_default();
         Script::say(html(index.replace("PORT", port)))

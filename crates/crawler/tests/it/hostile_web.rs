@@ -25,7 +25,7 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
         .collect();
     let server = Server::start(move |request| match request.name() {
         "index" => Script::say(html(links.replace("PORT", request.host.rsplit(':').next().unwrap()))),
-        _ => behaviours::play(&table, request),
+        _ => behaviours::play(request),
     })
     .await;
     let mut options = behaviours::limits(&format!("http://index.localhost:{}/", server.port));
