@@ -24,11 +24,7 @@ fn status(code: u16) -> Reply {
 }
 
 fn moved(to: &str) -> Reply {
-    Ok(Response {
-        status: 302,
-        location: Some(to.to_owned()),
-        ..Response::default()
-    })
+    Ok(scripted::redirect(to))
 }
 
 const SEED: &str = "http://a.example/";

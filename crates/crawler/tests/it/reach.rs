@@ -209,11 +209,7 @@ impl Scripted {
 
     fn robots(&self, host: &str) -> Response {
         *self.journal.lock().unwrap().robots.entry(host.to_owned()).or_default() += 1;
-        Response {
-            status: 200,
-            body: b"User-agent: *\nDisallow: /forbidden/\n".to_vec(),
-            ..Response::default()
-        }
+        scripted::page(b"User-agent: *\nDisallow: /forbidden/\n".to_vec())
     }
 
     fn page(&self, url: &str) -> Result<Response, FetchError> {
@@ -240,16 +236,9 @@ impl Scripted {
                     .iter()
                     .map(|&to| format!("<a href='{}'>", self.world.url(to)))
                     .collect();
-                Ok(Response {
-                    status: 200,
-                    body: links.into_bytes(),
-                    ..Response::default()
-                })
+                Ok(scripted::page(links.into_bytes()))
             }
-            End::Busy => Ok(Response {
-                status: 503,
-                ..Response::default()
-            }),
+            End::Busy => Ok(scripted::status(503)),
             End::Refused => Err(FetchError::Connect("refused".to_owned())),
             End::TimedOut => Err(FetchError::Timeout),
             End::Panic => std::panic::panic_any(SCRIPTED_PANIC),

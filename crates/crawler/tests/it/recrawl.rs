@@ -39,35 +39,19 @@ impl Site {
 
     fn answer(&self, path: &str, known: Option<&Validators>) -> Response {
         if let Some(to) = self.redirects.get(path) {
-            return Response {
-                status: 301,
-                location: Some((*to).to_owned()),
-                ..Response::default()
-            };
+            return scripted::redirect(to);
         }
         let Some((version, body)) = self.pages.get(path) else {
-            return Response {
-                status: 404,
-                ..Response::default()
-            };
+            return scripted::status(404);
         };
         // Half of the pages have a date, the others a tag.
-        let validators = if path.len().is_multiple_of(2) {
-            Validators {
-                etag: Some(format!("\"{version}\"")),
-                last_modified: None,
-            }
-        } else {
-            Validators {
-                etag: None,
-                last_modified: Some(format!("the date of {version}")),
-            }
+        let has_tag = path.len().is_multiple_of(2);
+        let validators = Validators {
+            etag: has_tag.then(|| format!("\"{version}\"")),
+            last_modified: (!has_tag).then(|| format!("the date of {version}")),
         };
         if known == Some(&validators) {
-            return Response {
-                status: 304,
-                ..Response::default()
-            };
+            return scripted::status(304);
         }
         Response {
             status: 200,
@@ -97,9 +81,15 @@ impl Run {
 }
 
 fn crawl(site: &Site, earlier: Option<PreviousCrawl>) -> Run {
+    crawl_part(site, u64::MAX, earlier)
+}
+
+/// Crawls a part of the site: the first `pages` pages.
+fn crawl_part(site: &Site, pages: u64, earlier: Option<PreviousCrawl>) -> Run {
     let site = site.clone();
     let reply = move |request: &Request| site.answer(request.url.path(), request.validators.as_ref());
-    crawl_with("http://a.example/", |_| {}, earlier, reply)
+    let limit = |options: &mut CrawlOptions| options.frontier.max_pages = Some(pages);
+    crawl_with("http://a.example/", limit, earlier, reply)
 }
 
 fn crawl_with(
@@ -137,24 +127,13 @@ fn unchanging(request: &Request, kind: &str, body: &str) -> Response {
         last_modified: None,
     };
     if request.validators.as_ref() == Some(&validators) {
-        return Response {
-            status: 304,
-            ..Response::default()
-        };
+        return scripted::status(304);
     }
     Response {
         status: 200,
         content_type: Some(kind.to_owned()),
         body: body.into(),
         validators,
-        ..Response::default()
-    }
-}
-
-fn moved(to: &str) -> Response {
-    Response {
-        status: 301,
-        location: Some(to.to_owned()),
         ..Response::default()
     }
 }
@@ -232,18 +211,6 @@ fn changed_pages_are_sent_and_their_new_links_are_followed() {
         assert_eq!(statuses[path], status, "{path}");
     }
     assert_eq!((statuses["/elsewhere"], statuses["/new"]), (200, 304));
-}
-
-/// Crawls a part of the site: the first `pages` pages.
-fn crawl_part(site: &Site, pages: u64, earlier: Option<PreviousCrawl>) -> Run {
-    let site = site.clone();
-    let reply = move |request: &Request| site.answer(request.url.path(), request.validators.as_ref());
-    crawl_with(
-        "http://a.example/",
-        |options| options.frontier.max_pages = Some(pages),
-        earlier,
-        reply,
-    )
 }
 
 #[test]
@@ -342,7 +309,7 @@ fn an_invalid_line_is_an_error_with_its_number_and_an_incomplete_last_line_is_sk
 #[test]
 fn pages_in_the_target_folder_of_a_redirected_seed_are_in_scope() {
     let other_folder = |request: &Request| match request.url.path() {
-        "/docs/latest/" => moved("/docs/v2/"),
+        "/docs/latest/" => scripted::redirect("/docs/v2/"),
         "/docs/v2/" => unchanging(request, "text/html", "<a href=x>"),
         _ => unchanging(request, "text/html", ""),
     };
@@ -475,8 +442,8 @@ fn a_file_that_cannot_be_read_twice_is_refused_at_once() {
 #[test]
 fn pages_on_every_host_in_the_redirect_chain_of_a_seed_are_in_scope() {
     let site = |request: &Request| match request.url.as_str() {
-        "http://a.example/" => moved("http://b.example/"),
-        "http://b.example/" => moved("http://c.example/"),
+        "http://a.example/" => scripted::redirect("http://b.example/"),
+        "http://b.example/" => scripted::redirect("http://c.example/"),
         "http://c.example/" => unchanging(request, "text/html", "<a href=http://b.example/x><a href=/y>"),
         "http://c.example/y" => unchanging(request, "text/html", "<a href=http://b.example/z>"),
         _ => unchanging(request, "text/html", ""),
@@ -491,7 +458,7 @@ fn pages_on_every_host_in_the_redirect_chain_of_a_seed_are_in_scope() {
 #[test]
 fn a_host_that_no_seed_redirects_to_any_more_is_out_of_scope() {
     let before = |request: &Request| match request.url.as_str() {
-        "http://a.example/" => moved("http://elsewhere.example/"),
+        "http://a.example/" => scripted::redirect("http://elsewhere.example/"),
         "http://elsewhere.example/" => unchanging(request, "text/html", "<a href=/1>"),
         _ => unchanging(request, "text/html", ""),
     };

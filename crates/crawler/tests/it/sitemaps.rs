@@ -335,11 +335,7 @@ fn run_site(options: CrawlOptions, site: &[(&str, &str)]) -> Run {
         };
         match (answer.parse(), answer.split_once(' ')) {
             (Ok(code), _) => status(code),
-            (_, Some(("301", location))) => Ok(Response {
-                status: 301,
-                location: Some(location.to_owned()),
-                ..Response::default()
-            }),
+            (_, Some(("301", location))) => Ok(scripted::redirect(location)),
             (_, Some(("cut", start))) => Ok(Response {
                 truncation: Some(TruncationReason::Connection),
                 ..scripted::page(start)
@@ -530,31 +526,13 @@ fn sitemaps_that_cannot_be_used_are_named_once_and_in_short_though_the_robots_tx
     let links: String = (0..5).map(|n| format!("<a href=/{n}>x</a>")).collect();
     let mut options = options();
     options.frontier.delay = Duration::from_secs(10 * 60 * 60);
-    let records = Arc::new(Mutex::new(Vec::new()));
-    let book = Arc::clone(&records);
-    let script = Scripted::new(move |call| match call.url() {
-        "http://a.example/robots.txt" => body(&named),
-        "http://a.example/" => body(&links),
-        _ => body("x"),
-    });
-    let run = script.crawl_with(options, |crawl| {
-        crawl.on_event(move |event| {
-            if let Event::Sitemap(SitemapRecord {
-                url,
-                end: SitemapEnd::Failed(why),
-                ..
-            }) = event
-            {
-                book.lock().unwrap().push((url.len(), why.clone()));
-            }
-        })
-    });
+    let run = run_site(options, &[("/robots.txt", &*named), ("/", &*links)]);
     assert!(run.requests_of(ResourceKind::Robots).len() > 1, "{:?}", run.urls());
-    let records = records.lock().unwrap();
+    let records = &run.reports.sitemaps;
     assert_eq!((records.len(), run.summary.sitemaps.failed), (10, 10));
-    assert!(records.iter().all(|(length, _)| *length <= 200), "{records:?}");
-    let texts = records.iter().filter(|(_, why)| why.contains("and 20 more"));
-    assert_eq!(texts.count(), 1, "{records:?}");
+    assert!(records.iter().all(|record| record.url.len() <= 200), "{records:?}");
+    let counts_more = |record: &&SitemapRecord| format!("{:?}", record.end).contains("and 20 more");
+    assert_eq!(records.iter().filter(counts_more).count(), 1, "{records:?}");
 }
 
 #[tokio::test]
@@ -581,13 +559,10 @@ async fn sitemaps_are_resolved_against_their_robots_txt_and_what_cannot_be_used_
     let book = Arc::clone(&records);
     let crawl = Crawl::builder(options).unwrap().build().unwrap();
     let summary = crawl.on_event(move |event| {
-        if let Event::Sitemap(SitemapRecord {
-            url,
-            end: SitemapEnd::Failed(_),
-            ..
-        }) = event
+        if let Event::Sitemap(record) = event
+            && matches!(record.end, SitemapEnd::Failed(_))
         {
-            book.lock().unwrap().push(url.clone());
+            book.lock().unwrap().push(record.url.clone());
         }
     });
     let summary = summary.run().await.unwrap();

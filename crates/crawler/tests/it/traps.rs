@@ -86,11 +86,7 @@ fn html(text: &str, links: impl IntoIterator<Item = String>) -> Response {
     for link in links {
         write!(body, "<a href='{link}'>+</a>").unwrap();
     }
-    Response {
-        status: 200,
-        body: body.into_bytes(),
-        ..Response::default()
-    }
+    scripted::page(body.into_bytes())
 }
 
 /// Forty words that no other topic uses.
@@ -467,11 +463,7 @@ fn links_that_cannot_be_crawled_are_counted_by_reason() {
             let long = format!("/{}", "x".repeat(20_000));
             html("home", mail.into_iter().chain(others).chain([long]))
         }
-        "/moved" => Response {
-            status: 302,
-            location: Some("mailto:ann@a.example".to_owned()),
-            ..Response::default()
-        },
+        "/moved" => scripted::redirect("mailto:ann@a.example"),
         _ => Response::default(),
     });
     let summary = run.summary;

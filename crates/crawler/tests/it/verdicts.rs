@@ -111,11 +111,7 @@ fn redirects_and_refreshes_are_resolved_as_links_are() {
     ] {
         let answers = [
             page(format!("<a href='{text}'></a>")),
-            Response {
-                status: 302,
-                location: Some(text.to_owned()),
-                ..Response::default()
-            },
+            scripted::redirect(text),
             Response {
                 refresh: Some(format!("0; url={text}")),
                 ..page("")
