@@ -6,7 +6,7 @@
 
 use encoding_rs::{SHIFT_JIS, WINDOWS_1252};
 use hyper::StatusCode;
-use url::Url;
+use url::{Position, Url};
 
 use super::page::{Behaviour, Hosts, Page, at, without_scheme};
 
@@ -17,150 +17,60 @@ const LONGEST_TRAP_BYTES: usize = 2_000;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The experiments: the name, the target below `/lab/`, and the head and body of the page.
-const EXPERIMENTS: [(&str, &str, &str, &str); 25] = [
-    // Unusual spellings.
-    (
-        "entities",
-        "found/entities?a=1&b=2",
-        "",
-        "<a href=\"found/entities?a=1&amp;b&#x3D;2\">x</a>",
-    ),
-    ("named-entity", "found/café", "", "<a href=\"found/caf&eacute;\">x</a>"),
-    ("dots", "found/dots", "", "<a href=\"./nowhere/../found/./dots\">x</a>"),
-    ("spaces", "found/spaces", "", "<a href=\"\n\t  found/spaces \n\">x</a>"),
-    (
-        "fragment",
-        "found/fragment",
-        "",
-        "<a href=\"/lab/found/fragment#middle\">x</a>",
-    ),
-    (
-        "scheme-relative",
-        "found/scheme-relative",
-        "",
-        "<a href=\"//{host}/lab/found/scheme-relative\">x</a>",
-    ),
-    (
-        "upper-case",
-        "found/upper-case",
-        "",
-        "<a href=\"HTTP://{HOST}/lab/found/upper-case\">x</a>",
-    ),
-    // Elements with links that a crawler follows, besides the plain anchor.
-    ("unquoted", "found/unquoted", "", "<A HREF=found/unquoted>x</A>"),
-    (
-        "area",
-        "found/area",
-        "",
-        "<map name=m><area href=\"found/area\" alt=\"x\"></map>",
-    ),
-    (
-        "iframe",
-        "found/iframe",
-        "",
-        "<iframe src=\"found/iframe\" title=\"x\"></iframe>",
-    ),
-    (
-        "frame",
-        "found/frame",
-        "",
-        "<frameset cols=\"*\"><frame src=\"found/frame\"></frameset>",
-    ),
-    ("next", "found/next", "<link rel=\"next\" href=\"found/next\">", ""),
-    (
-        "refresh",
-        "found/refresh",
-        "<meta http-equiv=\"refresh\" content=\"0; url=found/refresh\">",
-        "",
-    ),
-    // Elements with links that a polite crawler does not follow.
-    (
-        "nofollow",
-        "hidden/nofollow",
-        "",
-        "<a rel=\"external NoFollow\" href=\"hidden/nofollow\">x</a>",
-    ),
-    (
-        "comment",
-        "hidden/comment",
-        "",
-        "<!-- <a href=\"hidden/comment\">x</a> -->",
-    ),
-    (
-        "script",
-        "hidden/script",
-        "",
-        "<script>const row = '<a href=\"hidden/script\">x</a>';</script>",
-    ),
-    (
-        "template",
-        "hidden/template",
-        "",
-        "<template><a href=\"hidden/template\">x</a></template>",
-    ),
-    (
-        "textarea",
-        "hidden/textarea",
-        "",
-        "<textarea><a href=\"hidden/textarea\">x</a></textarea>",
-    ),
-    (
-        "no-links",
-        "hidden/no-links",
-        "<meta name=\"robots\" content=\"nofollow\">",
-        "<a href=\"hidden/no-links\">x</a>",
-    ),
-    // Ordinary links on pages that are hard to fetch or to read.
-    (
-        "base",
-        "found/base",
-        "<base href=\"/lab/found/\">",
-        "<a href=\"base\">x</a>",
-    ),
-    ("shift-jis", "found/ｶﾀｶﾅ", "", "<a href=\"found/ｶﾀｶﾅ\">ｼﾌﾄ JIS</a>"),
-    (
-        "windows-1252",
-        "found/déjà",
-        "<meta charset=\"windows-1252\">",
-        "<a href=\"found/déjà\">Déjà vu</a>",
-    ),
-    ("huge", "found/end-of-huge", "", "<a href=\"found/end-of-huge\">x</a>"),
-    ("slow", "found/after-slow", "", "<a href=\"found/after-slow\">x</a>"),
-    (
-        "unavailable-once",
-        "found/after-unavailable",
-        "",
-        "<a href=\"found/after-unavailable\">x</a>",
-    ),
-];
+/// The experiments: the name, the target below `/lab/`, and the head and body of the page. `{break}` is a line break and a tab.
+const EXPERIMENTS: &str = r#"
+# Unusual spellings.
+entities | found/entities?a=1&b=2 | | <a href="found/entities?a=1&amp;b&#x3D;2">x</a>
+named-entity | found/café | | <a href="found/caf&eacute;">x</a>
+dots | found/dots | | <a href="./nowhere/../found/./dots">x</a>
+spaces | found/spaces | | <a href="{break}  found/spaces {break}">x</a>
+fragment | found/fragment | | <a href="/lab/found/fragment#middle">x</a>
+scheme-relative | found/scheme-relative | | <a href="//{host}/lab/found/scheme-relative">x</a>
+upper-case | found/upper-case | | <a href="HTTP://{HOST}/lab/found/upper-case">x</a>
+# Elements with links that a crawler follows, besides the plain anchor.
+unquoted | found/unquoted | | <A HREF=found/unquoted>x</A>
+area | found/area | | <map name=m><area href="found/area" alt="x"></map>
+iframe | found/iframe | | <iframe src="found/iframe" title="x"></iframe>
+frame | found/frame | | <frameset cols="*"><frame src="found/frame"></frameset>
+next | found/next | <link rel="next" href="found/next"> |
+refresh | found/refresh | <meta http-equiv="refresh" content="0; url=found/refresh"> |
+# Elements with links that a polite crawler does not follow.
+nofollow | hidden/nofollow | | <a rel="external NoFollow" href="hidden/nofollow">x</a>
+comment | hidden/comment | | <!-- <a href="hidden/comment">x</a> -->
+script | hidden/script | | <script>const row = '<a href="hidden/script">x</a>';</script>
+template | hidden/template | | <template><a href="hidden/template">x</a></template>
+textarea | hidden/textarea | | <textarea><a href="hidden/textarea">x</a></textarea>
+no-links | hidden/no-links | <meta name="robots" content="nofollow"> | <a href="hidden/no-links">x</a>
+# Ordinary links on pages that are hard to fetch or to read.
+base | found/base | <base href="/lab/found/"> | <a href="base">x</a>
+shift-jis | found/ｶﾀｶﾅ | | <a href="found/ｶﾀｶﾅ">ｼﾌﾄ JIS</a>
+windows-1252 | found/déjà | <meta charset="windows-1252"> | <a href="found/déjà">Déjà vu</a>
+huge | found/end-of-huge | | <a href="found/end-of-huge">x</a>
+slow | found/after-slow | | <a href="found/after-slow">x</a>
+unavailable-once | found/after-unavailable | | <a href="found/after-unavailable">x</a>
+"#;
 
 /// Returns all unusual pages except the index.
 pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
     let www = &hosts.www;
-    let names = EXPERIMENTS.map(|(name, ..)| format!("/lab/{name}"));
-    let contents = Page::html(at(www, "/lab/"), "Laboratory")
-        .links([
-            "/old/",
-            "/loop/",
-            "/calendar/2900",
-            "/private/ledger.html",
-            "/private/open.html",
-        ])
-        .links(names);
-    let mut pages = vec![contents];
-    pages.extend(
-        EXPERIMENTS
-            .into_iter()
-            .flat_map(|experiment| self::experiment(www, experiment)),
-    );
+    let others = "/old/ /loop/ /calendar/2900 /private/ledger.html /private/open.html";
+    let contents = Page::html(at(www, "/lab/"), "Laboratory").links(others.split(' '));
+    let mut pages = vec![contents.links(experiments().map(|[name, ..]| format!("/lab/{name}")))];
+    pages.extend(experiments().flat_map(|experiment| self::experiment(www, experiment)));
     pages.extend(redirects(hosts));
     pages.extend(private(hosts));
     pages
 }
 
+fn experiments() -> impl Iterator<Item = [&'static str; 4]> {
+    let columns = |line: &'static str| line.split('|').map(str::trim).collect::<Vec<_>>();
+    EXPERIMENTS
+        .lines()
+        .filter_map(move |line| columns(line).try_into().ok())
+}
+
 /// Returns the page of an experiment, and its target.
-fn experiment(www: &Url, (name, target, head, body): (&str, &str, &str, &str)) -> [Page; 2] {
+fn experiment(www: &Url, [name, target, head, body]: [&str; 4]) -> [Page; 2] {
     let lab = at(www, "/lab/");
     let mut page = Page::html(at(&lab, name), format!("Experiment: {name}"));
     if target.starts_with("found/") {
@@ -168,7 +78,8 @@ fn experiment(www: &Url, (name, target, head, body): (&str, &str, &str, &str)) -
     }
     let host = without_scheme(www).trim_matches('/');
     head.clone_into(&mut page.head);
-    page.body = body.replace("{host}", host).replace("{HOST}", &host.to_uppercase());
+    let body = body.replace("{break}", "\n\t").replace("{host}", host);
+    page.body = body.replace("{HOST}", &host.to_uppercase());
     match name {
         "shift-jis" => page.charset = SHIFT_JIS,
         "windows-1252" => page.charset = WINDOWS_1252,
@@ -184,11 +95,8 @@ fn experiment(www: &Url, (name, target, head, body): (&str, &str, &str, &str)) -
 pub(super) fn index(www: &Url, everything: &[Page]) -> [Page; 2] {
     let mut index = Page::html(at(www, "/index-of-everything"), "Index of everything");
     for Page { address, .. } in everything {
-        let (whole, path) = (
-            address.as_str(),
-            &address.as_str()[address.origin().ascii_serialization().len()..],
-        );
-        let upper_case = address.origin().ascii_serialization().to_uppercase() + path;
+        let whole = address.as_str();
+        let upper_case = address[..Position::BeforePath].to_uppercase() + &address[Position::BeforePath..];
         index = index.links([whole, &upper_case, without_scheme(address)]);
         index = index.links(["summary", "details", "reviews"].map(|part| format!("{whole}#{part}")));
     }

@@ -202,41 +202,25 @@ fn a_file_of_seeds_may_have_comments_and_any_line_ends_and_names_every_bad_line(
 
 #[test]
 fn what_is_probably_meant_is_in_the_message() {
-    let seed = "http://127.0.0.1:1/";
-    for (arguments, messages) in [
-        (
-            vec!["-d", "-1", seed],
-            &["--max-depth", "it must not be below 0", "500"][..],
-        ),
-        (vec!["--max-pages=-5", seed], &["--max-pages", "it must not be below 0"]),
-        (
-            vec!["--max-body=-1MiB", seed],
-            &["--max-body", "it must not be below 0", "64MiB"],
-        ),
-        (
-            vec!["--resume", "crawl", seed],
-            &["there is a subcommand: crawler resume <DIR>"],
-        ),
-        (vec!["--status", "crawl"], &["there is a subcommand: crawler status"]),
-        (
-            vec!["--continue", "crawl"],
-            &["there is a subcommand: crawler resume <DIR>"],
-        ),
-        (
-            vec!["resume", "--outptu", "x", "crawl"],
-            &["the directory goes before all options", "crawler resume DIR"],
-        ),
-        (
-            vec!["resume", "crawl", "--outptu", "x"],
-            &["--output", "Usage: crawler resume <DIR>"],
-        ),
-        (vec!["--exclude", "*.pdf", seed], &["write \\.pdf$"]),
-        (vec!["--report", "*.pdf", seed], &["--report", "write \\.pdf$"]),
-        (vec!["--report", "*.{jpg,png}", seed], &["write \\.(jpg|png)$"]),
-        (vec!["--include", "*/private/*", seed], &["write /private/"]),
-        (vec!["--exclude", "*.{jpg,png}", seed], &["write \\.(jpg|png)$"]),
-    ] {
-        fails(arguments.as_slice(), 2, messages);
+    // The arguments, and what the message has.
+    for case in "\
+        -d -1 http://127.0.0.1:1/ | --max-depth | it must not be below 0 | 500
+        --max-pages=-5 http://127.0.0.1:1/ | --max-pages | it must not be below 0
+        --max-body=-1MiB http://127.0.0.1:1/ | --max-body | it must not be below 0 | 64MiB
+        --resume crawl http://127.0.0.1:1/ | there is a subcommand: crawler resume <DIR>
+        --status crawl | there is a subcommand: crawler status
+        --continue crawl | there is a subcommand: crawler resume <DIR>
+        resume --outptu x crawl | the directory goes before all options | crawler resume DIR
+        resume crawl --outptu x | --output | Usage: crawler resume <DIR>
+        --exclude *.pdf http://127.0.0.1:1/ | write \\.pdf$
+        --report *.pdf http://127.0.0.1:1/ | --report | write \\.pdf$
+        --report *.{jpg,png} http://127.0.0.1:1/ | write \\.(jpg|png)$
+        --include */private/* http://127.0.0.1:1/ | write /private/
+        --exclude *.{jpg,png} http://127.0.0.1:1/ | write \\.(jpg|png)$"
+        .lines()
+    {
+        let parts: Vec<&str> = case.trim_start().split(" | ").collect();
+        fails(parts[0], 2, &parts[1..]);
     }
 }
 

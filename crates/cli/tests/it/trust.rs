@@ -68,90 +68,45 @@ fn a_crawl_without_https_reads_no_certificates_and_one_that_comes_to_https_says_
     );
 }
 
+/// The environment, the arguments, what the line of the page has, and what the log says. Nobody answers at 255.255.255.255.
+const ENVIRONMENTS: &str = "\
+HTTP_PROXY={proxy} | http://255.255.255.255:9/ | status 203 | go through the proxy at 127.0.0.1, as
+http_proxy={address}; HTTP_PROXY=http://127.0.0.1:1 | http://255.255.255.255:9/ | status 203 | go through the proxy at 127.0.0.1, as
+ALL_PROXY=http://me:hunter2@{address}; NO_PROXY=other.example | http://255.255.255.255:9/ | status 203 | 1, as ALL_PROXY says
+HTTPS_PROXY={proxy} | http://255.255.255.255:9/ |  | is away: no connection:
+HTTP_PROXY={proxy}; NO_PROXY=far.example, 255.0.0.0/8 | http://255.255.255.255:9/ |  | is away: no connection:
+HTTP_PROXY={proxy}; no_proxy=* | http://255.255.255.255:9/ |  | is away: no connection:
+HTTP_PROXY={proxy} | --set environment-proxies=false http://255.255.255.255:9/ |  | is away: no connection:
+HTTP_PROXY={proxy} | http://127.0.0.1:{port}/ | status 200 | go through the proxy at 127.0.0.1, as
+HTTP_PROXY={proxy} | http://localhost.:{port}/ | status 200 | go through the proxy at 127.0.0.1, as
+HTTP_PROXY={proxy} | http://0.0.0.0:{port}/ | status 200 | go through the proxy at 127.0.0.1, as
+HTTP_PROXY={proxy} | http://[::ffff:127.0.0.1]:{port}/ | status 200 | go through the proxy at 127.0.0.1, as
+HTTP_PROXY={proxy} | --untrusted-seeds http://127.0.0.1:{port}/ |  | are ignored, because
+all_proxy=socks://me:hunter2@127.0.0.1:1 | http://127.0.0.1:{port}/ |  | all_proxy cannot be used
+all_proxy=socks://127.0.0.1:1 | http://127.0.0.1:{port}/ |  | --set environment-proxies=false";
+
 #[test]
 fn the_proxies_of_the_environment_are_used_and_named_unless_an_option_forbids_it() {
     let site = server_of(|_| answer("200 OK", "<p>direct"));
     let proxy = server_of(|_| answer("203 By Proxy", "<p>by proxy"));
     let address = proxy.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    // A seed at which nobody answers.
-    let far = "http://255.255.255.255:9/";
     let port = site.trim_end_matches('/').rsplit(':').next().unwrap();
-    let [dotted, unspecified, mapped] =
-        ["localhost.", "0.0.0.0", "[::ffff:127.0.0.1]"].map(|host| format!("http://{host}:{port}/"));
-    let secret = format!("http://me:hunter2@{address}");
-    let used = "go through the proxy at 127.0.0.1, as";
-    let away = "is away: no connection: ";
-    let (by_proxy, direct, nowhere) = ("\"status\":203", "\"status\":200", "");
     let mut wrong = Vec::new();
-    for (variables, argument, seed, expected, says) in [
-        (&[("HTTP_PROXY", &*proxy)][..], "", far, by_proxy, used),
-        (
-            &[("http_proxy", &*address), ("HTTP_PROXY", "http://127.0.0.1:1")],
-            "",
-            far,
-            by_proxy,
-            used,
-        ),
-        (
-            &[("ALL_PROXY", &*secret), ("NO_PROXY", "other.example")],
-            "",
-            far,
-            by_proxy,
-            "1, as ALL_PROXY says",
-        ),
-        (&[("HTTPS_PROXY", &*proxy)], "", far, nowhere, away),
-        (
-            &[("HTTP_PROXY", &*proxy), ("NO_PROXY", "far.example, 255.0.0.0/8")],
-            "",
-            far,
-            nowhere,
-            away,
-        ),
-        (&[("HTTP_PROXY", &*proxy), ("no_proxy", "*")], "", far, nowhere, away),
-        (
-            &[("HTTP_PROXY", &*proxy)],
-            "--set environment-proxies=false",
-            far,
-            nowhere,
-            away,
-        ),
-        (&[("HTTP_PROXY", &*proxy)], "", &*site, direct, used),
-        (&[("HTTP_PROXY", &*proxy)], "", &*dotted, direct, used),
-        (&[("HTTP_PROXY", &*proxy)], "", &*unspecified, direct, used),
-        (&[("HTTP_PROXY", &*proxy)], "", &*mapped, direct, used),
-        (
-            &[("HTTP_PROXY", &*proxy)],
-            "--untrusted-seeds",
-            &*site,
-            "",
-            "are ignored, because",
-        ),
-        (
-            &[("all_proxy", "socks://me:hunter2@127.0.0.1:1")],
-            "",
-            &*site,
-            "",
-            "all_proxy cannot be used",
-        ),
-        (
-            &[("all_proxy", "socks://127.0.0.1:1")],
-            "",
-            &*site,
-            "",
-            "--set environment-proxies=false",
-        ),
-    ] {
-        let mut command = command(&format!("-o - --set max-first-downtime=0.1 {argument} {seed}"));
+    for case in ENVIRONMENTS.lines() {
+        let case = case
+            .replace("{proxy}", &proxy)
+            .replace("{address}", &address)
+            .replace("{port}", port);
+        let [variables, arguments, status, says] = case.split(" | ").collect::<Vec<_>>().try_into().unwrap();
+        let mut command = command(&format!("-o - --set max-first-downtime=0.1 {arguments}"));
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
             command.env_remove(name).env_remove(name.to_lowercase());
         }
-        let output = command.envs(variables.iter().copied()).output().unwrap();
-        let (lines, log) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        if !(lines.contains(expected) && log.contains(says)) {
-            wrong.push(format!("{variables:?} {argument} {seed}: {lines} {log}"));
+        let variables = variables.split("; ").filter_map(|variable| variable.split_once('='));
+        let output = command.envs(variables).output().unwrap();
+        let [lines, log] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        if !(lines.contains(&status.replace("status ", "\"status\":")) && log.contains(says)) {
+            wrong.push(format!("{case}: {lines} {log}"));
         }
         assert!(!log.contains("hunter2"), "{log}");
     }
