@@ -243,12 +243,13 @@ fn only_a_file_of_json_lines_is_crawled_again() {
         (format!("\n\n[{page}]").into_bytes(), "not a JSON array: jq"),
         (format!("\r\n  [\n{page}]\n").into_bytes(), "not a JSON array: jq"),
         (utf_16, "not UTF-16"),
+        (b"url,status\r\nhttp://127.0.0.1:1/,200\r\n".to_vec(), "not CSV"),
         (b"http://127.0.0.1:1/".to_vec(), "line 1"),
         (b"{\n  \"url\": \"http://127.0.0.1:1/\"\n}".to_vec(), "line 1"),
         (format!("{{\"pages\":[{page}]}}").into_bytes(), "line 1"),
     ] {
-        std::fs::write(folder.join("pages.jsonl"), &bytes).unwrap();
-        let path = folder.path("pages.jsonl");
+        let path = folder.path(if hint == "not CSV" { "pages.csv" } else { "pages.jsonl" });
+        std::fs::write(&path, &bytes).unwrap();
         let arguments = format!("--recrawl {path} http://127.0.0.1:1/");
         fails(
             &arguments,

@@ -3,8 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::program::{Printed, crawler, fails, folder, has_failed, lines, lines_of, number, succeeds};
+use crate::program::{Printed, crawler, fails, folder, has_failed, lines, number, one_line, succeeds, texts_of};
 use crate::servers::{answer, closed_port, server_of, site_of, tree};
+use serde_json::Value;
 
 #[test]
 fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
@@ -273,34 +274,20 @@ fn the_first_line_names_the_cause_of_a_refused_port_and_the_crawl_ends_soon() {
     assert!(!log.contains("every seed was refused"), "{log}");
 }
 
-#[test]
-fn a_crawl_without_a_page_exits_with_code_1_and_the_status() {
-    let missing = server_of(|_| answer("404 Not Found", ""));
-    let message = "nothing was fetched: the seed answered 404";
-    fails(&format!("-q --delay 0 {missing}"), 1, &[message]);
-    let message = "nothing was fetched: all answers have a status of 404";
-    fails(&format!("-q --delay 0 {missing} {missing}other"), 1, &[message]);
-}
-
 /// Nothing was fetched, so nothing is complete, in whatever way the seed failed.
 #[test]
-fn a_crawl_without_a_page_is_not_called_complete() {
-    let forbidden = "User-agent: *\nDisallow: /";
+fn a_crawl_without_a_page_exits_with_code_1_and_the_status_and_is_not_called_complete() {
     let round = |more: &str| answer(&format!("302 Found\r\nLocation: /{more}"), "");
-    let seeds = [
-        ("403", server_of(|_| answer("403 Forbidden", ""))),
-        (
-            "forbidden by robots.txt",
-            site_of(move |path| (path == "/robots.txt").then(|| forbidden.to_owned())),
-        ),
+    let forbidden = |path: &str| (path == "/robots.txt").then(|| "User-agent: *\nDisallow: /".to_owned());
+    let missing = server_of(|_| answer("404 Not Found", ""));
+    for (why, seed) in [
+        ("the seed answered 404", missing.clone()),
+        ("all answers have a status of 404", format!("{missing} {missing}other")),
+        ("the seed answered 403", server_of(|_| answer("403 Forbidden", ""))),
+        ("forbidden by robots.txt", site_of(forbidden)),
         ("redirect loop", server_of(move |_| round(""))),
-        (
-            "--cookies may help",
-            server_of(move |_| round("\r\nSet-Cookie: wall=1")),
-        ),
-        ("410", server_of(|_| answer("410 Gone", ""))),
-    ];
-    for (why, seed) in seeds {
+        ("--cookies may help", server_of(move |_| round("\r\nSet-Cookie: wall=1"))),
+    ] {
         let text = crawler(&format!("-q --delay 0 {seed}"));
         has_failed(&text, 1, &[]);
         let last = String::from_utf8_lossy(&text.stderr).lines().last().unwrap().to_owned();
@@ -310,46 +297,30 @@ fn a_crawl_without_a_page_is_not_called_complete() {
         assert!(summary.contains("INCOMPLETE        nothing was fetched: "), "{summary}");
         let json = crawler(&format!("--log-format json --delay 0 {seed}"));
         let records = lines(str::from_utf8(&json.stderr).unwrap());
-        let summary = records
-            .iter()
-            .find(|line| line["target"] == "crawler::summary")
-            .unwrap();
+        let is_summary = |line: &&Value| line["target"] == "crawler::summary";
+        let summary = records.iter().find(is_summary).unwrap();
         assert_eq!(summary["complete"], false, "{summary}");
-        assert!(
-            summary["missing"][0]
-                .as_str()
-                .unwrap()
-                .starts_with("nothing was fetched"),
-            "{summary}"
-        );
+        let missing = summary["missing"][0].as_str().unwrap();
+        assert!(missing.starts_with("nothing was fetched"), "{summary}");
     }
 }
 
 #[test]
 fn a_crawl_of_one_page_says_why_it_may_have_ended_there() {
-    let hints = [
-        ("<p>no link", Some("those that JavaScript makes are not found")),
-        ("<script>document.write('<a href=/a>')</script>", Some("JavaScript")),
-        ("<a href=http://other.example/>x</a>", Some("--scope any all")),
-        ("<a href=/a rel=nofollow>x</a>", Some("nofollow")),
-        ("<a href=/a>x</a>", None),
-        (
-            "<a href=/>x</a><a href=#top>x</a>",
-            Some("the page links only to itself"),
-        ),
-    ];
-    for (page, hint) in hints {
+    // The seed is no link. A link that says nofollow is not counted among those that were found.
+    for (page, links, hint) in [
+        ("<p>no link", 0, Some("those that JavaScript makes are not found")),
+        ("<script>document.write('<a href=/a>')</script>", 0, Some("JavaScript")),
+        ("<a href=http://other.example/>x</a>", 1, Some("--scope any all")),
+        ("<a href=/a rel=nofollow>x</a>", 0, Some("nofollow")),
+        ("<a href=/a>x</a>", 2, None),
+        ("<a href=/>x</a><a href=#top>x</a>", 1, Some("the page links only to itself")),
+    ] {
         let seed = site_of(move |path| ["/", "/a"].contains(&path).then(|| page.to_owned()));
         let summary = succeeds(&format!("-q --delay 0 {seed}")).stdout;
-        let one_line = summary.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(summary.contains("\n  hint "), hint.is_some(), "{summary}");
-        assert!(hint.is_none_or(|hint| one_line.contains(hint)), "{summary}");
-        let found = u64::from(page.contains("<a href=http") || hint.is_none());
-        if !page.contains("rel=") && !page.contains("#top") {
-            // The seed is no link, and its page links to itself from /a.
-            let found = if hint.is_none() { 2 } else { found };
-            assert_eq!(number(&summary, "links  "), found, "{summary}");
-        }
+        assert!(one_line(&summary).contains(hint.unwrap_or_default()), "{summary}");
+        assert_eq!(number(&summary, "links  "), links, "{summary}");
     }
     // One that says --scope any where --scope site would not help.
     let seed = site_of(|path| (path == "/").then(|| "<a href=http://other.example/>x</a>".to_owned()));
@@ -366,18 +337,8 @@ fn rows_that_say_nothing_are_left_out() {
     let summary = succeeds(&format!("-q --delay 0 --state {state} {seed}")).stdout;
     let status = succeeds(&["status", &state]).stdout;
     for text in [&summary, &status] {
-        for nothing in [
-            "redirects",
-            "0 exact",
-            " 0.0 MiB",
-            " 0 B",
-            "0 of them",
-            "0 hosts on disk",
-            "failed",
-            "left in queue",
-            "away",
-            "LOST",
-        ] {
+        let nothings = "redirects,0 exact, 0.0 MiB, 0 B,0 of them,0 hosts on disk,failed,left in queue,away,LOST";
+        for nothing in nothings.split(',') {
             assert!(!text.contains(nothing), "{nothing}: {text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -421,14 +382,6 @@ fn a_dead_seed_has_a_remedy_for_its_cause_and_a_dead_second_seed_is_named() {
 }
 
 #[test]
-fn a_csv_file_cannot_be_crawled_again() {
-    let folder = folder("csv");
-    let path = folder.file("pages.csv", "url,status\r\nhttp://127.0.0.1:1/,200\r\n");
-    let message = "give a JSON lines file that a crawl wrote, not CSV";
-    fails(&format!("--recrawl {path} http://127.0.0.1:1/"), 2, &[message]);
-}
-
-#[test]
 fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
     let rules = "User-agent: mybot\nDisallow: /secret\n\nUser-agent: *\nDisallow: /open\n";
     let seed = site_of(move |path| match path {
@@ -436,63 +389,26 @@ fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
         "/" => Some("<a href=/secret>s</a> <a href=/open>o</a>".to_owned()),
         _ => Some("page".to_owned()),
     });
-    let browser = "Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0";
-    for (user_agent, option, name) in [
-        ("mybot/1.0 (+https://a.example/)", "--max-depth=5", "mybot"),
-        (
-            "Mozilla/5.0 (compatible; mybot/1.0; +https://a.example/)",
-            "--max-depth=5",
-            "mybot",
-        ),
-        (
-            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; MyBot/2; +https://a.example/) Chrome/99.0",
-            "-v",
-            "MyBot",
-        ),
-        (
-            "Mozilla/5.0 (X11; Linux x86_64) Chrome/99.0 Safari/537.36 (mybot; https://a.example/)",
-            "-v",
-            "mybot",
-        ),
-        (browser, "--set=robots-name=mybot", "mybot"),
-        (browser, "--max-depth=5", "*"),
-        ("1bot", "--max-depth=5", "*"),
-    ] {
+    // The user agent, an option, and the name.
+    for case in "\
+        mybot/1.0 (+https://a.example/) | --max-depth=5 | mybot
+        Mozilla/5.0 (compatible; mybot/1.0; +https://a.example/) | --max-depth=5 | mybot
+        Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; MyBot/2; +https://a.example/) Chrome/99.0 | -v | MyBot
+        Mozilla/5.0 (X11; Linux x86_64) Chrome/99.0 Safari/537.36 (mybot; https://a.example/) | -v | mybot
+        Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0 | --set=robots-name=mybot | mybot
+        Mozilla/5.0 (X11; Linux x86_64; rv:120.0) Gecko/20100101 Firefox/120.0 | --max-depth=5 | *
+        1bot | --max-depth=5 | *"
+        .lines()
+    {
+        let [agent, option, name] = case.trim_start().split(" | ").collect::<Vec<_>>().try_into().unwrap();
         let folder = folder("robots-name");
-        let (pages, refused) = (folder.path("pages.jsonl"), folder.path("refused.jsonl"));
-        let output = succeeds(&[
-            "-U",
-            user_agent,
-            option,
-            "--delay=0",
-            "-o",
-            &pages,
-            "--refused",
-            &refused,
-            &seed,
-        ]);
+        let refused = folder.path("refused.jsonl");
+        let Printed { stdout, stderr } = succeeds(&["-U", agent, option, "--delay=0", "--refused", &refused, &seed]);
         let forbidden = if name == "*" { "open" } else { "secret" };
-        let urls: Vec<_> = lines_of(&refused)
-            .iter()
-            .map(|line| line["url"].as_str().unwrap().to_owned())
-            .collect();
-        assert_eq!(urls, [format!("{seed}{forbidden}")], "{user_agent}");
-        assert!(
-            output.stdout.contains(&format!("robots.txt        read as {name}\n")),
-            "{}",
-            output.stdout
-        );
-        assert_eq!(
-            output.stderr.contains("--set robots-name="),
-            name == "*",
-            "{}",
-            output.stderr
-        );
-        assert_eq!(
-            output.stderr.contains(&format!("robots.txt is read as {name}\n")),
-            option == "-v",
-            "{}",
-            output.stderr
-        );
+        assert_eq!(texts_of(&refused, "url"), [format!("{seed}{forbidden}")], "{agent}");
+        assert!(stdout.contains(&format!("robots.txt        read as {name}\n")), "{stdout}");
+        assert_eq!(stderr.contains("--set robots-name="), name == "*", "{stderr}");
+        let said = format!("robots.txt is read as {name}\n");
+        assert_eq!(stderr.contains(&said), option == "-v", "{stderr}");
     }
 }

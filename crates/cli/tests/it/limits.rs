@@ -1,6 +1,6 @@
 //! What a limit takes away is missing: the summary, its JSON form, the log and the exit code say so alike.
 
-use crate::program::{crawler, lines};
+use crate::program::{crawler, lines, one_line};
 use crate::servers::{answer, path_in, server_of};
 
 /// Returns links to this many URLs, which have a number.
@@ -74,8 +74,7 @@ fn what_each_limit_takes_away_is_in_summary_json_log_and_exit_code_alike() {
             (stdout, stderr)
         };
         let (summary, _) = run("");
-        let one_line = summary.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !(one_line.contains("INCOMPLETE") && one_line.contains(expected)) {
+        if !(summary.contains("INCOMPLETE") && one_line(&summary).contains(expected)) {
             wrong.push(format!("{limit}: {summary}"));
             continue;
         }

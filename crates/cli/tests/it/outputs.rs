@@ -11,7 +11,9 @@ use flate2::read::MultiGzDecoder;
 
 #[cfg(unix)]
 use crate::program::run_with_limit;
-use crate::program::{command, crawler, fails, folder, has_failed, lines, lines_of, succeeds, text_of};
+use crate::program::{
+    command, crawler, fails, folder, has_failed, lines, lines_of, one_line, succeeds, text_of, texts_of,
+};
 use crate::servers::{answer, path_in, server_of, site_of};
 
 #[test]
@@ -289,21 +291,12 @@ fn the_name_of_a_file_chooses_format_and_compression_and_an_unknown_ending_is_re
         let header = usize::from(first.starts_with("url,"));
         assert_eq!(text.lines().count(), 5 + header, "{name}: {text}");
     }
-    let others = [
-        "tsv",
-        "xml",
-        "parquet",
-        "xlsx",
-        "jsonl.zst",
-        "csv.bz2",
-        "TSV.gz",
-        "sqlite",
-    ];
-    for (at, ending) in others.into_iter().enumerate() {
-        let (option, path) = (
-            ["-o", "--links", "--refused"][at % 3],
-            folder.path(&format!("pages.{ending}")),
-        );
+    let others = "tsv xml parquet xlsx jsonl.zst csv.bz2 TSV.gz sqlite";
+    for (ending, option) in others
+        .split(' ')
+        .zip(["-o", "--links", "--refused"].into_iter().cycle())
+    {
+        let path = folder.path(&format!("pages.{ending}"));
         let messages = [path.as_str(), ".jsonl", ".ndjson", ".json", ".csv", ".gz", "--format"];
         fails(&format!("demo -q {option} {path}"), 2, &messages);
         assert!(!fs::exists(&path).unwrap(), "{path}");
@@ -372,33 +365,15 @@ fn csv_for_excel_starts_with_one_byte_order_mark_in_each_file() {
 
 /// A site with several spellings of its pages, and links that say nofollow in each way.
 fn spellings(head: &str) -> String {
-    let links = |targets: &[&str]| {
-        targets
-            .iter()
-            .map(|to| format!("<a href={to}>x</a>"))
-            .collect::<String>()
-    };
+    let links = "/a?x=1&y=2 /a?y=2&x=1 /b/ /b /c?sid=1 /c?sid=2 /Upper /upper /by-meta /by-header";
+    let links: String = links.split(' ').map(|to| format!("<a href={to}>x</a>")).collect();
     match path_in(head) {
-        "/" => answer(
-            "200 OK",
-            &(links(&[
-                "/a?x=1&y=2",
-                "/a?y=2&x=1",
-                "/b/",
-                "/b",
-                "/c?sid=1",
-                "/c?sid=2",
-                "/Upper",
-                "/upper",
-                "/by-meta",
-                "/by-header",
-            ]) + "<a rel=nofollow href=/by-link>x</a>"),
-        ),
+        "/" => answer("200 OK", &(links + "<a rel=nofollow href=/by-link>x</a>")),
         "/by-meta" => answer(
             "200 OK",
-            &("<meta name=robots content=nofollow>".to_owned() + &links(&["/behind-meta"])),
+            "<meta name=robots content=nofollow><a href=/behind-meta>x</a>",
         ),
-        "/by-header" => answer("200 OK\r\nX-Robots-Tag: nofollow", &links(&["/behind-header.pdf"])),
+        "/by-header" => answer("200 OK\r\nX-Robots-Tag: nofollow", "<a href=/behind-header.pdf>x</a>"),
         "/robots.txt" => answer("404 Not Found", ""),
         _ => answer("200 OK", "a page"),
     }
@@ -419,10 +394,7 @@ fn each_followed_link_has_the_key_of_its_page_by_whatever_rules() {
         ),
     ] {
         succeeds(&format!("-q --delay 0 {rules} -o {pages} --links {links} {seed}"));
-        let keys: BTreeSet<String> = lines_of(&pages)
-            .iter()
-            .map(|page| page["key"].as_str().unwrap().to_owned())
-            .collect();
+        let keys = BTreeSet::from_iter(texts_of(&pages, "key"));
         assert_eq!(keys.len(), expected, "{rules}: {keys:?}");
         for link in lines_of(&links) {
             let is_followed = link["verdict"] == "queued" || link["verdict"] == "seen";
@@ -440,40 +412,29 @@ fn links_that_say_nofollow_are_followed_if_wanted_and_reports_may_be_of_some_pag
     for (option, are_followed) in [("", false), ("--follow-nofollow", true)] {
         let summary = succeeds(&format!("-q --delay 0 {option} -o {pages} --links {links} {seed}")).stdout;
         assert_eq!(summary.contains("nofollow: 3"), !are_followed, "{summary}");
-        let found = lines_of(&pages);
         for path in hidden {
-            let is = |page: &&serde_json::Value| page["url"].as_str().unwrap().ends_with(path);
-            assert_eq!(found.iter().any(|page| is(&page)), are_followed, "{option} {path}");
-            let link = lines_of(&links)
-                .into_iter()
-                .find(|link| link["to"].as_str().unwrap().ends_with(path));
+            let is_fetched = texts_of(&pages, "url").iter().any(|url| url.ends_with(path));
+            assert_eq!(is_fetched, are_followed, "{option} {path}");
+            let mut links = lines_of(&links).into_iter();
+            let link = links.find(|link| link["to"].as_str().unwrap().ends_with(path));
             assert_eq!(link.unwrap()["nofollow"], true, "{path}");
         }
     }
     let hints = |options: &[&str], path: &str| {
         let seed = format!("{seed}{path}");
-        let summary = succeeds([&["-q", "--delay", "0"], options, &[&seed]].concat().as_slice()).stdout;
-        summary.split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(&succeeds([&["-q", "--delay", "0"], options, &[&seed]].concat().as_slice()).stdout)
     };
     let advice =
         "no link of the page matches --include, which pages that lead further must match, too: --report follows all";
     assert!(hints(&["--include", "\\.pdf$"], "").contains(advice));
     assert!(hints(&[], "by-meta").contains("say nofollow: --follow-nofollow follows them"));
-    let all = "--follow-nofollow --delay 0";
-    let (saved, report) = (folder.path("saved"), ["--report", "\\.pdf$", "--report", "/b/$"]);
-    let arguments = format!("{all} -q -o {pages} --save {saved} {seed}");
-    let arguments: Vec<&str> = arguments.split(' ').chain(report).collect();
-    let summary = succeeds(arguments.as_slice()).stdout;
+    let all = format!("--follow-nofollow --delay 0 --report \\.pdf$ --report /b/$ {seed}");
+    let saved = folder.path("saved");
+    let summary = succeeds(&format!("-q -o {pages} --save {saved} {all}")).stdout;
     assert!(summary.contains("14 answered 2xx"), "all are fetched: {summary}");
-    let urls: Vec<_> = lines_of(&pages)
-        .iter()
-        .map(|page| page["url"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(urls.len(), 2, "{urls:?}");
-    assert!(fs::exists(format!("{saved}/")).unwrap());
-    let arguments = format!("{all} {seed}");
-    let arguments: Vec<&str> = arguments.split(' ').chain(report).collect();
-    let stdout = succeeds(arguments.as_slice()).stdout;
+    assert_eq!(lines_of(&pages).len(), 2);
+    assert!(fs::exists(&saved).unwrap());
+    let stdout = succeeds(&all).stdout;
     assert_eq!(stdout.lines().count(), 2, "{stdout}");
 }
 

@@ -119,6 +119,18 @@ pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
+/// Returns one text of each line of a file of JSON lines.
+#[track_caller]
+pub(crate) fn texts_of(file: impl AsRef<Path>, field: &str) -> Vec<String> {
+    let text = |line: Value| line[field].as_str().unwrap().to_owned();
+    lines_of(file).into_iter().map(text).collect()
+}
+
+/// Returns a text without line breaks, and with single spaces.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the values of a file of JSON lines.
 #[track_caller]
 pub(crate) fn lines_of(file: impl AsRef<Path>) -> Vec<Value> {
