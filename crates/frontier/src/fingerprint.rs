@@ -44,45 +44,6 @@ impl ContentHash {
     }
 }
 
-impl From<u128> for ContentHash {
-    fn from(value: u128) -> Self {
-        Self(value)
-    }
-}
-
-impl fmt::Display for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for ContentHash {
-    /// Writes hexadecimal digits, or a number in binary formats.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            serializer.collect_str(self)
-        } else {
-            serializer.serialize_u128(self.0)
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for ContentHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if !deserializer.is_human_readable() {
-            return u128::deserialize(deserializer).map(Self);
-        }
-        let digits = String::deserialize(deserializer)?;
-        u128::from_str_radix(&digits, 16).map(Self).map_err(D::Error::custom)
-    }
-}
-
 /// A 64-bit simhash: texts that share most of their words have simhashes that share most of their bits.
 ///
 /// M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002. Shown and serialized as 16
@@ -115,44 +76,52 @@ impl SimHash {
     }
 }
 
-impl From<u64> for SimHash {
-    fn from(bits: u64) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for SimHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl fmt::Debug for SimHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl Serialize for SimHash {
-    /// Writes hexadecimal digits, or a number in binary formats.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            serializer.collect_str(self)
-        } else {
-            serializer.serialize_u64(self.0)
+/// Lets a number be shown in full length, and serialized so, or as a number in binary formats.
+macro_rules! hexadecimal {
+    ($name:ident, $number:ty, $format:literal) => {
+        impl From<$number> for $name {
+            fn from(number: $number) -> Self {
+                Self(number)
+            }
         }
-    }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $format, self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match serializer.is_human_readable() {
+                    true => serializer.collect_str(self),
+                    false => self.0.serialize(serializer),
+                }
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                if !deserializer.is_human_readable() {
+                    return <$number>::deserialize(deserializer).map(Self);
+                }
+                let digits = String::deserialize(deserializer)?;
+                <$number>::from_str_radix(&digits, 16)
+                    .map(Self)
+                    .map_err(D::Error::custom)
+            }
+        }
+    };
 }
 
-impl<'de> Deserialize<'de> for SimHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if !deserializer.is_human_readable() {
-            return u64::deserialize(deserializer).map(Self);
-        }
-        let digits = String::deserialize(deserializer)?;
-        u64::from_str_radix(&digits, 16).map(Self).map_err(D::Error::custom)
-    }
-}
+hexadecimal!(ContentHash, u128, "{:032x}");
+hexadecimal!(SimHash, u64, "{:016x}");
 
 #[cfg(test)]
 mod tests {

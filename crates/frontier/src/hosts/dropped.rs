@@ -120,12 +120,8 @@ impl HostQueues {
     /// Returns why a key was dropped, if it was not returned yet. Cost: a scan of all such entries.
     pub(crate) fn why_dropped(&self, key: &str) -> Option<NotFetched> {
         let single = self.dropped.single.iter().find(|one| one.entry.key() == key);
-        let queue = || {
-            self.dropped
-                .queues
-                .iter()
-                .find(|queue| queue.has(key, self.rules.segments()))
-        };
+        let has_key = |queue: &&DroppedQueue| queue.entries(self.rules.segments()).any(|entry| entry.key() == key);
+        let queue = || self.dropped.queues.iter().find(has_key);
         single.map(|one| one.why).or_else(|| queue().map(|queue| queue.why))
     }
 }
@@ -135,38 +131,21 @@ impl DroppedEntries {
     pub(super) fn visit(&self, segments: Option<&dyn SegmentStore>, visit: &mut dyn FnMut(Entry)) {
         self.single.iter().for_each(|one| visit(one.entry.clone()));
         for queue in &self.queues {
-            let origin_ref = OriginRef {
-                host: &queue.host,
-                origin: &queue.origin,
-                segments,
-            };
-            let packed = queue.taken_out.packed.iter().flat_map(|packed| packed.iter(origin_ref));
-            packed
-                .chain(queue.taken_out.entries.iter().cloned())
-                .for_each(&mut *visit);
+            queue.entries(segments).for_each(&mut *visit);
         }
     }
 }
 
 impl DroppedQueue {
-    fn has(&self, key: &str, segments: Option<&dyn SegmentStore>) -> bool {
-        let origin_ref = OriginRef {
-            host: &self.host,
-            origin: &self.origin,
-            segments,
-        };
-        let packed = self.taken_out.packed.iter().flat_map(|packed| packed.iter(origin_ref));
-        packed
-            .chain(self.taken_out.entries.iter().cloned())
-            .any(|entry| entry.key() == key)
+    fn entries<'a>(&'a self, segments: Option<&'a dyn SegmentStore>) -> impl Iterator<Item = Entry> + 'a {
+        let origin_ref = OriginRef::new(&self.host, &self.origin, segments);
+        let packed = self.taken_out.packed.iter();
+        let packed = packed.flat_map(move |packed| packed.iter(origin_ref));
+        packed.chain(self.taken_out.entries.iter().cloned())
     }
 
     fn next(&mut self, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
-        let origin_ref = OriginRef {
-            host: &self.host,
-            origin: &self.origin,
-            segments,
-        };
+        let origin_ref = OriginRef::new(&self.host, &self.origin, segments);
         while let Some(packed) = self.taken_out.packed.last_mut() {
             if let Some(entry) = packed.pop(origin_ref) {
                 return Some(entry);

@@ -259,24 +259,15 @@ impl Host {
 
     /// Finds the entry with a key. Cost: a scan of the whole queue.
     pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str, rules: &HostConfig) -> Option<Entry> {
-        let in_origin = |origin: &OriginQueue| {
-            let text = origin.id.text(key);
-            let origin_ref = OriginRef {
-                host: key,
-                origin: &text,
-                segments: rules.segments(),
-            };
-            origin.waiting(origin_ref).find(|entry| entry.key() == wanted)
-        };
-        let in_rare = |rare: &Rare| {
-            let delayed = rare.delayed.iter().map(|delayed| &delayed.entry);
-            delayed.chain(&rare.urgent).find(|entry| entry.key() == wanted).cloned()
-        };
-        let rare = self.rare.as_deref();
-        self.origins
-            .iter()
-            .find_map(in_origin)
-            .or_else(|| rare.and_then(in_rare))
+        let mut found = None;
+        let _ = self.visit_waiting(key, rules, &mut |entry| match entry.key() == wanted {
+            true => {
+                found = Some(entry);
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        });
+        found
     }
 
     /// Visits all its entries, the postponed ones included. Cost: a copy of each.
@@ -288,11 +279,7 @@ impl Host {
     ) -> ControlFlow<()> {
         for origin in &self.origins {
             let text = origin.id.text(key);
-            let origin_ref = OriginRef {
-                host: key,
-                origin: &text,
-                segments: rules.segments(),
-            };
+            let origin_ref = OriginRef::new(key, &text, rules.segments());
             origin.waiting(origin_ref).try_for_each(&mut *visit)?;
         }
         let rare = self.rare.iter();

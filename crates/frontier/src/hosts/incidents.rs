@@ -22,13 +22,13 @@ const SECOND_CHANCES: u32 = 2;
 #[derive(Debug)]
 pub(crate) enum Consequence {
     /// The failure counts against the entry.
-    Counts(Option<Notice>),
+    Counts,
     /// The failure does not count: the entry waits with all others of its origin.
-    Deferred(Option<Notice>),
+    Deferred,
     /// The failure counts, and the entry gets one attempt more.
-    Spared(Option<Notice>),
+    Spared,
     /// The origin is given up.
-    GivenUp(Option<Notice>),
+    GivenUp,
     /// The entry is given up: another request would fail the same.
     Final,
 }
@@ -67,7 +67,8 @@ impl HostQueues {
         }
     }
 
-    /// Records a request that failed without an answer. `is_last` says that the attempts of its page are spent now.
+    /// Records a request that failed without an answer. `is_last` says that the attempts of its page are spent now. Returns a notice if its
+    /// origin is away or given up from now on.
     pub(crate) fn failed(
         &mut self,
         leased: &LeasedEntry,
@@ -75,19 +76,19 @@ impl HostQueues {
         is_last: bool,
         retries: &RetryPolicy,
         now: Time,
-    ) -> Consequence {
+    ) -> (Consequence, Option<Notice>) {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
         let about = |origin: &OriginQueue| (origin.is_given_up, origin.has_answered, origin.outage().is_some());
         let found = self.get(&key).and_then(|host| host.find(id).map(about));
         let Some((is_given_up, has_answered, is_away)) = found else {
-            return Consequence::Counts(None);
+            return (Consequence::Counts, None);
         };
         if is_given_up {
-            return Consequence::GivenUp(None);
+            return (Consequence::GivenUp, None);
         }
         // Nobody can speak to it securely, which is no outage.
         if failure.kind == FailureKind::Tls && !has_answered && !is_away {
-            return Consequence::Final;
+            return (Consequence::Final, None);
         }
         let limit = if has_answered {
             retries.max_host_downtime
@@ -121,9 +122,9 @@ impl HostQueues {
             leased.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
         };
         let notice = match incident.unwrap_or(Incident::None) {
-            Incident::None if is_last && has_suffered() => return Consequence::Deferred(None),
-            Incident::None => return Consequence::Counts(None),
-            Incident::TooLong => return Consequence::GivenUp(self.give_up(&key, id, failure, now)),
+            Incident::None if is_last && has_suffered() => return (Consequence::Deferred, None),
+            Incident::None => return (Consequence::Counts, None),
+            Incident::TooLong => return (Consequence::GivenUp, self.give_up(&key, id, failure, now)),
             Incident::Known => None,
             Incident::Begun => id.origin(&key).map(|origin| Notice::Away {
                 origin,
@@ -137,13 +138,14 @@ impl HostQueues {
             .as_ref()
             .and_then(|host| host.find(id))
             .is_some_and(OriginQueue::is_uncertain);
-        if !is_uncertain || !super::is_page(&leased.entry) {
-            Consequence::Deferred(notice)
+        let consequence = if !is_uncertain || !super::is_page(&leased.entry) {
+            Consequence::Deferred
         } else if leased.entry.attempts == retries.max_attempts.get() {
-            Consequence::Spared(notice)
+            Consequence::Spared
         } else {
-            Consequence::Counts(notice)
-        }
+            Consequence::Counts
+        };
+        (consequence, notice)
     }
 
     /// Records that a probe was not sent.

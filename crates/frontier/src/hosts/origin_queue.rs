@@ -150,28 +150,15 @@ impl OriginQueue {
             self.rare().retries.push_back(entry);
         } else {
             let origin = origin_text(&entry.url);
-            self.pages.push(
-                &entry,
-                OriginRef {
-                    host: &entry.queue,
-                    origin,
-                    segments,
-                },
-            );
+            self.pages.push(&entry, OriginRef::new(&entry.queue, origin, segments));
         }
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
     pub(crate) fn postpone(&mut self, entry: &Entry, segments: Option<&dyn SegmentStore>) {
         let origin = origin_text(&entry.url);
-        self.rare().postponed.push(
-            entry,
-            OriginRef {
-                host: &entry.queue,
-                origin,
-                segments,
-            },
-        );
+        let origin_ref = OriginRef::new(&entry.queue, origin, segments);
+        self.rare().postponed.push(entry, origin_ref);
     }
 
     /// Removes the oldest postponed page and returns it.

@@ -37,6 +37,12 @@ pub(crate) struct OriginRef<'a> {
     pub(crate) segments: Option<&'a dyn SegmentStore>,
 }
 
+impl<'a> OriginRef<'a> {
+    pub(crate) fn new(host: &'a HostKey, origin: &'a str, segments: Option<&'a dyn SegmentStore>) -> Self {
+        Self { host, origin, segments }
+    }
+}
+
 /// A queue of packed pages.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PackedEntries {
@@ -334,7 +340,7 @@ mod tests {
             steps in prop::collection::vec(prop_oneof![3 => entries().prop_map(Some), 2 => Just(None)], 0..300),
         ) {
             let host = host();
-            let origin_ref = OriginRef { host: &host, origin: ORIGIN, segments: None };
+            let origin_ref = OriginRef::new(&host, ORIGIN, None );
             let (mut packed, mut model) = (PackedEntries::default(), VecDeque::new());
             for step in steps {
                 match step {
@@ -357,11 +363,7 @@ mod tests {
     #[test]
     fn a_long_queue_of_short_differences_takes_a_fraction_of_its_urls() {
         let host = host();
-        let origin_ref = OriginRef {
-            host: &host,
-            origin: ORIGIN,
-            segments: None,
-        };
+        let origin_ref = OriginRef::new(&host, ORIGIN, None);
         let mut packed = PackedEntries::default();
         let mut bytes = 0;
         for n in 0..100_000 {

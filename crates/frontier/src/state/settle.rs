@@ -200,27 +200,18 @@ impl State {
             Blame::Origin | Blame::SilentPage => {
                 let is_last = leased.entry.attempts >= self.retries.max_attempts.get();
                 let (cause, retries) = (Arc::new(failure.clone()), self.retries);
-                match self.hosts().failed(&leased, &cause, is_last, &retries, now) {
-                    Consequence::Counts(notice) => {
-                        notices.extend(notice);
-                        self.retry(leased.entry, retry_after, now)
-                    }
-                    Consequence::Deferred(notice) => {
-                        notices.extend(notice);
-                        // A failed probe is no deferral of its entry.
-                        self.defer(leased.entry, u32::from(!leased.is_probe), now, now)
-                    }
-                    Consequence::Spared(notice) => {
-                        notices.extend(notice);
+                let (consequence, notice) = self.hosts().failed(&leased, &cause, is_last, &retries, now);
+                notices.extend(notice);
+                match consequence {
+                    Consequence::Counts => self.retry(leased.entry, retry_after, now),
+                    // A failed probe is no deferral of its entry.
+                    Consequence::Deferred => self.defer(leased.entry, u32::from(!leased.is_probe), now, now),
+                    Consequence::Spared => {
                         let mut entry = leased.entry;
                         entry.attempts += 1;
                         self.defer(entry, 1, now, now)
                     }
-                    Consequence::GivenUp(notice) => {
-                        notices.extend(notice);
-                        self.abandon(&leased.entry)
-                    }
-                    Consequence::Final => self.abandon(&leased.entry),
+                    Consequence::GivenUp | Consequence::Final => self.abandon(&leased.entry),
                 }
             }
             Blame::Traffic => {

@@ -131,11 +131,7 @@ mod tests {
     #[test]
     fn without_a_segment_of_which_entries_were_taken_all_others_are_met() {
         let (host, segments) = (host(), Segments::default());
-        let origin_ref = OriginRef {
-            host: &host,
-            origin: ORIGIN,
-            segments: Some(&segments),
-        };
+        let origin_ref = OriginRef::new(&host, ORIGIN, Some(&segments));
         let mut packed = PackedEntries::default();
         let mut of_first = 0;
         for n in 0..300 {
@@ -160,11 +156,7 @@ mod tests {
     #[test]
     fn a_list_of_no_segments_is_none() {
         let host = host();
-        let origin_ref = OriginRef {
-            host: &host,
-            origin: ORIGIN,
-            segments: None,
-        };
+        let origin_ref = OriginRef::new(&host, ORIGIN, None);
         let mut packed = PackedEntries {
             closed: Some(Box::default()),
             len: 3,

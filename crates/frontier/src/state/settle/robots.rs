@@ -98,18 +98,16 @@ impl State {
             }
             Blame::Origin | Blame::SilentPage if is_own => {
                 let retries = self.retries;
-                match self.hosts().failed(&leased, &cause, false, &retries, now) {
-                    Consequence::Counts(_) => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
-                    Consequence::Deferred(notice) | Consequence::Spared(notice) => {
-                        notices.extend(notice);
+                let (consequence, notice) = self.hosts().failed(&leased, &cause, false, &retries, now);
+                notices.extend(notice);
+                match consequence {
+                    Consequence::Counts => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
+                    Consequence::Deferred | Consequence::Spared => {
                         let attempts = leased.entry.attempts.saturating_sub(1);
                         self.hosts().ask_robots_again(origin, attempts, now, now);
                         Fate::Requeued { due: now }
                     }
-                    Consequence::GivenUp(notice) => {
-                        notices.extend(notice);
-                        self.give_up_robots(true, origin, &cause, notices, now)
-                    }
+                    Consequence::GivenUp => self.give_up_robots(true, origin, &cause, notices, now),
                     Consequence::Final => self.close(origin, &cause, notices, now),
                 }
             }
