@@ -13,36 +13,9 @@ use super::settings;
 use super::state::StateCommand;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: [&str; 28] = [
-    "seed_urls",
-    "seeds",
-    "recrawl",
-    "config",
-    "set",
-    "output",
-    "links",
-    "refused",
-    "select",
-    "save",
-    "state",
-    "max_pages",
-    "max_depth",
-    "max_time",
-    "delay",
-    "concurrency",
-    "user_agent",
-    "scope",
-    "include",
-    "exclude",
-    "sitemaps",
-    "assets",
-    "header",
-    "verbose",
-    "quiet",
-    "log_format",
-    "capacity",
-    "help",
-];
+const COMMON: &str = "seed_urls seeds recrawl config set output links refused select save state max_pages max_depth \
+    max_time delay concurrency user_agent scope include exclude sitemaps assets header verbose quiet log_format \
+    capacity help";
 
 /// The width of the help if there is no terminal, in columns.
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
@@ -123,7 +96,7 @@ fn with_rules(command: Command) -> Command {
         .after_help(UNITS_IN_SHORT)
         .after_long_help(after_long_help())
         .mut_args(|argument| {
-            let is_common = COMMON.contains(&argument.get_id().as_str());
+            let is_common = COMMON.split(' ').any(|common| argument.get_id() == common);
             let argument = argument.hide_short_help(!is_common);
             let is_single = matches!(argument.get_action(), ArgAction::Set | ArgAction::SetTrue);
             let argument = match argument.get_action().takes_values() {

@@ -73,19 +73,6 @@ pub(crate) struct Outputs {
 }
 
 impl Format {
-    /// The endings of names that say a format. Each may be followed by `.gz`.
-    const BY_ENDING: [(&'static str, Self); 9] = [
-        ("jsonl", Self::Jsonl),
-        ("ndjson", Self::Jsonl),
-        ("jl", Self::Jsonl),
-        ("json", Self::Jsonl),
-        ("txt", Self::Jsonl),
-        ("log", Self::Jsonl),
-        ("tmp", Self::Jsonl),
-        ("part", Self::Jsonl),
-        ("csv", Self::Csv),
-    ];
-
     /// Returns the format of a file without --format; `None` for an ending that says another one.
     fn by_name(file: &Path) -> Option<Self> {
         let name = file
@@ -94,15 +81,15 @@ impl Format {
             .to_string_lossy()
             .to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
-        let Some((_, ending)) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()) else {
-            return Some(Self::Jsonl);
-        };
+        let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+        let ending = ending.map_or("", |(_, ending)| ending);
         // A date or a version says nothing of the format, nor does the name of a pipe or a device.
         let is_format = ending.starts_with(|first: char| first.is_ascii_alphabetic());
         let is_other_kind = || file.metadata().is_ok_and(|found| !found.is_file());
-        match Self::BY_ENDING.into_iter().find(|(known, _)| *known == ending) {
-            Some((_, format)) => Some(format),
-            None => (!is_format || is_other_kind()).then_some(Self::Jsonl),
+        match ending {
+            "jsonl" | "ndjson" | "jl" | "json" | "txt" | "log" | "tmp" | "part" => Some(Self::Jsonl),
+            "csv" => Some(Self::Csv),
+            _ => (!is_format || is_other_kind()).then_some(Self::Jsonl),
         }
     }
 }

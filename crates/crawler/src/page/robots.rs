@@ -98,33 +98,8 @@ fn path_of(url: &Url) -> Cow<'_, str> {
 pub(crate) const ANY: &str = "*";
 
 /// Words in the user agents of browsers, which crawlers put before their own name.
-const OF_BROWSERS: [&str; 25] = [
-    "Mozilla",
-    "compatible",
-    "AppleWebKit",
-    "KHTML",
-    "like",
-    "Gecko",
-    "Version",
-    "Mobile",
-    "Safari",
-    "Chrome",
-    "HeadlessChrome",
-    "Chromium",
-    "CriOS",
-    "Firefox",
-    "FxiOS",
-    "Edge",
-    "Edg",
-    "EdgA",
-    "OPR",
-    "Opera",
-    "Presto",
-    "Trident",
-    "MSIE",
-    "Build",
-    "Linux",
-];
+const OF_BROWSERS: &str = "Mozilla compatible AppleWebKit KHTML like Gecko Version Mobile Safari Chrome \
+    HeadlessChrome Chromium CriOS Firefox FxiOS Edge Edg EdgA OPR Opera Presto Trident MSIE Build Linux";
 
 /// Returns what selects the groups: the product token, or [`ANY`].
 fn selector(user_agent: &str) -> &str {
@@ -142,7 +117,7 @@ pub fn product_token(user_agent: &str) -> Option<&str> {
         return Some(whole);
     }
     let own =
-        |text| leading_name(text).filter(|name| !OF_BROWSERS.iter().any(|other| name.eq_ignore_ascii_case(other)));
+        |text| leading_name(text).filter(|name| !OF_BROWSERS.split(' ').any(|other| name.eq_ignore_ascii_case(other)));
     let parts = || user_agent.split(['(', ')', ';', ',']).map(str::trim);
     let mut pairs = parts().zip(parts().skip(1));
     let compatible = |(mark, name): (&str, _)| mark.eq_ignore_ascii_case("compatible").then(|| own(name))?;

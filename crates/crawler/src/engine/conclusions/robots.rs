@@ -19,32 +19,31 @@ pub(super) fn conclude(
     result: &Result<Response, FetchError>,
     config: &CrawlConfig,
 ) -> (Settlement, Vec<SitemapRecord>) {
-    let answer = match result {
-        Ok(answer) => answer,
-        Err(FetchError::AddressForbidden) => {
-            let outcome = RobotsOutcome::NotFetched(NotFetched::AddressForbidden);
-            return (task.settle(outcome), Vec::new());
-        }
-        Err(error) => return (task.settle(RobotsOutcome::failed(error.failure())), Vec::new()),
-    };
-    // The missing part may hold the rules that forbid.
-    let is_incomplete = answer.truncation.is_some_and(|reason| reason != TruncationReason::Size);
-    if is_incomplete && (200..300).contains(&answer.status) {
-        let why = "the robots.txt is incomplete";
-        let outcome = RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why));
-        return (task.settle(outcome), Vec::new());
-    }
     let sitemaps = |rules: Option<&RobotsTxt>| sitemap_links(&lease.entry, task.origin(), rules, config);
     let mut named = (Vec::new(), Vec::new());
-    let outcome = head_of(answer).robots_outcome(&lease.entry, &config.options().canonicalizer, || {
-        let rules = RobotsTxt::parse(&answer.body, config.product_token());
-        named = sitemaps(Some(&rules));
-        rules
-    });
+    let outcome = match result {
+        Err(FetchError::AddressForbidden) => RobotsOutcome::NotFetched(NotFetched::AddressForbidden),
+        Err(error) => RobotsOutcome::failed(error.failure()),
+        Ok(answer) if lacks_rules(answer) => {
+            let why = "the robots.txt is incomplete";
+            RobotsOutcome::failed(Failure::new(FailureKind::Incomplete, why))
+        }
+        Ok(answer) => head_of(answer).robots_outcome(&lease.entry, &config.options().canonicalizer, || {
+            let rules = RobotsTxt::parse(&answer.body, config.product_token());
+            named = sitemaps(Some(&rules));
+            rules
+        }),
+    };
     // Everything is allowed, and the well-known sitemaps are tried.
     if matches!(outcome, RobotsOutcome::Unavailable) {
         named = sitemaps(None);
     }
     let (links, unusable) = named;
     (task.settle(outcome).with_links(links), unusable)
+}
+
+/// Returns whether a part of a robots.txt is missing, which may hold the rules that forbid.
+fn lacks_rules(answer: &Response) -> bool {
+    let is_incomplete = answer.truncation.is_some_and(|reason| reason != TruncationReason::Size);
+    is_incomplete && (200..300).contains(&answer.status)
 }
