@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use crawler::StartError;
+use crawler::summary::rfc3339;
 use frontier::{FrontierError, NotCrawlable, OpenError, Time};
-use jiff::Timestamp;
 
 use crate::options::{NotASeed, StateCommand};
 pub(crate) use damage::{is_damage_at_start, is_damage_of_crawl, repair_hint, repair_hint_at_start};
@@ -109,13 +109,6 @@ impl From<NotASeed> for StateFailure {
     fn from(error: NotASeed) -> Self {
         Self::NotAUrl(error.text().to_owned())
     }
-}
-
-/// Returns a time in UTC, as `2026-11-22T14:05:20.000Z`.
-fn rfc3339(time: Time) -> String {
-    let milliseconds = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    let timestamp = Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX);
-    format!("{timestamp:.3}")
 }
 
 /// Returns the time of the system.

@@ -30,7 +30,7 @@
 //! | timeouts, headers, logins, cookies, a proxy | [`HttpOptions`], with [`CrawlBuilder::http`] |
 //! | how pages are fetched | a [`Fetcher`] of your own, with [`CrawlBuilder::build_with`] |
 //! | what happens with pages | a closure, by [`Crawl::on_event`], or an [`Observer`]; [`output`] has those that write files |
-//! | how a crawl is doing | [`Event::Tick`], with its [`Progress`], and [`Event::Busiest`] |
+//! | how a crawl is doing | [`Event::Tick`], with a [`Summary`] |
 //! | when to stop or pause, as after some pages or on Ctrl-C | a [`StopHandle`] |
 //! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
 //! | how to continue after a crash | [`CrawlBuilder::state_dir`]; [`SavedCrawl::read`] looks into one |

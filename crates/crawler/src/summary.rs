@@ -35,6 +35,7 @@ use std::time::Duration;
 use frontier::report::LinkCounts;
 use frontier::{AwayReport, Frontier, HostReport, Refusal, Report, Time};
 
+pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
 pub use answers::BusyHost;
 pub use counts::Counts;

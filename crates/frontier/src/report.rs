@@ -152,26 +152,6 @@ impl MemoryReport {
     }
 }
 
-impl fmt::Display for MemoryReport {
-    /// Writes the parts in MiB.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        write!(
-            f,
-            "seen-set {:.1} MiB, hosts {:.1} MiB and their names {:.1} MiB, fingerprints {:.1} MiB, store {:.1} MiB",
-            mib(self.seen_set),
-            mib(self.hosts),
-            mib(self.host_names),
-            mib(self.fingerprints),
-            mib(self.store),
-        )?;
-        if let Some(bound) = self.bound {
-            write!(f, "; {:.1} MiB of {:.1} MiB", mib(self.total()), mib(bound))?;
-        }
-        write!(f, "; {} hosts on disk", self.hosts_on_disk)
-    }
-}
-
 impl Report {
     /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
     pub fn is_drained(&self) -> bool {
@@ -208,10 +188,7 @@ impl fmt::Display for Report {
             links.queued, links.seen
         )?;
         writeln!(f, "hosts: {}, {} origins given up", self.hosts, self.origins_given_up)?;
-        write!(f, "seen-set: {}", self.saturation)?;
-        self.memory
-            .iter()
-            .try_for_each(|memory| write!(f, "\nmemory: {memory}"))
+        write!(f, "seen-set: {}", self.saturation)
     }
 }
 

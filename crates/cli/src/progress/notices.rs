@@ -73,23 +73,14 @@ impl LineBudget {
 /// Returns the level and the text of a notice, with the option that prevents the event.
 fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = flag::in_text(&notice.to_string());
-    match notice {
-        Notice::Back { .. } => (log::Level::Info, text),
-        Notice::GivenUp { .. } if text.contains("; try ") => (log::Level::Warn, text),
-        Notice::GivenUp { cause, .. } => {
-            let remedy = remedy(cause.kind, flag::of);
-            (log::Level::Warn, format!("{text} ({remedy})"))
-        }
-        Notice::Postponed { .. } => (
-            log::Level::Warn,
-            text + "; raise --set max-near-duplicates to fetch them in turn",
-        ),
-        Notice::PrefixClosed { .. } => (
-            log::Level::Warn,
-            text + "; raise --set max-near-duplicates-in-all to fetch them",
-        ),
-        _ => (log::Level::Warn, text),
-    }
+    let advice = match notice {
+        Notice::Back { .. } => return (log::Level::Info, text),
+        Notice::GivenUp { cause, .. } if !text.contains("; try ") => format!(" ({})", remedy(cause.kind, flag::of)),
+        Notice::Postponed { .. } => "; raise --set max-near-duplicates to fetch them in turn".to_owned(),
+        Notice::PrefixClosed { .. } => "; raise --set max-near-duplicates-in-all to fetch them".to_owned(),
+        _ => String::new(),
+    };
+    (log::Level::Warn, text + &advice)
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ fn each_library_is_used_in_its_own_modules_only() {
     only("crawler", "bytesize::", &["summary/shown.rs"]);
     only("cli", "file_id::", &["options/outputs.rs"]);
     only("cli", "rlimit::", &["open_files.rs"]);
-    only("cli", "jiff::", &["logging.rs", "options/values.rs", "state.rs"]);
+    only("cli", "jiff::", &["logging.rs", "options/values.rs"]);
     only("cli", "clap_mangen::", &["options/generated.rs"]);
     only("cli", "strsim::", &["options/closest.rs"]);
     only("cli", "terminal_size::", &["options/command_line.rs"]);

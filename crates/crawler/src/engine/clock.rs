@@ -5,8 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use frontier::Time;
 use tokio::time::Instant;
 
-use crate::timestamp::rfc3339;
-
 /// Converts between the timer's instants and the frontier's times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
@@ -59,11 +57,6 @@ impl Clock {
         let wait = since_epoch.saturating_sub(self.epoch);
         // The timer cannot hold times far off, so the wait is capped. Waking early does no harm.
         self.started + wait.min(Duration::from_secs(86_400 * 365))
-    }
-
-    /// Formats a time as RFC 3339, in UTC, with milliseconds.
-    pub(crate) fn rfc3339(time: Time) -> String {
-        rfc3339(Duration::from_millis(time.as_millis()))
     }
 
     /// Returns the duration of all runs. Pauses do not count.

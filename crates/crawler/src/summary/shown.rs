@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use frontier::report::MemoryReport;
-use frontier::{AwayReport, HostReport, NotFetched, Time};
+use frontier::{AwayReport, HostReport, NotFetched};
 use serde_json::{Value, json};
 
 use super::rows::{Rows, counted, grouped, listed};
@@ -138,14 +138,13 @@ impl Summary {
 
     /// Adds the origins that were away at the end.
     fn add_away(&self, rows: &mut Rows) {
-        for (at, away) in self.away.iter().take(HOSTS_SHOWN).enumerate() {
+        let shown = self.away.iter().take(HOSTS_SHOWN).map(|away| {
             let (since, waiting) = (duration(self.as_of.since(away.since)), grouped(away.waiting));
-            let text = format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause);
-            rows.add(if at == 0 { "away" } else { "" }, text);
-        }
-        if let Some(more) = self.away.len().checked_sub(HOSTS_SHOWN).filter(|more| *more > 0) {
-            rows.add("", format!("and {}", counted(more as u64, "more origin")));
-        }
+            format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause)
+        });
+        let more = self.away.len().saturating_sub(HOSTS_SHOWN) as u64;
+        let more = (more > 0).then(|| format!("and {}", counted(more, "more origin")));
+        rows.add_all("away", shown.chain(more));
     }
 
     fn add_links(&self, rows: &mut Rows) {
@@ -318,13 +317,12 @@ impl fmt::Display for BusyHost {
 }
 
 fn away_to_json(away: &AwayReport) -> Value {
-    let time = |time: Time| rfc3339(Duration::from_millis(time.as_millis()));
     json!({
         "origin": away.origin.to_string(),
-        "since": time(away.since),
+        "since": rfc3339(away.since),
         "kind": away.cause.kind.name(),
         "cause": away.cause.message,
-        "next_probe": time(away.next_probe),
+        "next_probe": rfc3339(away.next_probe),
         "waiting": away.waiting,
     })
 }

@@ -9,7 +9,6 @@ use frontier::{
 
 use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
-use crate::engine::clock::Clock;
 use crate::event::PageRecord;
 use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
 use crate::page::Page;
@@ -18,6 +17,7 @@ use crate::page::links::{LinkKey, Uncrawlable};
 use crate::page::select::Selected;
 use crate::page::sitemap;
 use crate::recrawl::validators_of_body;
+use crate::timestamp::rfc3339;
 
 /// What is reported of a page once its links are offered.
 #[derive(Default)]
@@ -198,7 +198,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
             answer.extent
         },
         truncation: answer.truncation,
-        fetched_at: Clock::rfc3339(started),
+        fetched_at: rfc3339(started),
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links_nofollow + page.links_dropped,
         links_new: 0,

@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use data_encoding::BASE32;
+use frontier::Time;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use uuid::Uuid;
 
@@ -13,7 +14,7 @@ use super::payloads::Original;
 use crate::event::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
 use crate::page::fingerprint::content_hash;
-use crate::timestamp::rfc3339_of;
+use crate::timestamp::rfc3339;
 
 /// The profile of a `revisit` record for a payload that is in the archive (section 6.7.2 of the standard).
 const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -265,5 +266,6 @@ fn sha1(bytes: &[u8]) -> String {
 
 /// Formats a time for `WARC-Date`, which has fractions of a second since version 1.1 (section 5.4).
 fn date(time: SystemTime) -> String {
-    rfc3339_of(time)
+    let since_epoch = time.duration_since(UNIX_EPOCH);
+    rfc3339(Time::since_epoch(since_epoch.unwrap_or_default()))
 }
