@@ -11,8 +11,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, Forbid, START, answer, at, config, failing, failure, frontier, next, offer, one, origin, pages, settle,
-    with_pages,
+    self, Forbid, START, answer, asking, at, config, failing, failure, frontier, next, offer, one, origin, pages,
+    settle, with_pages,
 };
 
 /// Rules that hold for so many seconds.
@@ -143,10 +143,7 @@ fn a_page_that_failed_in_all_attempts_counts_against_the_budget_of_its_host() {
 
 #[test]
 fn a_robots_txt_that_was_not_asked_for_is_not_counted_as_a_page_that_was_not() {
-    let mut frontier = frontier(FrontierConfig {
-        ask_robots: true,
-        ..config()
-    });
+    let mut frontier = frontier(asking(true));
     offer(&mut frontier, &["https://a.example/1"], START);
     let robots = one(&mut frontier, START);
     let inside = RobotsOutcome::NotFetched(NotFetched::AddressForbidden);
@@ -169,10 +166,7 @@ impl RobotsRules for Brittle {
 
 #[test]
 fn a_call_that_panics_poisons_the_frontier() {
-    let mut frontier = frontier(FrontierConfig {
-        ask_robots: true,
-        ..config()
-    });
+    let mut frontier = frontier(asking(true));
     offer(&mut frontier, &["https://a.example/breaks"], START);
     let robots = one(&mut frontier, START);
     answer(&mut frontier, &robots, RobotsOutcome::known(Brittle), START);
@@ -222,10 +216,7 @@ fn requests_that_failed_together_are_not_retried_together() {
 
 #[test]
 fn a_lease_is_settled_by_its_own_kind_of_task_only() {
-    let mut frontier = frontier(FrontierConfig {
-        ask_robots: true,
-        ..config()
-    });
+    let mut frontier = frontier(asking(true));
     offer(&mut frontier, &["https://a.example/1"], START);
     let robots: Lease = one(&mut frontier, START);
     let as_page = frontier::PageTask::of(robots.id).settle(Outcome::Done);

@@ -76,10 +76,7 @@ fn a_delay_is_remembered_when_the_queue_has_run_empty() {
 
 #[test]
 fn hosts_take_turns_and_a_long_queue_delays_no_other_host() {
-    let mut frontier = frontier(FrontierConfig {
-        delay: Duration::ZERO,
-        ..config()
-    });
+    let mut frontier = frontier(common::config());
     let many: Vec<_> = (0..50).map(|n| format!("https://big.example/{n}")).collect();
     offer(&mut frontier, &many.iter().map(String::as_str).collect::<Vec<_>>());
     offer(&mut frontier, &["https://small.example/", "https://tiny.example/"]);
@@ -96,8 +93,7 @@ fn per_host_leases_are_never_exceeded_and_starts_keep_the_delay() {
 
     let mut eager = frontier(FrontierConfig {
         per_host,
-        delay: Duration::ZERO,
-        ..config()
+        ..common::config()
     });
     offer(&mut eager, &urls);
     assert_eq!(ready(&mut eager, START).len(), 3);
@@ -114,10 +110,7 @@ fn per_host_leases_are_never_exceeded_and_starts_keep_the_delay() {
 
 #[test]
 fn a_retry_bypasses_the_seen_set_up_to_the_limit_of_attempts() {
-    let mut frontier = frontier(FrontierConfig {
-        delay: Duration::ZERO,
-        ..config()
-    });
+    let mut frontier = frontier(common::config());
     offer(&mut frontier, &["https://a.example/"]);
     let mut now = START;
     for (attempt, wait) in [(1, 1), (2, 2)] {
@@ -143,10 +136,7 @@ fn a_retry_bypasses_the_seen_set_up_to_the_limit_of_attempts() {
 
 #[test]
 fn a_retry_does_not_hold_up_the_rest_of_its_host() {
-    let mut frontier = frontier(FrontierConfig {
-        delay: Duration::ZERO,
-        ..config()
-    });
+    let mut frontier = frontier(common::config());
     offer(&mut frontier, &["https://a.example/1", "https://a.example/2"]);
     let first = only(&mut frontier, START);
     let failed = Outcome::Failed {
@@ -180,8 +170,7 @@ fn a_lease_is_settled_once() {
 fn a_refused_link_is_not_marked_as_seen() {
     let mut frontier = frontier(FrontierConfig {
         max_queued: 1,
-        delay: Duration::ZERO,
-        ..config()
+        ..common::config()
     });
     let full = Verdict::Refused(Refusal::QueueFull);
     assert_eq!(
@@ -207,8 +196,7 @@ fn a_refused_link_is_not_marked_as_seen() {
 fn the_page_budget_stops_leasing_and_refuses_no_offer() {
     let mut frontier = frontier(FrontierConfig {
         max_pages: Some(2),
-        delay: Duration::ZERO,
-        ..config()
+        ..common::config()
     });
     let urls = ["https://a.example/", "https://b.example/", "https://c.example/"];
     assert_eq!(offer(&mut frontier, &urls), [Verdict::Queued; 3]);
@@ -234,8 +222,7 @@ fn a_hosts_budget_counts_pages_in_flight_and_done_and_drops_the_rest() {
         let mut frontier = frontier(FrontierConfig {
             max_pages_per_host: Some(2),
             per_host: NonZeroU32::new(per_host).unwrap(),
-            delay: Duration::ZERO,
-            ..config()
+            ..common::config()
         });
         let urls: Vec<_> = (0..9).map(|n| format!("https://a.example/{n}")).collect();
         let urls: Vec<&str> = urls.iter().map(String::as_str).chain(["https://b.example/"]).collect();
@@ -419,8 +406,7 @@ fn a_redirected_seed_takes_its_target_into_the_scope() {
     };
     let mut frontier = frontier(FrontierConfig {
         scope,
-        delay: Duration::ZERO,
-        ..config()
+        ..common::config()
     });
     frontier.add_seed(&url("http://example.com/"), START).unwrap();
     let seed = only(&mut frontier, START);
