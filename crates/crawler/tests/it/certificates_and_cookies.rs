@@ -92,7 +92,7 @@ async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
     let seed = start_self_signed().await;
     let summary = crawl(options(seed.clone()), HttpOptions::default()).await;
     assert_eq!(summary.failed, [(FailureKind::Tls, 1)].into(), "{summary}");
-    let why = summary.first_failure.unwrap();
+    let why = summary.counts.first_failure.unwrap();
     assert!(
         why.contains("self-signed") && why.ends_with("; try to accept any certificate"),
         "{why}"
@@ -305,7 +305,7 @@ async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
         } else {
             assert!(summary.pages < 6 * 3, "{summary}");
             assert!(SITES.iter().all(|site| asked(site, "/wall") <= 1), "{requests:?}");
-            let why = summary.first_failure.unwrap();
+            let why = summary.counts.first_failure.unwrap();
             assert!(
                 why.contains("redirect loop") && why.ends_with("keeping them may help"),
                 "{why}"

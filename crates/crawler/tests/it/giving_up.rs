@@ -178,6 +178,6 @@ fn an_empty_crawl_reports_the_failure_of_a_site_before_a_lack_of_file_handles() 
         _ if answers.fetch_add(1, Ordering::Relaxed) == 0 => Err(FetchError::OutOfHandles),
         _ => refused(),
     });
-    let first = run.summary.first_failure.unwrap();
+    let first = run.summary.counts.first_failure.unwrap();
     assert!(first.contains("no connection"), "{first}");
 }

@@ -235,7 +235,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
 #[test]
 fn the_summary_names_the_unit_of_every_number() {
     let mut summary = run(options(), every_end).summary;
-    summary.bytes = 1_763_000;
+    summary.counts.bytes = 1_763_000;
     summary.peak_memory_bytes = Some(900);
     let shown = summary.to_string();
     let row = |name: &str| {

@@ -393,7 +393,7 @@ fn the_failure_of_a_redirected_seed_names_its_cause() {
             _ => body(""),
         });
         assert!(run.summary.is_empty());
-        let failure = run.summary.first_failure.expect("something went wrong");
+        let failure = run.summary.counts.first_failure.expect("something went wrong");
         assert!(failure.contains(why), "{target}: {failure}");
     }
 }
@@ -410,7 +410,7 @@ fn a_page_that_fails_permanently_is_reported_with_its_last_status() {
     assert_eq!(run.urls().len(), 1 + 3);
     assert_eq!(run.summary.by_status.iter().collect::<Vec<_>>(), [(&500, &1)]);
     assert_eq!(run.summary.report.pages.gave_up, 1);
-    assert!(run.summary.first_failure.unwrap().contains("status 500"));
+    assert!(run.summary.counts.first_failure.unwrap().contains("status 500"));
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_redirect_to_an_uncrawlable_url_is_reported_in_a_short_message() {
             ..Response::default()
         })
     });
-    let failure = run.summary.first_failure.unwrap();
+    let failure = run.summary.counts.first_failure.unwrap();
     assert!(failure.contains("302") && failure.contains("mailto:ann"), "{failure}");
     assert!(failure.len() < 500, "{} bytes", failure.len());
 }
