@@ -37,6 +37,40 @@ fn run(options: CrawlOptions, reply: impl Fn(&str) -> Reply + Send + Sync + 'sta
     Scripted::new(move |call| reply(call.url())).crawl(options)
 }
 
+/// Answers with this robots.txt and empty pages.
+fn with_robots(robots: impl Fn() -> Reply) -> impl Fn(&str) -> Reply {
+    move |url: &str| match url.ends_with("/robots.txt") {
+        true => robots(),
+        false => body(""),
+    }
+}
+
+/// Crawls until a function asks for a stop.
+fn run_until(
+    options: CrawlOptions,
+    is_enough: fn(&Event<'_>) -> bool,
+    reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
+) -> Run {
+    let run = Scripted::new(move |call| reply(call.url())).crawl_with(options, |crawl| {
+        let stop = crawl.stop_handle();
+        crawl.observe(move |event: &Event<'_>| {
+            if is_enough(event) {
+                stop.finish();
+            }
+        })
+    });
+    assert_eq!(run.summary.ending, Ending::Stopped);
+    run
+}
+
+impl Run {
+    /// How many pages of `a.example` were requested.
+    fn pages_of_a(&self) -> usize {
+        let is_page = |url: &&str| url.starts_with("http://a.example/") && !url.ends_with("/robots.txt");
+        self.urls().into_iter().filter(is_page).count()
+    }
+}
+
 #[test]
 fn a_crawl_delay_is_obeyed_up_to_a_minute() {
     let reply = |url: &str| match url {
@@ -45,24 +79,16 @@ fn a_crawl_delay_is_obeyed_up_to_a_minute() {
         _ => body(""),
     };
     let run = run(options(&["http://a.example/"], 1), reply);
-    let times = run.seconds();
-    assert_eq!(times, [0, 60, 120]);
+    assert_eq!(run.seconds(), [0, 60, 120]);
 }
 
 #[test]
 fn a_robots_txt_that_answers_5xx_forbids_its_origin_after_eight_attempts() {
-    for failure in [|| status(500), || status(503)] {
-        let reply = move |url: &str| {
-            if url.ends_with("/robots.txt") {
-                failure()
-            } else {
-                body("")
-            }
-        };
-        let run = run(options(&["http://a.example/", "http://a.example/2"], 1), reply);
-        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 8], "{:?}", failure());
-        let times = run.seconds();
-        assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127]);
+    for failure in [500, 503] {
+        let options = options(&["http://a.example/", "http://a.example/2"], 1);
+        let run = run(options, with_robots(move || status(failure)));
+        assert_eq!(run.urls(), ["http://a.example/robots.txt"; 8], "{failure}");
+        assert_eq!(run.seconds(), [0, 1, 3, 7, 15, 31, 63, 127]);
         assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 2);
         assert_eq!(run.summary.ending, Ending::Drained);
     }
@@ -106,42 +132,15 @@ fn closed_for(minutes: u64) -> Run {
 fn a_closed_origin_opens_once_its_robots_txt_can_be_fetched() {
     let run = closed_for(60);
     let forbidden = run.not_fetched(NotFetched::RobotsUnreachable);
-    let fetched = run
-        .urls()
-        .iter()
-        .filter(|url| url.starts_with("http://a.example/") && !url.ends_with(".txt"))
-        .count();
-    assert!(
-        forbidden > 0 && fetched > 5,
-        "{forbidden} forbidden, {fetched} fetched: {:?}",
-        run.asked
-    );
-    let robots: Vec<u64> = run
-        .asked
-        .iter()
-        .filter(|(_, url)| url == "http://a.example/robots.txt")
-        .map(|(at, _)| at / 60)
-        .collect();
+    assert!(forbidden > 0 && run.pages_of_a() > 5, "{forbidden}: {:?}", run.asked);
+    let robots = run.seconds_of("http://a.example/robots.txt");
     assert!(robots.len() < 30, "few requests in between: {robots:?}");
 }
 
 #[test]
 fn a_missing_robots_txt_allows_everything() {
-    for missing in [
-        || status(404),
-        || status(401),
-        || status(403),
-        || status(410),
-        || status(304),
-    ] {
-        let reply = move |url: &str| {
-            if url.ends_with("/robots.txt") {
-                missing()
-            } else {
-                body("")
-            }
-        };
-        let run = run(options(&["http://a.example/"], 1), reply);
+    for missing in [404, 401, 403, 410, 304] {
+        let run = run(options(&["http://a.example/"], 1), with_robots(move || status(missing)));
         assert_eq!(run.urls(), ["http://a.example/robots.txt", "http://a.example/"]);
     }
 }
@@ -150,17 +149,12 @@ fn a_missing_robots_txt_allows_everything() {
 fn five_redirects_of_a_robots_txt_are_followed_across_hosts_and_the_sixth_is_not() {
     for (redirects, requests, pages) in [(5, 6, 0), (6, 6, 1)] {
         let reply = move |url: &str| {
-            let Some(step) = url.strip_prefix("http://other.example/robots.txt?") else {
-                return match url {
-                    "http://a.example/robots.txt" => redirect_to("http://other.example/robots.txt?1"),
-                    _ => body(""),
-                };
-            };
-            let step: usize = step.parse().unwrap();
-            if step < redirects {
-                redirect_to(&format!("?{}", step + 1))
-            } else {
-                body("User-agent: *\nDisallow: /\n")
+            let step = url.strip_prefix("http://other.example/robots.txt?");
+            match (url, step.map(|step| step.parse::<usize>().unwrap())) {
+                ("http://a.example/robots.txt", _) => redirect_to("http://other.example/robots.txt?1"),
+                (_, None) => body(""),
+                (_, Some(step)) if step < redirects => redirect_to(&format!("?{}", step + 1)),
+                (_, Some(_)) => body("User-agent: *\nDisallow: /\n"),
             }
         };
         let run = run(options(&["http://a.example/"], 1), reply);
@@ -183,13 +177,13 @@ fn a_robots_txt_is_valid_for_one_day() {
     let mut options = options(&["http://a.example/0"], 3600);
     options.frontier.max_pages = Some(26);
     let run = run(options, reply);
-    let robots: Vec<u64> = run
-        .asked
-        .iter()
-        .filter(|(_, url)| url.ends_with("/robots.txt"))
-        .map(|(at, _)| at / 3600)
-        .collect();
-    assert_eq!(robots, [0, 24], "{:?}", run.asked);
+    let day = 24 * 3600;
+    assert_eq!(
+        run.seconds_of("http://a.example/robots.txt"),
+        [0, day],
+        "{:?}",
+        run.asked
+    );
 }
 
 #[test]
@@ -205,8 +199,7 @@ fn retry_after_pauses_a_host_for_at_most_five_minutes() {
             _ => body(""),
         };
         let run = run(options(&["http://a.example/busy", "http://a.example/2"], 1), reply);
-        let times = run.seconds();
-        assert_eq!(times, [0, 1, 1 + pause, 2 + pause], "{:?}", run.asked);
+        assert_eq!(run.seconds(), [0, 1, 1 + pause, 2 + pause], "{:?}", run.asked);
         assert_eq!(run.summary.by_status[&200], 2);
         assert!(!run.summary.by_status.contains_key(&429), "it was not the final answer");
     }
@@ -230,8 +223,7 @@ fn no_request_starts_after_the_time_limit() {
     };
     let run = run(options, |url| body(&format!("<a href='{url}0'></a>")));
     assert_eq!(run.summary.ending, Ending::TimeUp);
-    let times = run.seconds();
-    assert_eq!(times, [0, 3, 6, 9]);
+    assert_eq!(run.seconds(), [0, 3, 6, 9]);
 }
 
 #[test]
@@ -241,16 +233,8 @@ fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
         "http://a.example/robots.txt" => body("User-agent: *\nDisallow: /no/\n"),
         _ => body(&links),
     };
-    let script = Scripted::new(move |call| reply(call.url()));
-    let run = script.crawl_with(options(&["http://a.example/"], 0), |crawl| {
-        let stop = crawl.stop_handle();
-        crawl.observe(move |event: &Event<'_>| {
-            if let Event::NotFetched { .. } = event {
-                stop.finish();
-            }
-        })
-    });
-    assert_eq!(run.summary.ending, Ending::Stopped);
+    let is_enough = |event: &Event<'_>| matches!(event, Event::NotFetched { .. });
+    let run = run_until(options(&["http://a.example/"], 0), is_enough, reply);
     let forbidden = run.not_fetched(NotFetched::RobotsForbid);
     assert!(forbidden < 500, "{forbidden} pages were dropped after the stop");
 }
@@ -259,32 +243,16 @@ fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
 fn no_request_starts_after_an_observer_requests_a_stop() {
     let mut options = options(&["http://a.example/"], 0);
     options.frontier.ask_robots = false;
-    let script = Scripted::new(|_| body("<a href=http://b.example/></a><a href=http://c.example/></a>"));
-    let run = script.crawl_with(options, |crawl| {
-        let stop = crawl.stop_handle();
-        crawl.observe(move |event: &Event<'_>| {
-            if let Event::Page(_) = event {
-                stop.finish();
-            }
-        })
-    });
-    assert_eq!(run.summary.ending, Ending::Stopped);
+    let links = "<a href=http://b.example/></a><a href=http://c.example/></a>";
+    let run = run_until(options, |event| matches!(event, Event::Page(_)), move |_| body(links));
     assert_eq!(run.urls(), ["http://a.example/"]);
 }
 
 #[test]
 fn no_request_starts_after_a_stop_is_requested_for_a_seed() {
-    let script = Scripted::new(|_| body(""));
-    let run = script.crawl_with(options(&["http://a.example/", "http://b.example/"], 0), |crawl| {
-        let stop = crawl.stop_handle();
-        crawl.observe(move |event: &Event<'_>| {
-            if let Event::Offered { .. } = event {
-                stop.finish();
-            }
-        })
-    });
-    assert_eq!((run.summary.ending, run.summary.pages_left()), (Ending::Stopped, 2));
-    assert_eq!(run.urls(), [""; 0]);
+    let options = options(&["http://a.example/", "http://b.example/"], 0);
+    let run = run_until(options, |event| matches!(event, Event::Offered { .. }), |_| body(""));
+    assert_eq!((run.summary.pages_left(), run.urls()), (2, vec![]));
 }
 
 /// Answers for two hosts. The second one requests a stop, while the engine, which has the answer of the first, waits for more.
@@ -400,12 +368,9 @@ fn the_failure_of_a_redirected_seed_names_its_cause() {
 
 #[test]
 fn a_page_that_fails_permanently_is_reported_with_its_last_status() {
-    let run = run(options(&["http://a.example/"], 1), |url| {
-        if url.ends_with("/robots.txt") {
-            status(404)
-        } else {
-            status(500)
-        }
+    let run = run(options(&["http://a.example/"], 1), |url| match url {
+        "http://a.example/robots.txt" => status(404),
+        _ => status(500),
     });
     assert_eq!(run.urls().len(), 1 + 3);
     assert_eq!(run.summary.by_status.iter().collect::<Vec<_>>(), [(&500, &1)]);
@@ -514,12 +479,7 @@ fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
         }
     });
     assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0, "{}", run.summary);
-    let of_a = run
-        .urls()
-        .iter()
-        .filter(|url| url.starts_with("http://a.example/") && !url.ends_with("txt"))
-        .count();
-    assert_eq!(of_a, 41, "{}", run.summary);
+    assert_eq!(run.pages_of_a(), 41, "{}", run.summary);
 }
 
 #[test]

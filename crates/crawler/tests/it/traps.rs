@@ -29,10 +29,16 @@ impl Run {
         (postponed, closed)
     }
 
-    /// The honest pages that were fetched. Every crawl must find all of them.
-    fn honest(&self) -> BTreeSet<&str> {
-        let pages = self.reports.pages.iter().map(|page| page.url.as_str());
-        pages.filter(|url| url.contains("/honest/")).collect()
+    /// How many pages were fetched whose URL contains this.
+    fn pages_with(&self, part: &str) -> usize {
+        let pages = self.reports.pages.iter();
+        pages.filter(|page| page.url.contains(part)).count()
+    }
+
+    /// How many other pages were fetched before the last honest one.
+    fn pages_before_the_last_honest_one(&self) -> usize {
+        let is_honest = |page: &PageRecord| page.url.contains("/honest/");
+        self.reports.pages.iter().rposition(is_honest).unwrap() + 1 - HONEST_PAGES
     }
 }
 
@@ -126,7 +132,7 @@ fn with_honest_pages(url: &Url, trap_links: &[&str]) -> Option<Response> {
 #[track_caller]
 fn assert_crawl_ends(run: &Run, most_requests: u64) {
     assert_eq!(run.summary.ending, Ending::Drained);
-    assert_eq!(run.honest().len(), HONEST_PAGES, "{}", run.summary);
+    assert_eq!(run.pages_with("/honest/"), HONEST_PAGES, "{}", run.summary);
     let requests = run.requests.len() as u64;
     assert!(requests <= most_requests, "{requests} requests\n{}", run.summary);
 }
@@ -135,9 +141,7 @@ fn assert_crawl_ends(run: &Run, most_requests: u64) {
 #[track_caller]
 fn assert_trap_is_postponed(run: &Run, most_requests: u64) {
     assert_crawl_ends(run, most_requests);
-    let is_honest = |page: &PageRecord| page.url.contains("/honest/");
-    let last = run.reports.pages.iter().rposition(is_honest).unwrap();
-    let before = last + 1 - HONEST_PAGES;
+    let before = run.pages_before_the_last_honest_one();
     assert!(
         before < run.reports.pages.len() / 2,
         "{before} pages of the trap before the last honest one\n{}",
@@ -252,13 +256,11 @@ fn all_combinations_of_facets_end() {
     });
     assert_crawl_ends(&run, 4_000);
     assert!(run.refused(Refusal::TooManyQueries) > 0);
-    let last = run
-        .reports
-        .pages
-        .iter()
-        .rposition(|page| page.url.contains("/honest/"))
-        .unwrap();
-    assert!(last < 600, "{last} pages of the trap come before the last honest one");
+    let before = run.pages_before_the_last_honest_one();
+    assert!(
+        before < 600,
+        "{before} pages of the trap come before the last honest one"
+    );
 }
 
 /// Forums, wikis and shops have all their pages under one path, however one comes to them.
@@ -270,12 +272,9 @@ fn all_pages_of_a_path_that_differ_are_fetched() {
     // What a page links to: the front page, a list, a thread.
     type Links = fn(&Url) -> Vec<usize>;
     let ways: [(&str, Links); 4] = [
-        ("one page lists all", |url| {
-            if url.path() == "/all" {
-                (0..THREADS).collect()
-            } else {
-                vec![]
-            }
+        ("one page lists all", |url| match url.path() {
+            "/all" => (0..THREADS).collect(),
+            _ => vec![],
         }),
         ("each thread links to the next", |url| match url.path() {
             "/all" => vec![0],
@@ -306,13 +305,9 @@ fn all_pages_of_a_path_that_differ_are_fetched() {
             let text = each_by_its_number(url).map_or_else(|| url.path().to_owned(), letters);
             html(&words(&text), threads.chain(next))
         });
-        let threads = run.reports.pages.iter().filter(|page| page.url.contains("showthread"));
-        assert_eq!(threads.count(), THREADS, "{way}: {}", run.summary);
-        assert_eq!(
-            (run.honest().len(), run.summary.missing()),
-            (HONEST_PAGES, vec![]),
-            "{way}"
-        );
+        assert_eq!(run.pages_with("showthread"), THREADS, "{way}: {}", run.summary);
+        assert_eq!(run.pages_with("/honest/"), HONEST_PAGES, "{way}");
+        assert_eq!(run.summary.missing(), [], "{way}");
     }
 }
 
@@ -440,9 +435,8 @@ fn noindex_is_recorded_and_the_page_is_reported_anyway() {
         .map(|page| page.url.strip_prefix("http://a.example").unwrap())
         .collect();
     assert_eq!(noindex, BTreeSet::from(["/file", "/header", "/meta", "/none", "/ours"]));
-    let found = |path: &str| run.reports.pages.iter().any(|page| page.url.ends_with(path));
-    assert!(found("/from-meta") && found("/from-theirs"), "noindex is not nofollow");
-    assert!(!found("/from-none"));
+    let found = ["/from-meta", "/from-theirs", "/from-none"].map(|path| run.pages_with(path));
+    assert_eq!(found, [1, 1, 0], "noindex is not nofollow");
     assert_eq!(run.summary.links_nofollow, 1);
 }
 
@@ -451,16 +445,9 @@ fn links_that_cannot_be_crawled_are_counted_by_reason() {
     let run = run(|url| match url.path() {
         "/" => {
             let mail = ["mailto:ann@a.example"; 3].map(str::to_owned);
-            let others = [
-                "javascript:void(0)",
-                "tel:1",
-                "http://",
-                "http://[x",
-                "http://../",
-                "/moved",
-            ]
-            .map(str::to_owned);
+            let others = "javascript:void(0) tel:1 http:// http://[x http://../ /moved";
             let long = format!("/{}", "x".repeat(20_000));
+            let others = others.split(' ').map(str::to_owned);
             html("home", mail.into_iter().chain(others).chain([long]))
         }
         "/moved" => scripted::redirect("mailto:ann@a.example"),
@@ -473,15 +460,6 @@ fn links_that_cannot_be_crawled_are_counted_by_reason() {
         shown.contains("not followed      not crawlable: 5, other scheme: 3\n"),
         "{shown}"
     );
-}
-
-/// The number at the end of a path such as `/photo/17`.
-fn number(url: &Url) -> u64 {
-    url.path()
-        .rsplit('/')
-        .next()
-        .and_then(|last| last.parse().ok())
-        .unwrap_or(0)
 }
 
 #[test]
@@ -502,8 +480,7 @@ fn the_defaults_end_a_trap_and_keep_an_honest_catalogue() {
         }
     });
     assert_trap_is_postponed(&run, 5_000 + PRODUCTS as u64 + 500);
-    let products = run.reports.pages.iter().filter(|page| page.url.contains("/product/"));
-    assert_eq!(products.count(), PRODUCTS + 1);
+    assert_eq!(run.pages_with("/product/"), PRODUCTS + 1);
     let (basket, product) = ("http://a.example/basket;", "http://a.example/product/#");
     let (postponed, closed) = run.postponed_and_closed();
     // Whether the products are compared depends on when the site becomes suspect.
@@ -555,13 +532,7 @@ fn similar_honest_pages_are_all_fetched_beside_two_traps() {
     });
     assert_trap_is_postponed(&run, 4_000);
     for kind in ["hex", "gallery", "product"] {
-        let prefix = format!("http://a.example/{kind}/");
-        let fetched = run
-            .reports
-            .pages
-            .iter()
-            .filter(|page| page.url.starts_with(&prefix))
-            .count();
+        let fetched = run.pages_with(&format!("a.example/{kind}/"));
         assert_eq!(fetched, EACH + 1, "{kind}: {}", run.summary);
     }
     let (_, closed) = run.postponed_and_closed();
@@ -586,7 +557,7 @@ fn endless_pages_that_are_short_empty_or_truncated_end() {
     for kind in kinds {
         let run = run(move |url| {
             with_honest_pages(url, &["/next/1"]).unwrap_or_else(|| {
-                let n = number(url);
+                let n: u64 = url.path().strip_prefix("/next/").unwrap().parse().unwrap();
                 // Far more pages than any budget allows, but not endless, so that a failing test ends.
                 kind(n, (n < 6_000).then(|| format!("/next/{}", n + 1)))
             })
