@@ -230,6 +230,23 @@ impl BloomFilter {
         }
     }
 
+    /// Returns the load of a filter of several layers, of which this one is the newest.
+    pub(crate) fn load_with<'a>(&self, older: impl IntoIterator<Item = &'a Self>) -> Load {
+        let mut load = self.load();
+        let mut variance = load.estimate_noise * load.estimate_noise;
+        for layer in older {
+            let older = layer.load();
+            variance += older.estimate_noise * older.estimate_noise;
+            load.estimated_len += older.estimated_len;
+            load.bits += older.bits;
+            load.ones += older.ones;
+            load.memory_bytes += older.memory_bytes;
+            load.layers += 1;
+        }
+        load.estimate_noise = variance.sqrt();
+        load
+    }
+
     /// Removes all keys.
     pub fn clear(&mut self) {
         self.memory.words_mut().fill(0);

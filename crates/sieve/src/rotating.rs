@@ -161,22 +161,12 @@ impl Filter for RotatingBloomFilter {
 
     /// Returns the load of the remembered generations. It has no capacity.
     fn load(&self) -> Load {
-        let mut load = self.newest.load();
-        let mut variance = load.estimate_noise * load.estimate_noise;
-        for generation in &self.older {
-            let older = generation.load();
-            variance += older.estimate_noise * older.estimate_noise;
-            load.estimated_len += older.estimated_len;
-            load.bits += older.bits;
-            load.ones += older.ones;
-            load.memory_bytes += older.memory_bytes;
+        Load {
+            capacity: None,
+            false_positive_rate: self.false_positive_rate(),
+            forgets: true,
+            ..self.newest.load_with(&self.older)
         }
-        load.capacity = None;
-        load.estimate_noise = variance.sqrt();
-        load.false_positive_rate = self.false_positive_rate();
-        load.layers = self.older.len() as u32 + 1;
-        load.forgets = true;
-        load
     }
 
     #[inline]

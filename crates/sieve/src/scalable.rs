@@ -308,22 +308,13 @@ impl Filter for ScalableBloomFilter {
     }
 
     fn load(&self) -> Load {
-        let mut load = self.newest.load();
-        let mut variance = load.estimate_noise * load.estimate_noise;
-        for layer in &self.older {
-            let older = layer.load();
-            variance += older.estimate_noise * older.estimate_noise;
-            load.bits += older.bits;
-            load.ones += older.ones;
-            load.memory_bytes += older.memory_bytes;
+        Load {
+            capacity: Some(self.first_capacity()),
+            grown_capacity: (!self.older.is_empty()).then(|| self.capacity()),
+            estimated_len: self.estimated_len(),
+            false_positive_rate: self.false_positive_rate(),
+            ..self.newest.load_with(&self.older)
         }
-        load.capacity = Some(self.first_capacity());
-        load.grown_capacity = (!self.older.is_empty()).then(|| self.capacity());
-        load.estimated_len = self.estimated_len();
-        load.estimate_noise = variance.sqrt();
-        load.false_positive_rate = self.false_positive_rate();
-        load.layers = Filter::layers(self);
-        load
     }
 
     #[inline]

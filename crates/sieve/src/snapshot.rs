@@ -76,6 +76,9 @@ pub struct Counts {
     pub lost: f64,
 }
 
+/// A filter that was read, and the counts that were saved with it.
+pub type Loaded<F> = Result<(F, Counts), SnapshotError>;
+
 /// A filter that can be saved and loaded.
 ///
 /// The standard, the counting and the scalable filter implement it, and a [`SeenSet`](crate::SeenSet) of a standard or scalable one.
@@ -103,8 +106,7 @@ pub trait Snapshot: Sized {
     ///
     /// The errors of the reader; a file that is not a filter, is damaged, of another kind or version, larger than the limit, or has
     /// another key.
-    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>)
-    -> Result<(Self, Counts), SnapshotError>;
+    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Loaded<Self>;
 }
 
 /// Why a file could not be loaded.

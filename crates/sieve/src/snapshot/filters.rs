@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use super::header::{HEADER_BYTES, expect_counted, expect_lost, stored_count, stored_lost};
-use super::{Counts, Header, Kind, Snapshot, SnapshotError, hashing_of, read_words, stored_bytes, write_words};
+use super::{Counts, Header, Kind, Loaded, Snapshot, SnapshotError, hashing_of, read_words, stored_bytes, write_words};
 use crate::bloom::BloomFilter;
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
@@ -18,6 +18,17 @@ fn filter_bytes(words: u64) -> u64 {
     (HEADER_BYTES as u64).saturating_add(stored_bytes(words))
 }
 
+impl Header {
+    /// Returns a filter that was read, and its counts.
+    fn check_ones<F: Filter>(&self, filter: F) -> Loaded<F> {
+        if filter.ones() == self.ones {
+            Ok((filter, self.counts))
+        } else {
+            Err(SnapshotError::Field("number of ones"))
+        }
+    }
+}
+
 impl Snapshot for BloomFilter {
     fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
         let mut header = Header::new(Kind::Standard, &self.sizing(), &self.hashing(), counts);
@@ -30,11 +41,7 @@ impl Snapshot for BloomFilter {
         filter_bytes(self.sizing().words())
     }
 
-    fn read_from(
-        reader: &mut impl Read,
-        limit: u64,
-        secret: Option<[u8; 16]>,
-    ) -> Result<(Self, Counts), SnapshotError> {
+    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Loaded<Self> {
         let (header, sum) = Header::read_kind(Kind::Standard, reader)?;
         load_standard(&header, sum, reader, limit, secret)
     }
@@ -46,17 +53,14 @@ fn load_standard(
     reader: &mut impl Read,
     limit: u64,
     secret: Option<[u8; 16]>,
-) -> Result<(BloomFilter, Counts), SnapshotError> {
+) -> Loaded<BloomFilter> {
     Header::expect_unused(&[u64::from(header.layers), header.extra, header.base])?;
     let sizing = header.sizing()?;
     let hashing = hashing_of(header, secret)?;
     Header::check_limit(stored_bytes(sizing.words()), limit)?;
     let memory = read_words(sizing.words(), sum, reader)?;
     let filter = BloomFilter::from_memory(memory, sizing, hashing).ok_or(SnapshotError::Damaged)?;
-    if filter.ones() != header.ones {
-        return Err(SnapshotError::Field("number of ones"));
-    }
-    Ok((filter, header.counts))
+    header.check_ones(filter)
 }
 
 impl Snapshot for CountingBloomFilter {
@@ -72,11 +76,7 @@ impl Snapshot for CountingBloomFilter {
         filter_bytes(Self::words(&self.sizing()))
     }
 
-    fn read_from(
-        reader: &mut impl Read,
-        limit: u64,
-        secret: Option<[u8; 16]>,
-    ) -> Result<(Self, Counts), SnapshotError> {
+    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Loaded<Self> {
         let (header, sum) = Header::read_kind(Kind::Counting, reader)?;
         Header::expect_unused(&[u64::from(header.layers), header.base])?;
         expect_counted("number of removals", header.extra)?;
@@ -86,10 +86,7 @@ impl Snapshot for CountingBloomFilter {
         Header::check_limit(stored_bytes(words), limit)?;
         let counters = read_words(words, sum, reader)?;
         let filter = Self::from_counters(counters, sizing, hashing, header.extra).ok_or(SnapshotError::Damaged)?;
-        if Filter::ones(&filter) != header.ones {
-            return Err(SnapshotError::Field("number of ones"));
-        }
-        Ok((filter, header.counts))
+        header.check_ones(filter)
     }
 }
 
@@ -110,11 +107,7 @@ impl Snapshot for ScalableBloomFilter {
         HEADER_BYTES as u64 + self.layers().map(Snapshot::snapshot_bytes).sum::<u64>()
     }
 
-    fn read_from(
-        reader: &mut impl Read,
-        limit: u64,
-        secret: Option<[u8; 16]>,
-    ) -> Result<(Self, Counts), SnapshotError> {
+    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Loaded<Self> {
         let (header, _) = Header::read_kind(Kind::Scalable, reader)?;
         load_scalable(&header, reader, limit, secret)
     }
@@ -125,7 +118,7 @@ fn load_scalable(
     reader: &mut impl Read,
     limit: u64,
     secret: Option<[u8; 16]>,
-) -> Result<(ScalableBloomFilter, Counts), SnapshotError> {
+) -> Loaded<ScalableBloomFilter> {
     let (rate, hidden) = (f64::from_bits(header.extra), f64::from_bits(header.base));
     if !(1..=MAX_LAYERS).contains(&header.layers) {
         return Err(SnapshotError::Field("number of layers"));
@@ -153,10 +146,7 @@ fn load_scalable(
     if filter.newest().sizing() != header.sizing()? {
         return Err(SnapshotError::Field("shape"));
     }
-    if Filter::ones(&filter) != header.ones {
-        return Err(SnapshotError::Field("number of ones"));
-    }
-    Ok((filter, header.counts))
+    header.check_ones(filter)
 }
 
 impl Snapshot for SeenSet {
@@ -179,11 +169,7 @@ impl Snapshot for SeenSet {
         }
     }
 
-    fn read_from(
-        reader: &mut impl Read,
-        limit: u64,
-        secret: Option<[u8; 16]>,
-    ) -> Result<(Self, Counts), SnapshotError> {
+    fn read_from(reader: &mut impl Read, limit: u64, secret: Option<[u8; 16]>) -> Loaded<Self> {
         let (header, sum) = Header::read(reader)?;
         if header.kind == Kind::Scalable {
             let (filter, counts) = load_scalable(&header, reader, limit, secret)?;
