@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use frontier::{Directory, Frontier, FrontierConfig, Leasing, OpenError, PageRecord, StoreError, Time};
+use frontier::{Directory, Frontier, Leasing, OpenError, Outcome, PageRecord, StoreError, Time};
 
 use super::TemporaryDir;
-use super::parse;
-use crate::call_sequences::pair::picture;
-use crate::common::{self, START, end, pages};
+use crate::call_sequences::pair::{Place as _, picture};
+use crate::common::{START, config, pages, settle};
 
 pub(super) const FILE: &str = "frontier.sqlite";
 
@@ -21,18 +19,6 @@ pub(super) struct Crawl {
     pub(super) records: HashMap<Vec<u8>, Vec<String>>,
 }
 
-pub(super) fn config() -> FrontierConfig {
-    FrontierConfig {
-        hashing: frontier_hashing(),
-        capacity: 100,
-        ..common::config()
-    }
-}
-
-fn frontier_hashing() -> sieve::Hashing {
-    sieve::Hashing::Murmur3 { seed: 7 }
-}
-
 impl Crawl {
     pub(super) fn new() -> Self {
         let dir = TemporaryDir::new();
@@ -41,9 +27,7 @@ impl Crawl {
             pictures: HashMap::new(),
             records: HashMap::new(),
         };
-        let mut frontier = Frontier::open(&dir.0, config(), START, Arc::new(parse))
-            .unwrap()
-            .frontier;
+        let mut frontier = dir.open(config(), START).frontier;
         let reader = rusqlite::Connection::open(dir.0.join(FILE)).unwrap();
         // The database has the first checkpoint: a store whose log was never written is another case.
         let is_moved = || {
@@ -65,8 +49,7 @@ impl Crawl {
                 .unwrap();
             if let Leasing::Ready(leases) = frontier.lease(now, 3).unwrap() {
                 for lease in leases {
-                    let done = end(&lease, frontier::Outcome::Done);
-                    frontier.settle(&[done], now).unwrap();
+                    settle(&mut frontier, &lease, Outcome::Done, now);
                 }
             }
             let attachment = format!("persist {number}");
@@ -93,7 +76,7 @@ impl Crawl {
     pub(super) fn closed(&self) -> Vec<(&'static str, Vec<u8>)> {
         let dir = TemporaryDir::new();
         write(&dir.0, &self.files);
-        let mut opened = Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap();
+        let mut opened = dir.open(config(), START);
         // Only what was synced is moved into the database: the first commit of a run is.
         opened
             .frontier
@@ -104,9 +87,9 @@ impl Crawl {
     }
 
     /// Reads the directory. Returns whether it could be read; what was read was there once.
-    fn check(&self, dir: &Path, what: &str) -> bool {
-        let read = Directory::new(dir).read(Arc::new(parse));
-        let its_records = records(dir);
+    fn check(&self, dir: &TemporaryDir, what: &str) -> bool {
+        let read = dir.read();
+        let its_records = records(&dir.0);
         match read {
             Ok(read) => {
                 let attachment = read.attachment.unwrap();
@@ -177,7 +160,7 @@ fn damage(
         for (damaged, what) in [(&flipped[..], "a wrong bit in"), (&bytes[..at], "cut off at")] {
             let _ = fs::remove_file(dir.0.join("frontier.sqlite-shm"));
             fs::write(dir.0.join(name), damaged).unwrap();
-            if crawl.check(&dir.0, &format!("{name}, {what} byte {at}")) {
+            if crawl.check(&dir, &format!("{name}, {what} byte {at}")) {
                 read += 1;
             } else {
                 refused += 1;

@@ -1,13 +1,12 @@
 //! The commits after the last sync, which a power cut may take from what was written beside them.
 
 use std::fs;
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{Directory, Frontier, FrontierConfig, Leasing, Outcome};
 
-use super::damaged_files::{FILE, config};
-use super::{TemporaryDir, parse};
+use super::TemporaryDir;
+use super::damaged_files::FILE;
 use crate::call_sequences::pair::{Place as _, picture};
 use crate::common::{self, START, at, end};
 
@@ -16,7 +15,7 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     let dir = TemporaryDir::new();
     let config = || FrontierConfig {
         sync_interval: Duration::from_secs(3600),
-        ..config()
+        ..common::config()
     };
     let mut frontier = dir.open(config(), START).frontier;
     frontier.persist(b"the first is synced", START).unwrap();
@@ -61,7 +60,7 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     );
     assert_eq!(Directory::new(&crashed.0).discard_unsynced().unwrap(), 6);
     assert_eq!(Directory::new(&crashed.0).unsynced().unwrap(), None);
-    let read = Directory::new(&crashed.0).read(Arc::new(parse)).unwrap();
+    let read = crashed.read().unwrap();
     assert_eq!(read.attachment.unwrap(), b"synced");
     assert_eq!(picture(&read.frontier), synced);
 

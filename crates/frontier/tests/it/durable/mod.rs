@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use frontier::{Frontier, FrontierConfig, Opened, Time};
+use frontier::{Directory, Frontier, FrontierConfig, OpenError, Opened, Time};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -31,6 +31,10 @@ impl TemporaryDir {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Self(std::env::temp_dir().join(format!("frontier-{}-{number}", std::process::id())))
+    }
+
+    fn read(&self) -> Result<Opened, OpenError> {
+        Directory::new(&self.0).read(Arc::new(parse))
     }
 }
 

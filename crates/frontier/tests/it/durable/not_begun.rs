@@ -18,12 +18,11 @@ fn a_directory_in_which_nothing_was_saved_is_not_called_damaged_and_a_crawl_begi
     let open = |config| Frontier::open(&dir.0, config, now, Arc::new(parse));
     assert!(matches!(open(refused).unwrap_err(), OpenError::Config(_)));
     assert!(dir.0.join(FILE).exists());
-    let read = Directory::new(&dir.0).read(Arc::new(parse));
-    assert!(matches!(read.unwrap_err(), OpenError::NotBegun));
+    assert!(matches!(dir.read().unwrap_err(), OpenError::NotBegun));
     let repaired = Directory::new(&dir.0).repair(&|_| Arc::new(parse), &mut |_| {});
     assert!(matches!(repaired.unwrap_err(), OpenError::NotBegun));
     let opened = open(FrontierConfig::default()).unwrap();
     assert!(opened.attachment.is_none());
     drop(opened);
-    assert!(Directory::new(&dir.0).read(Arc::new(parse)).is_ok());
+    assert!(dir.read().is_ok());
 }

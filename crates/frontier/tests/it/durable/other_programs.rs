@@ -4,14 +4,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-
-use frontier::{Directory, Frontier};
 
 use super::TemporaryDir;
-use super::damaged_files::{FILE, config};
-use super::parse;
-use crate::common::{START, pages};
+use super::damaged_files::FILE;
+use crate::call_sequences::pair::Place as _;
+use crate::common::{START, config, pages};
 
 /// Returns whether this process has the lock by which SQLite says that a database is in use. An older version of SQLite that does not meet it
 /// takes itself for the last program, and deletes the log.
@@ -41,7 +38,7 @@ fn is_locked(database: &Path) -> bool {
 fn a_running_crawl_keeps_the_lock_that_tells_other_programs_to_leave_its_log() {
     let dir = TemporaryDir::new();
     let database = dir.0.join(FILE);
-    let open = || Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap();
+    let open = || dir.open(config(), START);
     // Once new, once as it was left.
     drop(open());
     let mut frontier = open().frontier;
@@ -53,7 +50,7 @@ fn a_running_crawl_keeps_the_lock_that_tells_other_programs_to_leave_its_log() {
         frontier.persist(b"", START).unwrap();
         assert!(is_locked(&database));
         // Beside it, this program reads, too.
-        let read = Directory::new(&dir.0).read(Arc::new(parse)).unwrap();
+        let read = dir.read().unwrap();
         assert!(is_locked(&database));
         drop(read);
         assert!(is_locked(&database));

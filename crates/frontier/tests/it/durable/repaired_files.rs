@@ -6,13 +6,13 @@ use std::fs;
 use std::sync::Arc;
 
 use frontier::directory::{Exported, RepairOutcome, RepairReport};
-use frontier::{Directory, Frontier, OpenError, ParseRules};
+use frontier::{Directory, OpenError, ParseRules};
 
 use super::TemporaryDir;
-use super::damaged_files::{Crawl, FILE, config, is_typed, records, write};
+use super::damaged_files::{Crawl, FILE, is_typed, records, write};
 use super::parse;
-use crate::call_sequences::pair::picture;
-use crate::common::START;
+use crate::call_sequences::pair::{Place as _, picture};
+use crate::common::{START, config};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -60,14 +60,12 @@ fn check(crawl: &Crawl, dir: &TemporaryDir, what: &str, tally: &mut Tally) {
         RepairOutcome::Whole => tally.whole += 1,
         _ => tally.repaired += 1,
     }
-    let read = Directory::new(&dir.0)
-        .read(Arc::new(parse))
-        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let read = dir.read().unwrap_or_else(|error| panic!("{what}: {error}"));
     let expected = crawl.pictures.get(&read.attachment.unwrap());
     assert_eq!(Some(&picture(&read.frontier)), expected, "{what}");
     let found = records(&dir.0).unwrap();
     assert!(found.iter().all(|record| all.contains(record)), "{what}");
-    let mut opened = Frontier::open(&dir.0, config(), START, Arc::new(parse)).unwrap();
+    let mut opened = dir.open(config(), START);
     opened.frontier.lease(opened.now, 3).unwrap();
     drop(opened);
     let again = repair(dir).unwrap().0.outcome;
@@ -78,47 +76,25 @@ fn check(crawl: &Crawl, dir: &TemporaryDir, what: &str, tally: &mut Tally) {
 fn damage(crawl: &Crawl, files: &[(&'static str, Vec<u8>)], which: usize) -> Tally {
     let (name, bytes) = &files[which];
     let mut tally = Tally::default();
+    let mut check_file = |damaged: &[u8], what: &str| {
+        let dir = TemporaryDir::new();
+        write(&dir.0, files);
+        fs::write(dir.0.join(name), damaged).unwrap();
+        check(crawl, &dir, &format!("{name}, {what}"), &mut tally);
+    };
     for (page, at) in (0..bytes.len()).step_by(PAGE_BYTES).enumerate() {
         let places = [7, 100, 1000 + 37 * page, 2000 + 101 * page, 4000].map(|place| at + place % PAGE_BYTES);
         for (place, bit) in places.into_iter().zip(page..) {
             let mut damaged = bytes.clone();
             let Some(byte) = damaged.get_mut(place) else { continue };
             *byte ^= 1 << (bit % 8);
-            check_file(
-                crawl,
-                files,
-                name,
-                &damaged,
-                &format!("a wrong bit in byte {place}"),
-                &mut tally,
-            );
+            check_file(&damaged, &format!("a wrong bit in byte {place}"));
         }
         for end in [at, at + 1000] {
-            check_file(
-                crawl,
-                files,
-                name,
-                &bytes[..end.min(bytes.len())],
-                &format!("cut off at {end}"),
-                &mut tally,
-            );
+            check_file(&bytes[..end.min(bytes.len())], &format!("cut off at {end}"));
         }
     }
     tally
-}
-
-fn check_file(
-    crawl: &Crawl,
-    files: &[(&'static str, Vec<u8>)],
-    name: &str,
-    damaged: &[u8],
-    what: &str,
-    tally: &mut Tally,
-) {
-    let dir = TemporaryDir::new();
-    write(&dir.0, files);
-    fs::write(dir.0.join(name), damaged).unwrap();
-    check(crawl, &dir, &format!("{name}, {what}"), tally);
 }
 
 #[test]
@@ -151,7 +127,7 @@ fn a_log_that_lost_its_end_after_its_pages_had_moved_hides_no_later_state() {
         let dir = TemporaryDir::new();
         write(&dir.0, &files);
         check(&crawl, &dir, &format!("{frames} frames are left"), &mut tally);
-        let read = Directory::new(&dir.0).read(Arc::new(parse)).unwrap();
+        let read = dir.read().unwrap();
         assert_eq!(read.attachment.unwrap(), b"persist 5", "{frames} frames are left");
     }
     assert_eq!(files[0].0, FILE);
