@@ -13,7 +13,7 @@ use crate::common::{
 
 const REFUSED: Verdict = Verdict::Refused(Refusal::NearDuplicates);
 
-/// Postpones beyond the first number of near-duplicates, and refuses beyond the second.
+/// Postpones beyond the first number of near-duplicates, and refuses beyond the second. 0 is no limit.
 fn limits(postponed: u32, refused: u32) -> FrontierConfig {
     FrontierConfig {
         max_near_duplicates: NonZeroU32::new(postponed),
@@ -29,6 +29,12 @@ fn seen(frontier: &mut Frontier, lease: &Lease, fingerprint: Fingerprint, links:
         .with_fingerprint(fingerprint)
         .with_links(links);
     commit(frontier, done, START)
+}
+
+/// Fetches the next page, which leads nowhere.
+fn fetch(frontier: &mut Frontier, fingerprint: impl Fn(&Lease) -> Fingerprint) -> Settled {
+    let lease = one(frontier, START);
+    seen(frontier, &lease, fingerprint(&lease), Vec::new())
 }
 
 /// Fetches all pages, those of the catalogue all alike. Returns their URLs in order, and the notices.
@@ -146,8 +152,7 @@ fn postponed_pages_wait_behind_retries_too() {
 fn new_links_come_before_postponed_pages() {
     let mut frontier = with_pages(limits(1, 100), &pages("https://a.example/list/", 600));
     for _ in 0..3 {
-        let lease = one(&mut frontier, START);
-        seen(&mut frontier, &lease, alike(&lease), Vec::new());
+        fetch(&mut frontier, alike);
     }
     let lease = one(&mut frontier, START);
     assert_eq!(&*lease.entry.url, "https://a.example/list/3");
@@ -237,8 +242,7 @@ fn pages_without_words_that_lead_on_are_one_cluster_and_those_that_lead_nowhere_
 
     let mut gallery = with_pages(limits(3, 8), &pages("https://a.example/gallery/", 40));
     for _ in 0..40 {
-        let lease = one(&mut gallery, START);
-        assert_eq!(seen(&mut gallery, &lease, wordless(&lease), Vec::new()).notices, []);
+        assert_eq!(fetch(&mut gallery, wordless).notices, []);
     }
     assert!(gallery.report().is_drained());
 }
@@ -262,16 +266,11 @@ fn links_that_were_left_out_because_they_are_known_lead_on_too() {
 #[test]
 fn pages_with_the_same_bytes_are_one_cluster_with_or_without_words() {
     for text in [None, Some(7.into())] {
+        let same = |_: &Lease| Fingerprint::new(Some(1.into()), text);
         let mut frontier = with_pages(limits(3, 8), &pages("https://a.example/", 5));
         let mut notices = Vec::new();
         for n in 0..4 {
-            let lease = one(&mut frontier, START);
-            let settled = seen(
-                &mut frontier,
-                &lease,
-                Fingerprint::new(Some(1.into()), text),
-                Vec::new(),
-            );
+            let settled = fetch(&mut frontier, same);
             let first = (n > 0).then_some("https://a.example/0");
             assert_eq!(
                 (settled.duplicate_of.as_deref(), settled.near_duplicate_of.as_deref()),
@@ -284,14 +283,7 @@ fn pages_with_the_same_bytes_are_one_cluster_with_or_without_words() {
             [""; 0],
             "the first is not counted as its own duplicate"
         );
-        let lease = one(&mut frontier, START);
-        let settled = seen(
-            &mut frontier,
-            &lease,
-            Fingerprint::new(Some(1.into()), text),
-            Vec::new(),
-        );
-        assert_eq!(names(&settled.notices), ["postponed"]);
+        assert_eq!(names(&fetch(&mut frontier, same).notices), ["postponed"]);
         assert_eq!(frontier.report().resemblance.exact, 4);
     }
 }
@@ -300,24 +292,14 @@ fn pages_with_the_same_bytes_are_one_cluster_with_or_without_words() {
 fn each_site_has_a_count_of_its_own() {
     let mut frontier = with_pages(limits(3, 8), &[]);
     for n in 0..20 {
-        frontier
-            .offer(&[link(&format!("https://h{n}.example/page"))], START)
-            .unwrap();
-        let lease = one(&mut frontier, START);
-        assert_eq!(seen(&mut frontier, &lease, alike(&lease), Vec::new()).notices, []);
+        offer(&mut frontier, &[&format!("https://h{n}.example/page")], START);
+        assert_eq!(fetch(&mut frontier, alike).notices, []);
     }
 }
 
 #[test]
 fn without_limits_nothing_is_postponed_or_compared() {
-    let mut frontier = with_pages(
-        FrontierConfig {
-            max_near_duplicates: None,
-            max_near_duplicates_in_all: None,
-            ..config()
-        },
-        &pages("https://a.example/", 200),
-    );
+    let mut frontier = with_pages(limits(0, 0), &pages("https://a.example/", 200));
     let mut notices = Vec::new();
     while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
         assert!(!leases[0].wants_fingerprint);
@@ -363,8 +345,7 @@ fn a_page_that_is_postponed_or_dropped_does_not_ask_whether_its_origin_is_back_a
         all.push(link("https://a.example/other"));
         let mut frontier = with_pages(config, &all);
         for _ in 0..2 {
-            let lease = one(&mut frontier, START);
-            seen(&mut frontier, &lease, alike(&lease), Vec::new());
+            fetch(&mut frontier, alike);
         }
         let [third, fourth] = [(); 2].map(|()| one(&mut frontier, START));
         assert_eq!(

@@ -73,12 +73,8 @@ fn after_every_commit_a_crash_leaves_the_state_at_that_commit() {
 
 fn check_all_commits(run: &Run) {
     let recorder = Recorder::keeping_images();
-    let mut frontier = open_store(recorder.clone(), run.config.clone(), START)
-        .unwrap()
-        .frontier;
-    let ended = run.drive(&mut frontier);
+    let ended = run.drive_new(&recorder);
     assert_eq!((ended.error, ended.made), (None, 420));
-    drop(frontier);
 
     let images = recorder.images();
     let all_records = records(&recorder.image());
@@ -174,11 +170,7 @@ fn fail_at_any_call(run: &Run) {
 fn a_store_that_fails_while_it_is_opened_can_be_opened_later() {
     let run = Run::new(220);
     let recorder = Recorder::default();
-    run.drive(
-        &mut open_store(recorder.clone(), run.config.clone(), START)
-            .unwrap()
-            .frontier,
-    );
+    run.drive_new(&recorder);
     let now = run.time(220);
     let mut failed = 0;
     for failure in [Failure::Full, Failure::Io, Failure::IoAfterwards] {

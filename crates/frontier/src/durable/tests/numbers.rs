@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::super::checkpoint::REPLACED;
 use super::super::removal::Removal;
 use super::super::segments::{SharedStore, StoredSegments};
-use super::common::START;
 use super::pair::{Step, make};
 use super::run::Run;
 use super::stores::{Recorder, open_store};
@@ -54,11 +53,7 @@ fn go_on(frontier: &mut Frontier, run: &Run, mut now: Time) {
 fn recorded_run() -> (Run, Recorder) {
     let run = Run::new(300);
     let recorder = Recorder::keeping_images();
-    run.drive(
-        &mut open_store(recorder.clone(), run.config.clone(), START)
-            .unwrap()
-            .frontier,
-    );
+    run.drive_new(&recorder);
     (run, recorder)
 }
 
@@ -203,11 +198,7 @@ fn what_checkpoints_have_replaced_is_removed_in_slices_also_after_a_crash() {
 fn a_part_with_a_number_that_cannot_be_is_no_obstacle() {
     let run = Run::new(40);
     let recorder = Recorder::default();
-    run.drive(
-        &mut open_store(recorder.clone(), run.config.clone(), START)
-            .unwrap()
-            .frontier,
-    );
+    run.drive_new(&recorder);
     for generation in [1 << 31, (1 << 31) - 1, (1 << 31) - 2, (1 << 31) - 3, 1 << 30] {
         let mut image = recorder.image();
         let mut batch = Batch::default();

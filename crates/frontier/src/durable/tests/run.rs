@@ -8,6 +8,7 @@ use super::common::{self, START};
 use super::pair::{Step, common_picture, make, oracle, time_of, try_make};
 use super::seen_sets::SeenSet;
 use super::settlements;
+use super::stores::{Recorder, open_store};
 use crate::config::FrontierConfig;
 use crate::lease::Lease;
 use crate::{Frontier, FrontierError, Time};
@@ -75,6 +76,12 @@ impl Run {
             now = time_of(&answer).unwrap_or(now);
         }
         Self { steps, config }
+    }
+
+    /// Makes the steps in a new frontier with this store.
+    pub(super) fn drive_new(&self, recorder: &Recorder) -> Ended {
+        let opened = open_store(recorder.clone(), self.config.clone(), START);
+        self.drive(&mut opened.unwrap().frontier)
     }
 
     /// Makes the steps in a durable frontier, with a persist after every few. The attachment is the number of steps made.

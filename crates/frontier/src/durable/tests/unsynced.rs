@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::super::unsynced;
-use super::common::START;
 use super::crash_images::{check, records};
 use super::pair::make;
 use super::run::{Run, config_of, steps_of};
@@ -20,9 +19,7 @@ fn every_store_goes_back_to_its_last_synced_commit_and_on_from_there() {
         };
         let run = Run::with(240, config);
         let recorder = Recorder::keeping_images();
-        let mut opened = open_store(recorder.clone(), run.config.clone(), START).unwrap();
-        run.drive(&mut opened.frontier);
-        drop(opened);
+        run.drive_new(&recorder);
 
         let (mut synced, mut discarded) = ((0, Vec::new()), 0);
         for (number, (image, sync)) in recorder.images().into_iter().zip(recorder.syncs()).enumerate() {
