@@ -15,7 +15,6 @@ mod capture;
 use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Verdict};
 

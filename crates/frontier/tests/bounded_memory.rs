@@ -110,8 +110,8 @@ fn hosts_beyond_the_bound_of_the_memory_lie_on_disk_and_none_of_their_pages_is_l
     stays_bounded("offering");
     let memory = frontier.report().memory.unwrap();
     assert_eq!(memory.bound, Some(BOUND as u64));
-    assert!(memory.total() <= BOUND as u64, "{memory}");
-    assert!(memory.hosts_on_disk > HOSTS as u64 / 3, "{memory}");
+    assert!(memory.total() <= BOUND as u64, "{memory:?}");
+    assert!(memory.hosts_on_disk > HOSTS as u64 / 3, "{memory:?}");
     let queued = frontier.report().queued;
 
     drop(frontier);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::program::{Printed, crawler, fails, folder, has_failed, lines, number, one_line, succeeds, texts_of};
+use crate::program::{Printed, crawler, fails, folder, has_failed, lines, lines_of, number, one_line, succeeds, texts_of};
 use crate::servers::{answer, closed_port, server_of, site_of, tree};
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use crate::scripted::{self, Reply, Scripted};
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
-use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Response, Summary, TruncationReason};
+use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Summary, TruncationReason};
 use frontier::{Fate, NotFetched};
 use serde_json::Value;
 

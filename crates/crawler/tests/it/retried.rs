@@ -273,7 +273,7 @@ fn a_page_with_a_part_of_its_body_counts_once_when_it_is_whole() {
     let first = folder.run(options(), in_part).summary;
     assert_eq!(first.bodies_truncated, [(TruncationReason::Connection, 1)].into());
     let second = folder.run(options(), answer).summary;
-    assert_eq!((second.pages, second.by_status), (6, [(200, 6)].into()));
+    assert_eq!((second.pages, &second.by_status), (6, &[(200, 6)].into()));
     assert!(second.bodies_truncated.is_empty());
 }
 

@@ -140,7 +140,7 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
     assert_eq!(fetch_all(&mut frontier, START, 3), HOSTS);
     frontier.checkpoint(b"", START).unwrap();
     let memory = frontier.report().memory.unwrap();
-    assert!(memory.hosts_on_disk > 20, "{memory} {}", frontier.report().hosts);
+    assert!(memory.hosts_on_disk > 20, "{memory:?} {}", frontier.report().hosts);
     drop(frontier);
 
     // The delay changes, and one read fails.
