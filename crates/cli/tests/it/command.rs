@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::program::{Printed, crawler, fails, folder, has_failed, lines, lines_of, number, one_line, succeeds, texts_of};
+use crate::program::{
+    Printed, crawler, fails, folder, has_failed, lines, lines_of, number, one_line, succeeds, texts_of,
+};
 use crate::servers::{answer, closed_port, server_of, site_of, tree};
 use serde_json::Value;
 
@@ -403,10 +405,10 @@ fn robots_txt_binds_a_crawler_by_its_name_wherever_the_user_agent_has_it() {
         let [agent, option, name] = case.trim_start().split(" | ").collect::<Vec<_>>().try_into().unwrap();
         let folder = folder("robots-name");
         let refused = folder.path("refused.jsonl");
-        let Printed { stdout, stderr } = succeeds(&["-U", agent, option, "--delay=0", "--refused", &refused, &seed]);
+        let stderr = succeeds(&["-U", agent, option, "--delay=0", "--refused", &refused, &seed]).stderr;
         let forbidden = if name == "*" { "open" } else { "secret" };
         assert_eq!(texts_of(&refused, "url"), [format!("{seed}{forbidden}")], "{agent}");
-        assert!(stdout.contains(&format!("robots.txt        read as {name}\n")), "{stdout}");
+        assert!(stderr.contains(&format!("robots.txt        read as {name}\n")), "{stderr}");
         assert_eq!(stderr.contains("--set robots-name="), name == "*", "{stderr}");
         let said = format!("robots.txt is read as {name}\n");
         assert_eq!(stderr.contains(&said), option == "-v", "{stderr}");
