@@ -299,7 +299,11 @@ fn each_site_has_a_count_of_its_own() {
 
 #[test]
 fn without_limits_nothing_is_postponed_or_compared() {
-    let mut frontier = with_pages(limits(0, 0), &pages("https://a.example/", 200));
+    let config = FrontierConfig {
+        compare_one_of: config().compare_one_of,
+        ..limits(0, 0)
+    };
+    let mut frontier = with_pages(config, &pages("https://a.example/", 200));
     let mut notices = Vec::new();
     while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
         assert!(!leases[0].wants_fingerprint);
