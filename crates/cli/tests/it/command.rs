@@ -288,7 +288,10 @@ fn a_crawl_without_a_page_exits_with_code_1_and_the_status_and_is_not_called_com
         ("the seed answered 403", server_of(|_| answer("403 Forbidden", ""))),
         ("forbidden by robots.txt", site_of(forbidden)),
         ("redirect loop", server_of(move |_| round(""))),
-        ("--cookies may help", server_of(move |_| round("\r\nSet-Cookie: wall=1"))),
+        (
+            "--cookies may help",
+            server_of(move |_| round("\r\nSet-Cookie: wall=1")),
+        ),
     ] {
         let text = crawler(&format!("-q --delay 0 {seed}"));
         has_failed(&text, 1, &[]);
@@ -316,7 +319,11 @@ fn a_crawl_of_one_page_says_why_it_may_have_ended_there() {
         ("<a href=http://other.example/>x</a>", 1, Some("--scope any all")),
         ("<a href=/a rel=nofollow>x</a>", 0, Some("nofollow")),
         ("<a href=/a>x</a>", 2, None),
-        ("<a href=/>x</a><a href=#top>x</a>", 1, Some("the page links only to itself")),
+        (
+            "<a href=/>x</a><a href=#top>x</a>",
+            1,
+            Some("the page links only to itself"),
+        ),
     ] {
         let seed = site_of(move |path| ["/", "/a"].contains(&path).then(|| page.to_owned()));
         let summary = succeeds(&format!("-q --delay 0 {seed}")).stdout;
