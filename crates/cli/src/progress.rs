@@ -229,12 +229,12 @@ mod tests {
         let report = frontier::Frontier::in_memory(options.frontier.clone())
             .unwrap()
             .report();
-        options.max_time = Some(Duration::from_secs(600));
+        options.max_time = Some(Duration::from_secs(6_540));
         let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
         let mut summary = Summary::new(Ending::Drained, Counts::default(), report);
         reporter.pace.add(&summary);
-        summary.elapsed = Duration::from_secs(60);
-        let pace = "0 pages in 60.0 s, 0.0/s recent, 0.0/s mean, 0 B";
+        summary.elapsed = Duration::from_secs(6_000);
+        let pace = "0 pages in 1.7 h, 0.0/s recent, 0.0/s mean, 0 B";
         assert_eq!(reporter.texts(&summary), [pace, "0 queued, 0 in flight, 0 failed"]);
         reporter.pace.add(&summary);
         let origin = |host: u32| Origin::of(&url::Url::parse(&format!("http://{host}.example/")).unwrap()).unwrap();
@@ -244,7 +244,7 @@ mod tests {
         (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
         summary.report.pages.gave_up = 45_678;
         let texts = reporter.texts(&summary);
-        let pace = "1 234 567 pages in 60.0 s, 20576.1/s recent, 20576.1/s mean, ETA 9.0 min, ";
+        let pace = "1 234 567 pages in 1.7 h, 205.8/s recent, 205.8/s mean, ETA 9.0 min, ";
         assert!(texts[0].starts_with(pace), "{texts:?}");
         assert!(texts[1].ends_with("12 345 failed, 12 away, 45 600+ LOST"), "{texts:?}");
         assert!(texts.iter().all(|text| text.len() <= 78), "{texts:?}");
