@@ -247,19 +247,18 @@ mod tests {
         Url::parse(text).unwrap()
     }
 
-    fn set(jars: &Jars, at: &str, cookies: &[String]) -> usize {
+    fn set(jars: &Jars, at: &str, cookies: &[impl AsRef<str>]) -> usize {
         let mut headers = HeaderMap::new();
         for cookie in cookies {
-            headers.append(SET_COOKIE, HeaderValue::from_str(cookie).unwrap());
+            headers.append(SET_COOKIE, HeaderValue::from_str(cookie.as_ref()).unwrap());
         }
         jars.keep(&url(at), &headers)
     }
 
     fn sent(jars: &Jars, to: &str) -> Vec<String> {
         let value = jars.header(&url(to));
-        let mut pairs: Vec<String> = value.map_or(Vec::new(), |value| {
-            value.to_str().unwrap().split("; ").map(str::to_owned).collect()
-        });
+        let pairs = value.iter().flat_map(|value| value.to_str().unwrap().split("; "));
+        let mut pairs: Vec<String> = pairs.map(str::to_owned).collect();
         pairs.sort();
         pairs
     }
@@ -276,8 +275,8 @@ mod tests {
             "e=5",
             "f=6; Path=/; Expires=Wed, 01 Jan 2020 00:00:00 GMT",
         ];
-        assert_eq!(set(&jars, site, &cookies.map(str::to_owned)), 0);
-        set(&jars, "http://other.example:81/", &["g=7; Path=/".to_owned()]);
+        assert_eq!(set(&jars, site, &cookies), 0);
+        set(&jars, "http://other.example:81/", &["g=7; Path=/"]);
         assert!(jars.take_changed() && !jars.take_changed());
         let later = Jars::default();
         later.restore(serde_json::from_slice(&serde_json::to_vec(&jars.save()).unwrap()).unwrap());
@@ -294,7 +293,7 @@ mod tests {
             assert_eq!(sent(&jars, to), expected, "{to}");
             assert_eq!(sent(&later, to), expected, "{to}, later");
         }
-        set(&jars, site, &["e=; Max-Age=0".to_owned()]);
+        set(&jars, site, &["e=; Max-Age=0"]);
         assert_eq!(sent(&jars, "https://www.example.com/x/z"), ["a=1", "b=2", "c=3"]);
     }
 
@@ -310,15 +309,14 @@ mod tests {
         assert_eq!(sent(&jars, "http://example.com/x"), ["id=old"]);
         assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"]);
         assert_eq!(sent(&jars, "https://other.example/x"), Vec::<String>::new());
-        set(
-            &jars,
-            "https://example.com/",
-            &["id=new; Path=/; Domain=example.com".to_owned()],
-        );
+        set(&jars, "https://example.com/", &["id=new; Path=/; Domain=example.com"]);
         assert_eq!(sent(&jars, "https://example.com/x"), ["id=new", "key=k"]);
         assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"], "another origin");
-        let gone = "id=; Path=/; Domain=example.com; Max-Age=0".to_owned();
-        set(&jars, "https://www.example.com/", &[gone]);
+        set(
+            &jars,
+            "https://www.example.com/",
+            &["id=; Path=/; Domain=example.com; Max-Age=0"],
+        );
         assert_eq!(sent(&jars, "https://www.example.com/x"), Vec::<String>::new());
     }
 
@@ -351,9 +349,8 @@ mod tests {
     #[test]
     fn what_is_no_cookie_or_has_run_out_takes_the_place_of_none() {
         let (jars, site) = (Jars::default(), "http://site.example/");
-        let junk = std::iter::repeat_n("junk".to_owned(), 3 * MAX_COOKIES);
-        let cookies: Vec<String> = junk.chain(["a=b".to_owned()]).collect();
-        assert_eq!(set(&jars, site, &cookies), 0);
+        let junk = std::iter::repeat_n("junk", 3 * MAX_COOKIES);
+        assert_eq!(set(&jars, site, &junk.chain(["a=b"]).collect::<Vec<_>>()), 0);
         assert_eq!(sent(&jars, site), ["a=b"]);
         for page in 0..3 {
             for end in ["", "; Max-Age=0"] {
@@ -364,11 +361,11 @@ mod tests {
             }
         }
         for n in 0..MAX_JARS {
-            assert_eq!(set(&jars, &format!("http://junk{n}.example/"), &["junk".to_owned()]), 0);
+            assert_eq!(set(&jars, &format!("http://junk{n}.example/"), &["junk"]), 0);
         }
-        let dropped = |n| set(&jars, &format!("http://h{n}.example/"), &["a=b".to_owned()]);
+        let dropped = |n| set(&jars, &format!("http://h{n}.example/"), &["a=b"]);
         assert_eq!((0..MAX_JARS).map(dropped).sum::<usize>(), 1, "one site has a jar");
-        let deletion = ["a=; Max-Age=0", "b=c; Domain=other.example"].map(str::to_owned);
+        let deletion = ["a=; Max-Age=0", "b=c; Domain=other.example"];
         assert_eq!(set(&jars, "http://late.example/", &deletion), 0);
     }
 }

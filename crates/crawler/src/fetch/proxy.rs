@@ -65,10 +65,9 @@ fn of_environment(untrusted_seeds: bool) -> Result<Vec<(Proxy, String)>, ClientE
             );
             return Ok(Vec::new());
         }
-        let url = if url.contains("://") {
-            url
-        } else {
-            format!("http://{url}")
+        let url = match url.contains("://") {
+            true => url,
+            false => format!("http://{url}"),
         };
         let (proxy, host) = proxy_of(&url, make).ok_or_else(|| ClientError::EnvironmentProxy(name.clone()))?;
         log::info!(
