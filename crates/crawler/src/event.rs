@@ -15,12 +15,13 @@ mod capture;
 use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Verdict};
 
 pub use capture::Capture;
 
-use crate::fetch::{BodyExtent, TruncationReason};
+use crate::fetch::{BodyExtent, ResourceKind, TruncationReason};
 use crate::page::link_graph::LinkRecord;
 use crate::page::select::Selected;
 use crate::saved_output::SavedOutput;
@@ -56,6 +57,9 @@ pub enum Event<'a> {
         /// The queue entry of the URL.
         entry: &'a Entry,
     },
+    /// A request has ended, with an answer or without: each attempt for a page, a robots.txt or a sitemap. Reported before the other events that
+    /// follow from it.
+    Requested(&'a RequestRecord),
     /// A queued URL was dropped without a request.
     NotFetched {
         /// The URL.
@@ -203,6 +207,23 @@ impl<'a> PageBody<'a> {
     pub(crate) fn into_saved_as(self) -> Option<String> {
         self.saved_as.into_inner()
     }
+}
+
+/// One request that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RequestRecord {
+    /// What the answer is used as.
+    pub kind: ResourceKind,
+    /// The HTTP status; `None` without an answer.
+    pub status: Option<u16>,
+    /// Why it failed; `None` if it did not. A page with a status of 400 or more has failed, a robots.txt or a sitemap only if it is asked
+    /// again.
+    pub failure: Option<FailureKind>,
+    /// From the start of the request to the end of the body, or to the failure.
+    pub took: Duration,
+    /// The size of the body as far as it was read, in bytes after decompression.
+    pub bytes: u64,
 }
 
 /// One sitemap that was requested.

@@ -74,9 +74,10 @@ impl Request {
 }
 
 /// What an answer is used as, which decides how much of its body is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ResourceKind {
     /// A page: the body is wanted if it is HTML, or short.
+    #[default]
     Page,
     /// A robots.txt, whose body is wanted whatever its type.
     Robots,

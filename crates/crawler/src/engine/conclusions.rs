@@ -16,9 +16,8 @@ use frontier::{
 
 use crate::config::CrawlConfig;
 use crate::engine::fetch_task::Fetched;
-use crate::event::Capture;
-use crate::event::SitemapRecord;
-use crate::fetch::{FetchError, Response, TargetCookies};
+use crate::event::{Capture, RequestRecord, SitemapRecord};
+use crate::fetch::{FetchError, ResourceKind, Response, TargetCookies};
 
 pub(crate) use pages::PageReport;
 
@@ -46,10 +45,8 @@ pub(crate) struct PendingReport {
     pub(crate) entry: Entry,
     pub(crate) subject: Subject,
     pub(crate) started: Time,
-    /// How long the answer took; `None` without one.
-    pub(crate) answer_time: Option<Duration>,
-    /// Whether there was no whole answer, or an error status; of others than pages, one that allows a retry.
-    pub(crate) has_failed: bool,
+    /// What the request was for and how it ended; `None` if there was none. The crawl sets how long it took.
+    pub(crate) request: Option<RequestRecord>,
     pub(crate) cookies_dropped: usize,
     pub(crate) capture: Option<Arc<Capture>>,
 }
@@ -69,6 +66,7 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
     let FinishedTask { lease, started, result } = finished;
     let Fetched {
         mut result,
+        bytes,
         page,
         sitemap,
         address,
@@ -100,21 +98,46 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
         }
         Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), Subject::Nothing),
     };
-    let answer = result.as_ref().ok();
+    let kind = kind_of(&lease.entry.purpose);
     Conclusion {
         settlement,
         report: PendingReport {
             started,
-            answer_time: answer.map(|answer| answer.elapsed),
-            has_failed: answer.is_none_or(|answer| {
-                let is_error = lease.entry.purpose == Purpose::Page && answer.status >= 400;
-                is_error || matches!(outcome_of(answer), Outcome::Failed { .. })
-            }),
+            request: kind.map(|kind| request_record(kind, &result, bytes)),
             cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
             capture: Capture::from_result(&entry.url, started, result),
             entry: lease.entry,
             subject,
         },
+    }
+}
+
+/// Returns what an answer is used as; `None` of an address.
+pub(crate) fn kind_of(purpose: &Purpose) -> Option<ResourceKind> {
+    match purpose {
+        Purpose::Page => Some(ResourceKind::Page),
+        Purpose::Robots(_) => Some(ResourceKind::Robots),
+        Purpose::Sitemap(_) => Some(ResourceKind::Sitemap),
+        Purpose::Address => None,
+    }
+}
+
+fn request_record(kind: ResourceKind, result: &Result<Response, FetchError>, bytes: u64) -> RequestRecord {
+    let is_error = |answer: &Response| kind == ResourceKind::Page && answer.status >= 400;
+    let failure = match result {
+        Ok(answer) => match outcome_of(answer) {
+            Outcome::Failed { failure, .. } => Some(failure.kind),
+            _ => is_error(answer).then_some(FailureKind::Status),
+        },
+        Err(error) => Some(error.failure().kind),
+    };
+    let answer = result.as_ref().ok();
+    RequestRecord {
+        kind,
+        status: answer.map(|answer| answer.status),
+        failure,
+        took: answer.map_or(Duration::ZERO, |answer| answer.elapsed),
+        bytes,
     }
 }
 

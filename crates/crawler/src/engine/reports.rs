@@ -17,14 +17,17 @@ impl<S: Fetcher> Run<S> {
             entry,
             subject,
             started,
-            answer_time,
-            has_failed,
+            request,
             cookies_dropped,
             capture,
         } = pending;
-        if entry.purpose != Purpose::Address {
+        if let Some(mut request) = request {
             let spent = self.clock.now().since(started);
-            self.answer_times.count(&entry.queue, spent, answer_time, has_failed);
+            self.answer_times.count(&entry.queue, spent, &request);
+            if request.status.is_none() {
+                request.took = spent;
+            }
+            self.observers.notify(&Event::Requested(&request));
         }
         self.observers.counts.cookies_dropped += cookies_dropped as u64;
         if let Some(capture) = &capture {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use frontier::{Entry, Lease, Purpose, Time, Validators};
+use frontier::{Entry, Lease, Time, Validators};
 use url::Url;
 
 use super::Run;
 use crate::config::CrawlConfig;
-use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
+use crate::engine::conclusions::{Conclusion, FinishedTask, conclude, kind_of};
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
-use crate::fetch::{FetchError, Fetcher, Request, ResourceKind};
+use crate::fetch::{FetchError, Fetcher, Request};
 use crate::page::ReadOptions;
 
 impl<S: Fetcher> Run<S> {
@@ -17,15 +17,10 @@ impl<S: Fetcher> Run<S> {
     pub(super) fn spawn(&mut self, lease: Lease) {
         let started = self.clock.now();
         let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
-        let kind = match lease.entry.purpose {
-            Purpose::Page => ResourceKind::Page,
-            Purpose::Robots(_) => ResourceKind::Robots,
-            Purpose::Sitemap(_) => ResourceKind::Sitemap,
-            Purpose::Address => {
-                let looked_up = look_up_address(fetcher, lease.entry.queue.clone());
-                let task = run_and_conclude(looked_up, lease.clone(), started, config);
-                return self.ledger.spawn(lease, started, task);
-            }
+        let Some(kind) = kind_of(&lease.entry.purpose) else {
+            let looked_up = look_up_address(fetcher, lease.entry.queue.clone());
+            let task = run_and_conclude(looked_up, lease.clone(), started, config);
+            return self.ledger.spawn(lease, started, task);
         };
         let Ok(url) = Url::parse(&lease.entry.url) else {
             // Every entry is made from a URL, so only a bug in the frontier leads here.

@@ -8,6 +8,8 @@ use std::{fs, io};
 use frontier::{Frontier, HostKey};
 use serde::{Deserialize, Serialize};
 
+use crate::event::RequestRecord;
+
 /// The file of the table in a state directory.
 const FILE: &str = "hosts.json";
 
@@ -75,8 +77,8 @@ impl AnswerTimes {
         fs::rename(new, state.join(FILE))
     }
 
-    /// Counts a request that took `spent`, and its answer if there was one.
-    pub(crate) fn count(&mut self, host: &HostKey, spent: Duration, answer: Option<Duration>, has_failed: bool) {
+    /// Counts a request that took `spent` until it was settled.
+    pub(crate) fn count(&mut self, host: &HostKey, spent: Duration, request: &RequestRecord) {
         if !self.hosts.contains_key(host) {
             let inherited = self.make_room();
             let times = Times {
@@ -87,8 +89,10 @@ impl AnswerTimes {
         }
         let Some(times) = self.hosts.get_mut(host) else { return };
         times.spent += spent;
-        times.failures += u64::from(has_failed);
-        let Some(answer) = answer else { return };
+        times.failures += u64::from(request.failure.is_some());
+        let Some(answer) = request.status.map(|_| request.took) else {
+            return;
+        };
         times.longest = times.longest.max(answer);
         let milliseconds = u32::try_from(answer.as_millis()).unwrap_or(u32::MAX);
         match times.last.get_mut((times.answers % SAMPLES as u64) as usize) {
@@ -140,24 +144,38 @@ impl AnswerTimes {
 
 #[cfg(test)]
 mod tests {
+    use frontier::FailureKind;
+
     use super::*;
+    use crate::fetch::ResourceKind;
 
     #[test]
     fn a_slow_host_stays_in_the_table_beside_many_quick_ones_and_the_table_is_bounded() {
         let host = |name: String| HostKey::of(&url::Url::parse(&format!("http://{name}/")).unwrap()).unwrap();
+        let request = |status: Option<u16>, took| RequestRecord {
+            kind: ResourceKind::Page,
+            status,
+            failure: status.is_none().then_some(FailureKind::Timeout),
+            took,
+            bytes: 0,
+        };
         let slow = host("slow.example".to_owned());
         let mut table = AnswerTimes::default();
         for n in 0..10_000_u64 {
             if n % 100 == 0 {
-                table.count(&slow, Duration::from_secs(20), None, true);
+                table.count(&slow, Duration::from_secs(20), &request(None, Duration::ZERO));
             }
             let quick = host(format!("h{n}.example"));
-            table.count(&quick, Duration::from_millis(5), Some(Duration::from_millis(5)), false);
+            table.count(
+                &quick,
+                Duration::from_millis(5),
+                &request(Some(200), Duration::from_millis(5)),
+            );
         }
         assert_eq!(table.hosts.len(), HOSTS);
         assert_eq!(table.hosts[&slow].failures, 100);
         let answer = |table: &mut AnswerTimes, n: u64| {
-            table.count(&slow, Duration::ZERO, Some(Duration::from_millis(n)), false);
+            table.count(&slow, Duration::ZERO, &request(Some(200), Duration::from_millis(n)));
         };
         (0..1_000).for_each(|n| answer(&mut table, n));
         let times = &table.hosts[&slow];

@@ -1,11 +1,15 @@
 //! Custom observers can be tested without a crawl, because every event can be built outside of the crate.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use crate::continued_outputs::exchange;
+use crate::scripted::{self, Call, Scripted};
 use crawler::summary::Counts;
-use crawler::{Capture, Ending, Event, Failure, FailureKind, LinkRecord, Observer, PageRecord, SitemapRecord, Summary};
+use crawler::{
+    Capture, Ending, Event, Failure, FailureKind, FetchError, LinkRecord, Observer, PageRecord, RequestRecord,
+    ResourceKind, SitemapRecord, Summary,
+};
 use frontier::{
     Canonicalizer, Entry, Fate, Frontier, FrontierConfig, Leasing, Link, NotFetched, Notice, Origin, Refusal, Time,
     Verdict,
@@ -24,6 +28,7 @@ impl Observer for Notes {
             Event::Notice(Notice::Away { origin, .. }) => format!("away {}", origin.as_str()),
             Event::Notice(_) => "notice".to_owned(),
             Event::Offered { verdicts, .. } => format!("offered {verdicts:?}"),
+            Event::Requested(request) => format!("requested {:?}", request.status),
             Event::Sitemap(sitemap) => format!("sitemap {}", sitemap.url),
             Event::Links { links, .. } => format!("edges {}", links[0].verdict_name()),
             Event::Captured(capture) => format!("captured {}", capture.exchange.status),
@@ -105,6 +110,7 @@ fn every_event_can_be_built_to_test_an_observer() {
             links: &[link()],
             verdicts: &[Verdict::Refused(Refusal::QueueFull)],
         },
+        Event::Requested(&RequestRecord::default()),
         Event::Sitemap(&sitemap),
         Event::Links {
             from: &entry,
@@ -124,6 +130,7 @@ fn every_event_can_be_built_to_test_an_observer() {
             "not fetched host_down true",
             "away http://a.example",
             "offered [Refused(QueueFull)]",
+            "requested None",
             "sitemap http://a.example/sitemap.xml",
             "edges nofollow",
             "captured 200",
@@ -131,4 +138,50 @@ fn every_event_can_be_built_to_test_an_observer() {
             "finished nothing left to fetch",
         ]
     );
+}
+
+/// Each attempt is reported, and a robots.txt that is not there is no failure.
+#[test]
+fn each_request_is_reported_with_its_status_failure_time_and_size() {
+    let answer = |call: &Call<'_>| match (call.path(), call.earlier) {
+        ("/robots.txt", _) => Ok(scripted::status(404)),
+        ("/", _) => Ok(scripted::page("<a href=/gone></a><a href=/later></a>")),
+        ("/later", 0) => Ok(scripted::status(500)),
+        ("/later", 1) => Err(FetchError::Timeout),
+        ("/later", _) => Ok(scripted::page("at last")),
+        _ => Ok(scripted::status(404)),
+    };
+    let requests = Arc::new(Mutex::new(Vec::<RequestRecord>::new()));
+    let noted = Arc::clone(&requests);
+    let script = Scripted::new(answer).taking(|_, _| Duration::from_secs(2));
+    script.crawl_with(scripted::everywhere("http://a.example/"), |crawl| {
+        crawl.on_event(move |event| {
+            if let Event::Requested(one) = event {
+                noted.lock().unwrap().push(**one);
+            }
+        })
+    });
+    let requests = std::mem::take(&mut *requests.lock().unwrap());
+    assert!(
+        requests
+            .iter()
+            .filter(|one| one.status.is_none())
+            .all(|one| one.took.as_secs() == 2)
+    );
+    let mut all: Vec<_> = requests
+        .iter()
+        .map(|one| (one.kind as u8, one.status, one.failure, one.bytes))
+        .collect();
+    all.sort();
+    let (page, robots) = (ResourceKind::Page as u8, ResourceKind::Robots as u8);
+    let mut expected = vec![
+        (robots, Some(404), None, 0),
+        (page, Some(200), None, 37),
+        (page, Some(404), Some(FailureKind::Status), 0),
+        (page, Some(500), Some(FailureKind::Status), 0),
+        (page, None, Some(FailureKind::Timeout), 0),
+        (page, Some(200), None, 7),
+    ];
+    expected.sort();
+    assert_eq!(all, expected);
 }
