@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::program::{Arguments, command, crawler, fails, folder, has_failed, lines, lines_of, succeeds};
 use crate::servers::{site_of, tree};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A site whose page `/slow` is not answered before the test allows it.
 struct Site {
@@ -83,6 +83,14 @@ fn why(state: &str, url: &str, code: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Checks some fields of an object.
+#[track_caller]
+fn has(found: &Value, fields: Value) {
+    for (name, value) in fields.as_object().unwrap() {
+        assert_eq!(&found[name], value, "{name}: {found}");
+    }
+}
+
 /// The paths of the listed URLs, with one field of each line.
 fn listed(state: &str, which: &str, field: &str) -> Vec<(String, Value)> {
     let lines = lines(&succeeds(&["list", state, which]).stdout)
@@ -146,45 +154,33 @@ fn check_fields(state: &str, whys: &[Value]) {
 fn check_the_middle(state: &str, seed: &str) {
     let found = status(state);
     let count = |name: &str| found[name].as_u64().unwrap();
-    assert_eq!((count("pages"), count("done"), count("rejected")), (2, 2, 1), "{found}");
-    assert_eq!(
-        (count("queued"), count("in_flight"), count("hosts")),
-        (1, 1, 1),
-        "{found}"
+    has(
+        &found,
+        json!({"pages": 2, "done": 2, "rejected": 1, "queued": 1, "in_flight": 1, "hosts": 1}),
     );
     assert_eq!(found["not_fetched"]["robots_forbid"], 1, "{found}");
     assert_eq!(found["by_status"]["404"], 1, "{found}");
     assert!(count("disk_bytes") > 1000 && count("memory_bytes") > 1000, "{found}");
     let why_at = |path: &str, code| why(state, &format!("{seed}{path}"), code);
     let root = why_at("", 0);
-    assert_eq!((&root["state"], &root["depth"]), (&"done".into(), &0.into()));
+    has(&root, json!({"state": "done", "depth": 0}));
     let missing = why_at("missing#fragment", 0);
-    assert_eq!(
-        (&missing["state"], &missing["status"]),
-        (&"rejected".into(), &404.into())
+    has(
+        &missing,
+        json!({"state": "rejected", "status": 404, "referrer": seed, "attempts": 1}),
     );
     let text = succeeds(&["why", state, &format!("{seed}missing")]).stdout;
     let answered = "  state             answered: it answered 404, which is final: it is not asked again\n";
     assert!(text.contains(answered), "{text}");
-    assert_eq!((&missing["referrer"], &missing["attempts"]), (&seed.into(), &1.into()));
     assert_eq!(missing["url"], format!("{seed}missing"));
     assert_eq!(why_at("private/x", 0)["reason"], "robots_forbid");
     assert_eq!(why_at("slow", 0)["state"], "in_flight");
     let later = why_at("later", 0);
-    assert_eq!(
-        (&later["ahead"], &later["others_of_host"], &later["in_flight"]),
-        (&0.into(), &0.into(), &1.into())
-    );
-    assert_eq!(
-        (&later["state"], &later["reason"]),
-        (&"waiting".into(), &"in_flight".into())
-    );
+    has(&later, json!({"state": "waiting", "reason": "in_flight"}));
+    has(&later, json!({"ahead": 0, "others_of_host": 0, "in_flight": 1}));
     assert_eq!(why_at("unheard", 3)["state"], "unknown");
     let other = why(state, "https://other.example/", 3);
-    assert_eq!(
-        (&other["state"], &other["reason"]),
-        (&"refused".into(), &"other_host".into())
-    );
+    has(&other, json!({"state": "refused", "reason": "other_host"}));
 
     check_fields(state, &[root, missing, why_at("private/x", 0), later, other]);
     let statuses = pairs(&[("/", 200.into()), ("/a", 200.into())]);
@@ -206,11 +202,9 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     let arguments = format!("--delay 1ms --state {state} {seed}");
     let mut running = Running::start(&arguments, &site);
     let found = status(&state);
-    assert_eq!(found["process"], running.0.id());
-    assert_eq!(
-        (&found["ending"], &found["missing"]),
-        (&Value::Null, &Value::Array(Vec::new())),
-        "{found}"
+    has(
+        &found,
+        json!({"process": running.0.id(), "ending": null, "missing": []}),
     );
     check_the_middle(&state, &seed);
     let text = succeeds(&["status", &state]).stdout;
@@ -220,11 +214,7 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     fails(&["resume", &state], 1, &["is in use by process"]);
 
     running.kill();
-    let found = status(&state);
-    assert_eq!(
-        (&found["running"], &found["ending"]),
-        (&false.into(), &"stopped".into())
-    );
+    has(&status(&state), json!({"running": false, "ending": "stopped"}));
     check_the_middle(&state, &seed);
     let text = succeeds(&["status", &state]).stdout;
     assert!(text.contains("not running: the same command continues it"), "{text}");
@@ -234,8 +224,7 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
 
     drop(site);
     succeeds(&arguments);
-    let ended = status(&state);
-    assert_eq!((&ended["drained"], &ended["queued"]), (&true.into(), &0.into()));
+    has(&status(&state), json!({"drained": true, "queued": 0}));
     assert_eq!(listed(&state, "--waiting", "url"), []);
     assert_eq!(why(&state, &format!("{seed}later"), 0)["state"], "done");
     let text = succeeds(&["status", &state]).stdout;
@@ -489,11 +478,7 @@ fn a_page_whose_origin_was_given_up_is_listed_with_the_reason_of_the_report() {
     let [state, refused] = ["state", "refused.jsonl"].map(|name| folder.path(name));
     let crawl = format!("--set max-first-downtime=0 --state {state} --refused {refused} http://127.0.0.1:1/page");
     fails(&crawl, 1, &[]);
-    let report = &lines_of(&refused)[0];
-    assert_eq!(
-        (&report["class"], &report["reason"]),
-        (&"failed".into(), &"connect".into())
-    );
+    has(&lines_of(&refused)[0], json!({"class": "failed", "reason": "connect"}));
     assert_eq!(
         listed(&state, "--failed", "reason"),
         pairs(&[("/page", "connect".into())])

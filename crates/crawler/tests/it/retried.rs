@@ -37,6 +37,14 @@ fn with_slow_page() -> CrawlOptions {
     }
 }
 
+/// The same, and pages are fetched again when they are old.
+fn refreshing() -> CrawlOptions {
+    CrawlOptions {
+        refresh: Some(AGE),
+        ..with_slow_page()
+    }
+}
+
 /// The front page links to two others here, and to three elsewhere.
 fn answer(call: &Call<'_>) -> Reply {
     Ok(match call.url() {
@@ -140,10 +148,7 @@ fn more_pages_than_the_queue_takes_are_all_tried_again_before_old_ones_are_refre
     let folder = Folder::new("full");
     let run = folder.run(with_slow_page(), nine_without_answer);
     assert_eq!(run.summary.failed, [(FailureKind::Other, 9)].into());
-    let mut small = CrawlOptions {
-        refresh: Some(AGE),
-        ..with_slow_page()
-    };
+    let mut small = refreshing();
     small.frontier.max_queued = 2;
     let second = folder.run(small, |_| Ok(scripted::page("<p>text</p>")));
     assert_eq!((second.summary.pages, second.summary.refreshed.pages), (11, 1));
@@ -166,16 +171,10 @@ fn answers_with_an_error_are_asked_for_again_when_they_are_old_and_count_once() 
     assert_eq!(first.summary.failed, [(FailureKind::Status, 2)].into());
     assert_eq!(first.summary.gave_up_answered, 1);
     // The throttled page has no answer, the other has.
-    let second = folder.run(throttled_once.clone(), answer);
+    let second = folder.run(throttled_once, answer);
     assert_eq!(pages(&second), ["http://a.example/2"]);
     assert_eq!(second.summary.failed, [(FailureKind::Status, 1)].into());
-    let third = folder.run(
-        CrawlOptions {
-            refresh: Some(AGE),
-            ..throttled_once
-        },
-        answer,
-    );
+    let third = folder.run(refreshing(), answer);
     assert!(pages(&third).contains(&"http://a.example/1"), "{:?}", third.asked);
     assert_eq!((third.summary.failed_pages(), third.summary.gave_up_answered), (0, 0));
     assert!(third.summary.missing().is_empty(), "{:?}", third.summary.missing());
@@ -191,11 +190,7 @@ fn a_page_whose_refresh_failed_counts_as_failed_until_it_is_fetched_again() {
         Ok(if is_known { scripted::status(304) } else { reply })
     };
     folder.run(with_slow_page(), with_tag);
-    let aged = CrawlOptions {
-        refresh: Some(AGE),
-        ..with_slow_page()
-    };
-    let failing = folder.run(aged.clone(), move |call| match call.url() {
+    let failing = folder.run(refreshing(), move |call| match call.url() {
         "http://a.example/1" => Err(FetchError::Other("not now".to_owned())),
         "http://a.example/2" => Ok(scripted::status(500)),
         _ => with_tag(call),
@@ -205,7 +200,7 @@ fn a_page_whose_refresh_failed_counts_as_failed_until_it_is_fetched_again() {
     assert_eq!(failing.summary.failed, [(FailureKind::Other, 1)].into());
     assert_eq!(failing.summary.missing(), [Missing::Failed { pages: 1 }]);
 
-    let next = folder.run(aged, with_tag);
+    let next = folder.run(refreshing(), with_tag);
     assert_eq!(pages(&next), ["http://a.example/1"]);
     assert_eq!(next.reports.pages[0].status, 304, "with the tag of the first run");
     assert_eq!(next.reports.pages[0].unchanged, Some(true));
@@ -288,11 +283,7 @@ fn a_page_with_a_bad_redirect_has_failed_once_however_often_it_is_fetched_again(
     };
     let failed = [(FailureKind::Redirect, 2)].into();
     assert_eq!(folder.run(with_slow_page(), reply).summary.failed, failed);
-    let again = CrawlOptions {
-        refresh: Some(AGE),
-        ..with_slow_page()
-    };
-    let second = folder.run(again, reply);
+    let second = folder.run(refreshing(), reply);
     assert_eq!(second.paths(), ["/", "/1", "/2"]);
     assert_eq!(second.summary.failed, failed);
     let refreshed = &second.summary.refreshed;
@@ -311,11 +302,7 @@ fn a_redirect_that_was_turned_round_is_no_loop() {
     };
     let first = folder.run(with_slow_page(), reply("/old", "/new"));
     assert_eq!(first.summary.failed, [].into());
-    let again = CrawlOptions {
-        refresh: Some(AGE),
-        ..with_slow_page()
-    };
-    let second = folder.run(again, reply("/new", "/old"));
+    let second = folder.run(refreshing(), reply("/new", "/old"));
     assert_eq!(second.paths(), ["/", "/old", "/new"]);
     assert_eq!(second.summary.failed, [].into());
 }
