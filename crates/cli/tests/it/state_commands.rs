@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::program::{Arguments, command, crawler, fails, folder, has_failed, lines, lines_of, succeeds};
+use crate::program::{Arguments, command, crawler, fails, folder, has, has_failed, lines, lines_of, succeeds};
 use crate::servers::{site_of, tree};
 use serde_json::{Value, json};
 
@@ -81,14 +81,6 @@ fn why(state: &str, url: &str, code: i32) -> Value {
     let output = crawler(&["why", state, url, "--json"]);
     has_failed(&output, code, &[]);
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Checks some fields of an object.
-#[track_caller]
-fn has(found: &Value, fields: Value) {
-    for (name, value) in fields.as_object().unwrap() {
-        assert_eq!(&found[name], value, "{name}: {found}");
-    }
 }
 
 /// The paths of the listed URLs, with one field of each line.

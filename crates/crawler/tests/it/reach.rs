@@ -209,7 +209,7 @@ impl Scripted {
 
     fn robots(&self, host: &str) -> Response {
         *self.journal.lock().unwrap().robots.entry(host.to_owned()).or_default() += 1;
-        scripted::page(b"User-agent: *\nDisallow: /forbidden/\n".to_vec())
+        scripted::page(b"User-agent: *\nDisallow: /forbidden/\n")
     }
 
     fn page(&self, url: &str) -> Result<Response, FetchError> {

@@ -119,6 +119,14 @@ pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
+/// Checks some fields of an object.
+#[track_caller]
+pub(crate) fn has(found: &Value, fields: Value) {
+    for (name, value) in fields.as_object().unwrap() {
+        assert_eq!(&found[name], value, "{name}: {found}");
+    }
+}
+
 /// Returns one text of each line of a file of JSON lines.
 #[track_caller]
 pub(crate) fn texts_of(file: impl AsRef<Path>, field: &str) -> Vec<String> {
