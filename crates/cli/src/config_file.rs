@@ -270,53 +270,35 @@ mod tests {
 
     #[test]
     fn errors_name_the_line_and_never_the_value() {
-        for (text, says) in [
-            (
-                "delay = 1\nmax-page = 2",
-                "line 2 of the configuration crawl.toml: there is no option \"max-page\": a similar one is \"max-pages\"",
-            ),
-            (
-                "config = 'secret'",
-                "line 1 of the configuration crawl.toml: there is no option \"config\"",
-            ),
-            (
-                "max_pages = 2",
-                "there is no option \"max_pages\": a similar one is \"max-pages\"",
-            ),
-            (
-                "max-host = 2",
-                "there is no option \"max-host\": a similar one is \"max-hosts\"",
-            ),
-            (
-                "\nhash-seed = 'secret'",
-                "line 2 of the configuration crawl.toml: the value of hash-seed is not valid",
-            ),
-            (
-                "max-hosts = 0",
-                "the value of max-hosts is not valid: it must be 1 or more",
-            ),
-            ("\n\nsitemaps = 'secret'", "line 3"),
-            (
-                "delay = 'secret'",
-                "line 1 of the configuration crawl.toml: the value of delay is not valid",
-            ),
-            (
-                "scope = 'secret'",
-                "line 1 of the configuration crawl.toml: scope must be one of host, site",
-            ),
-            ("basic-auth = [{a = 'secret'}]", "texts and numbers"),
-            ("max-pages = [1, 2]", "one text or number"),
-            ("proxy = true", "one text or number"),
-            ("verbose = 'secret'", "small number"),
-            ("seed = 'secret'", "pages to start from are seed-urls = ["),
-            ("start-urls = ['secret']", "pages to start from are seed-urls = ["),
-            ("url = 'secret'", "pages to start from are seed-urls = ["),
-            ("seeds = ['secret']", "for URLs, write seed-urls = ["),
-            ("delay = 1\ndelay = 2", "line 2 of"),
-            ("delay 1", "line 1 of"),
-        ] {
-            let error = read(text).unwrap_err();
-            assert!(error.contains(says) && !error.contains("secret"), "{text}: {error}");
+        // The line of the error, the file, and what is wrong.
+        for case in r#"
+            2 | delay = 1; max-page = 2 | there is no option "max-page": a similar one is "max-pages"
+            1 | config = 'secret' | there is no option "config"
+            1 | max_pages = 2 | there is no option "max_pages": a similar one is "max-pages"
+            1 | max-host = 2 | there is no option "max-host": a similar one is "max-hosts"
+            2 | ; hash-seed = 'secret' | the value of hash-seed is not valid
+            1 | max-hosts = 0 | the value of max-hosts is not valid: it must be 1 or more
+            3 | ; ; sitemaps = 'secret' | must be true or false
+            1 | delay = 'secret' | the value of delay is not valid
+            1 | scope = 'secret' | scope must be one of host, site
+            1 | basic-auth = [{a = 'secret'}] | texts and numbers
+            1 | max-pages = [1, 2] | one text or number
+            1 | proxy = true | one text or number
+            1 | verbose = 'secret' | small number
+            1 | seed = 'secret' | pages to start from are seed-urls = [
+            1 | start-urls = ['secret'] | pages to start from are seed-urls = [
+            1 | url = 'secret' | pages to start from are seed-urls = [
+            1 | seeds = ['secret'] | for URLs, write seed-urls = [
+            2 | delay = 1; delay = 2 | is not TOML
+            1 | delay 1 | is not TOML"#
+            .trim_start()
+            .lines()
+        {
+            let [line, text, says] = case.trim_start().split(" | ").collect::<Vec<_>>().try_into().unwrap();
+            let error = read(&text.replace("; ", "\n")).unwrap_err();
+            let place = format!("line {line} of the configuration crawl.toml");
+            assert!(error.starts_with(&place) && error.contains(says), "{text}: {error}");
+            assert!(!error.contains("secret"), "{text}: {error}");
         }
     }
 }

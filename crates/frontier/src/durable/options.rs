@@ -13,36 +13,33 @@ use crate::state::{State, StateError};
 
 /// Returns the configuration of the next run: the wanted one, with the secret of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
-    let changed = |option: &'static str, was: String, wanted: String| {
-        if was == wanted {
-            Ok(())
-        } else {
-            Err(OpenError::Changed {
+    let same = |option: &'static str, of: fn(&FrontierConfig) -> String| {
+        let (was, wanted) = (of(stored), of(&wanted));
+        match was == wanted {
+            true => Ok(()),
+            false => Err(OpenError::Changed {
                 option: option.into(),
                 was,
                 wanted,
-            })
+            }),
         }
     };
     let grows = |config: &FrontierConfig| config.on_saturation == OnSaturation::Grow;
-    changed("exact", stored.exact.to_string(), wanted.exact.to_string())?;
-    let rate = |config: &FrontierConfig| config.false_positive_rate.to_string();
+    same("exact", |config| config.exact.to_string())?;
     let is_widened = grows(stored) && grows(&wanted) && wanted.capacity > stored.capacity;
     if !is_widened {
-        changed("capacity", stored.capacity.to_string(), wanted.capacity.to_string())?;
+        same("capacity", |config| config.capacity.to_string())?;
     }
-    changed("false_positive_rate", rate(stored), rate(&wanted))?;
+    same("false_positive_rate", |config| config.false_positive_rate.to_string())?;
     if grows(stored) != grows(&wanted) {
-        let name = |config: &FrontierConfig| format!("{:?}", config.on_saturation).to_lowercase();
-        changed("on_saturation", name(stored), name(&wanted))?;
+        same("on_saturation", |config| {
+            format!("{:?}", config.on_saturation).to_lowercase()
+        })?;
     }
     // Only the secret is always that of the first run.
-    let hash = |config: &FrontierConfig| config.hashing.name().to_owned();
-    changed("hashing", hash(stored), hash(&wanted))?;
-    let reach = |config: &FrontierConfig| config.scope.reach.to_string();
-    changed("scope.reach", reach(stored), reach(&wanted))?;
-    let per_address = |config: &FrontierConfig| config.per_address.to_string();
-    changed("per_address", per_address(stored), per_address(&wanted))?;
+    same("hashing", |config| config.hashing.name().to_owned())?;
+    same("scope.reach", |config| config.scope.reach.to_string())?;
+    same("per_address", |config| config.per_address.to_string())?;
     Ok(FrontierConfig {
         hashing: stored.hashing,
         ..wanted
