@@ -18,47 +18,31 @@ pub(crate) fn report(saturation: &Saturation, notice: &Notice, policy: OnSaturat
     };
     // Nothing fills a filter that refuses.
     let next_level_in = next_level_in.filter(|_| policy != OnSaturation::Refuse || saturation.level < Level::FULL);
-    let Saturation {
-        level,
-        estimated,
-        capacity,
-        grown_capacity,
-        accepted,
-        fill,
-        rate,
-        lost,
-        bits,
-        ones,
-        hashes,
-        layers,
-        memory_bytes,
-        ..
-    } = *saturation;
     let headline = match notice {
         Notice::Grown => "grown".to_owned(),
-        Notice::Level { .. } | Notice::Suspicion => level.to_string(),
+        Notice::Level { .. } | Notice::Suspicion => saturation.level.to_string(),
     };
     log::log!(
         target: TARGET,
         severity,
-        saturation_level:% = level,
-        estimated,
-        capacity,
-        grown_capacity,
-        accepted,
-        fill,
-        rate,
-        lost,
+        saturation_level:% = saturation.level,
+        estimated = saturation.estimated,
+        capacity = saturation.capacity,
+        grown_capacity = saturation.grown_capacity,
+        accepted = saturation.accepted,
+        fill = saturation.fill,
+        rate = saturation.rate,
+        lost = saturation.lost,
         lost_at_least = saturation.lost_at_least(),
-        bits,
-        ones,
-        hashes,
-        layers,
-        memory_bytes,
+        bits = saturation.bits,
+        ones = saturation.ones,
+        hashes = saturation.hashes,
+        layers = saturation.layers,
+        memory_bytes = saturation.memory_bytes,
         consistent = !matches!(saturation.check, SelfCheck::Suspicious { .. }),
         next_level_seconds = next_level_in.map(|wait| wait.as_secs_f64());
         "seen-set {headline}: {saturation}{}{}",
-        forecast(level.next(), next_level_in),
+        forecast(saturation.level.next(), next_level_in),
         remedy(saturation, notice, policy),
     );
 }
