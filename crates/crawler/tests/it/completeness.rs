@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::memory_file::MemoryFile;
+use crate::scripted::replies::{body, status};
 use crate::scripted::{self, Reply, Scripted, refused};
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
@@ -11,14 +12,6 @@ use crawler::{CrawlOptions, Ending, FetchError, Missing, Summary};
 use frontier::{FailureKind, Refusal};
 use serde_json::Value;
 use sieve::OnSaturation;
-
-fn body(text: &str) -> Reply {
-    Ok(scripted::page(text))
-}
-
-fn status(code: u16) -> Reply {
-    Ok(scripted::status(code))
-}
 
 const SEED: &str = "http://a.example/";
 

@@ -6,16 +6,13 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::scripted::replies::body;
 use crate::scripted::{self, Reply, Run, Scripted, refused};
 use crawler::{FailureKind, FetchError, Missing, Request};
 use frontier::{NotFetched, Notice};
 
 /// The duration of a request without an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-fn body(text: &str) -> Reply {
-    Ok(scripted::page(text))
-}
 
 impl Run {
     /// Returns the kind of each notice.

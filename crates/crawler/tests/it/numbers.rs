@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::memory_file::MemoryFile;
+use crate::scripted::replies::{body, moved, status};
 use crate::scripted::{self, Reply, Scripted};
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
@@ -14,18 +15,6 @@ use crawler::output::{Format, Sink};
 use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Summary, TruncationReason};
 use frontier::{Fate, NotFetched};
 use serde_json::Value;
-
-fn body(text: &str) -> Reply {
-    Ok(scripted::page(text))
-}
-
-fn status(code: u16) -> Reply {
-    Ok(scripted::status(code))
-}
-
-fn moved(to: &str) -> Reply {
-    Ok(scripted::redirect(to))
-}
 
 const SEED: &str = "http://a.example/";
 

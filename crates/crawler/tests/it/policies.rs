@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use crate::scripted::replies::{body, moved, status};
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::{
     Crawl, CrawlOptions, Ending, Event, FailureKind, Fetcher, Request, ResourceKind, Response, StopHandle,
@@ -12,18 +13,6 @@ use crawler::{
 use frontier::NotFetched;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-
-fn status(code: u16) -> Reply {
-    Ok(scripted::status(code))
-}
-
-fn body(text: &str) -> Reply {
-    Ok(scripted::page(text))
-}
-
-fn redirect_to(to: &str) -> Reply {
-    Ok(scripted::redirect(to))
-}
 
 fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
     let mut options = scripted::everywhere("");
@@ -151,9 +140,9 @@ fn five_redirects_of_a_robots_txt_are_followed_across_hosts_and_the_sixth_is_not
         let reply = move |url: &str| {
             let step = url.strip_prefix("http://other.example/robots.txt?");
             match (url, step.map(|step| step.parse::<usize>().unwrap())) {
-                ("http://a.example/robots.txt", _) => redirect_to("http://other.example/robots.txt?1"),
+                ("http://a.example/robots.txt", _) => moved("http://other.example/robots.txt?1"),
                 (_, None) => body(""),
-                (_, Some(step)) if step < redirects => redirect_to(&format!("?{}", step + 1)),
+                (_, Some(step)) if step < redirects => moved(&format!("?{}", step + 1)),
                 (_, Some(_)) => body("User-agent: *\nDisallow: /\n"),
             }
         };
@@ -357,7 +346,7 @@ fn the_failure_of_a_redirected_seed_names_its_cause() {
         let mut options = options(&["http://a.example/"], 0);
         options.frontier.scope.exclude = vec!["/no".to_owned()];
         let run = run(options, move |url| match url {
-            "http://a.example/" => redirect_to(target),
+            "http://a.example/" => moved(target),
             _ => body(""),
         });
         assert!(run.summary.is_empty());
@@ -494,7 +483,7 @@ fn forbidden_and_redirected_pages_cost_no_host_budget() {
                 let links = |name: &str| (0..9).map(|n| format!("<a href=/{name}{n}></a>")).collect::<String>();
                 body(&(links("no") + &links("old") + &links("page")))
             }
-            _ if path.starts_with("old") => redirect_to("/page0"),
+            _ if path.starts_with("old") => moved("/page0"),
             _ => body("a page"),
         }
     });

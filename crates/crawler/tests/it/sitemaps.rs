@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::hostile::server::{Script, Server, html, page as answer, redirect};
+use crate::scripted::replies::status;
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::page::sitemap::{Lists, NotASitemap, Sitemap, SitemapLimits, read};
 use crawler::{
@@ -347,10 +348,6 @@ fn run_site(options: CrawlOptions, site: &[(&str, &str)]) -> Run {
 
 fn body(text: impl AsRef<[u8]>) -> Reply {
     Ok(scripted::page(text))
-}
-
-fn status(code: u16) -> Reply {
-    Ok(scripted::status(code))
 }
 
 #[test]

@@ -279,6 +279,23 @@ pub(crate) fn redirect(to: &str) -> Response {
     }
 }
 
+/// The same, as answers of a script.
+pub(crate) mod replies {
+    use super::Reply;
+
+    pub(crate) fn body(text: &str) -> Reply {
+        Ok(super::page(text))
+    }
+
+    pub(crate) fn status(code: u16) -> Reply {
+        Ok(super::status(code))
+    }
+
+    pub(crate) fn moved(to: &str) -> Reply {
+        Ok(super::redirect(to))
+    }
+}
+
 /// Fails like a closed port.
 pub(crate) fn refused() -> Reply {
     Err(FetchError::Connect("connection refused".to_owned()))
