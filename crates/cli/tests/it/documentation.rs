@@ -20,11 +20,8 @@ const PROGRAMS: [&str; 3] = ["embed_sieve", "embed_frontier", "embed_crawler"];
 #[test]
 fn the_programs_of_the_readme_are_the_examples() {
     let readme = read("README.md");
-    let programs: Vec<&str> = readme
-        .split("```rust\n")
-        .skip(1)
-        .map(|block| block.split("```").next().unwrap())
-        .collect();
+    let blocks = readme.split("```rust\n").skip(1);
+    let programs: Vec<&str> = blocks.map(|block| block.split("```").next().unwrap()).collect();
     assert_eq!(programs.len(), PROGRAMS.len());
     for (name, shown) in PROGRAMS.iter().zip(programs) {
         let example = read(&format!("examples/{name}.rs"));
@@ -201,18 +198,8 @@ fn every_test_that_the_table_of_sources_names_exists() {
 }
 
 /// Options of subcommands, and of other programs.
-const OTHER_OPTIONS: [&str; 10] = [
-    "--done",
-    "--failed",
-    "--features",
-    "--json",
-    "--not-fetched",
-    "--path",
-    "--profile",
-    "--release",
-    "--signal",
-    "--waiting",
-];
+const OTHER_OPTIONS: &str =
+    "--done --failed --features --json --not-fetched --path --profile --release --signal --waiting";
 
 /// Returns the options in a text, such as `--output`.
 fn options_in(text: &str) -> impl Iterator<Item = &str> {
@@ -224,23 +211,15 @@ fn options_in(text: &str) -> impl Iterator<Item = &str> {
 fn every_option_that_a_page_names_exists() {
     let reference = read("docs/options.md");
     let rows = reference.lines().filter(|line| line.starts_with('|'));
-    let exist: std::collections::BTreeSet<_> = rows
-        .flat_map(|row| options_in(row.split(" | ").next().unwrap()))
-        .collect();
-    let pages = [
-        "output",
-        "numbers",
-        "promises",
-        "logs",
-        "state-json",
-        "durable-frontier",
-    ];
-    let pages = pages.map(|page| format!("docs/{page}.md"));
-    for page in pages.iter().map(String::as_str).chain(["README.md", "CHANGELOG.md"]) {
+    let of_crawls = rows.flat_map(|row| options_in(row.split(" | ").next().unwrap()));
+    let exist: std::collections::BTreeSet<_> = of_crawls.chain(OTHER_OPTIONS.split(' ')).collect();
+    for page in
+        "docs/output.md docs/numbers.md docs/promises.md docs/logs.md docs/state-json.md docs/durable-frontier.md \
+                 README.md CHANGELOG.md"
+            .split(' ')
+    {
         let text = read(page);
-        let unknown: Vec<_> = options_in(&text)
-            .filter(|option| !exist.contains(option) && !OTHER_OPTIONS.contains(option))
-            .collect();
+        let unknown: Vec<_> = options_in(&text).filter(|option| !exist.contains(option)).collect();
         assert!(unknown.is_empty(), "{page} names {unknown:?}");
     }
 }
