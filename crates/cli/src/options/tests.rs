@@ -161,24 +161,11 @@ fn no_word_of_the_help_is_split_between_lines() {
 #[test]
 fn the_common_options_are_listed_outputs_and_limits_first() {
     let help = command().render_help().to_string();
-    let headings: Vec<_> = help
+    let headings = help
         .lines()
-        .filter(|line| !line.starts_with(' ') && line.ends_with(':'))
-        .collect();
-    let expected = [
-        "Commands:",
-        "Arguments:",
-        "Input:",
-        "Output:",
-        "Limits:",
-        "Politeness:",
-        "Scope:",
-        "Requests:",
-        "Logs:",
-        "Seen-set:",
-        "Help:",
-    ];
-    assert_eq!(headings, expected);
+        .filter(|line| !line.starts_with(' ') && line.ends_with(':'));
+    let expected = "Commands: Arguments: Input: Output: Limits: Politeness: Scope: Requests: Logs: Seen-set: Help:";
+    assert_eq!(headings.collect::<Vec<_>>().join(" "), expected);
     let options = help.lines().filter(|line| line.trim_start().starts_with('-')).count();
     assert!((20..=30).contains(&options), "{options} options in -h:\n{help}");
     let long = command().render_long_help().to_string();
@@ -210,18 +197,13 @@ fn every_option_has_a_heading_and_a_short_first_sentence() {
 fn the_demo_takes_every_option_of_a_crawl() {
     let command = command();
     let demo = command.find_subcommand("demo").unwrap();
-    let of_sites = [
-        "seeds",
-        "recrawl",
-        "refresh",
-        "state",
-        "sync-interval",
-        "memory",
-        "version",
-    ];
+    let of_sites = "seeds recrawl refresh state sync-interval memory version".split(' ');
     for option in command.get_arguments().filter_map(Arg::get_long) {
         let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
-        assert!(has_it != of_sites.contains(&option), "{option}");
+        assert!(
+            has_it != of_sites.clone().any(|of_sites| of_sites == option),
+            "{option}"
+        );
     }
 }
 

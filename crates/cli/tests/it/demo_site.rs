@@ -47,15 +47,7 @@ async fn pages_that_a_polite_crawler_must_not_fetch_are_not_reachable() {
     let server = serve().await.unwrap();
     let site = server.site();
     let reachable = site.reachable(USUAL_LIMIT);
-    for part in [
-        "/lab/hidden/",
-        "/calendar/",
-        "/private/ledger",
-        "private.demo",
-        "/drafts/",
-        "/old/ping",
-        "robots",
-    ] {
+    for part in "/lab/hidden/ /calendar/ /private/ledger private.demo /drafts/ /old/ping robots".split(' ') {
         assert!(!reachable.iter().any(|url| url.contains(part)), "{part}");
     }
     assert!(reachable.iter().any(|url| url.ends_with("/private/open.html")));
