@@ -1,10 +1,8 @@
 //! Why a link is not crawled.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
 use super::Reach;
@@ -12,7 +10,8 @@ use super::Reach;
 /// Why a link is not crawled.
 ///
 /// Serialized as its [`name`](Self::name); displayed as a short reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Refusal {
     /// With [`Reach::Host`]: no seed is on this host.
@@ -63,30 +62,6 @@ impl Refusal {
         matches!(self, Self::OtherHost | Self::OtherSite | Self::OutsidePrefix)
     }
 
-    /// All refusals, in the order of their declaration.
-    // The length comes from the last variant, so that a list without one of them does not compile.
-    pub const ALL: [Self; Self::NearDuplicates as usize + 1] = [
-        Self::OtherHost,
-        Self::OtherSite,
-        Self::OutsidePrefix,
-        Self::Excluded,
-        Self::NotIncluded,
-        Self::TooDeep,
-        Self::UrlTooLong,
-        Self::RepeatedSegments,
-        Self::TooManyHops,
-        Self::HostBudget,
-        Self::QueueFull,
-        Self::TooManyHosts,
-        Self::HostDown,
-        Self::Saturated,
-        Self::TooManySitemaps,
-        Self::TooManyQueries,
-        Self::TooManySubdomains,
-        Self::TooManyPorts,
-        Self::NearDuplicates,
-    ];
-
     /// Returns the name in snake case, for counters and files.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -122,19 +97,5 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.texts().1)
-    }
-}
-
-impl<'de> Deserialize<'de> for Refusal {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<'de, str>::deserialize(deserializer)?;
-        let known = Self::ALL.into_iter().find(|refusal| refusal.name() == name);
-        known.ok_or_else(|| D::Error::custom("no such refusal"))
-    }
-}
-
-impl Serialize for Refusal {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }

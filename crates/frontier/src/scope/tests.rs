@@ -342,13 +342,15 @@ fn reaches_are_read_as_they_are_shown() {
 
 #[test]
 fn every_refusal_has_a_name_for_machines_and_a_reason_for_people_of_its_own() {
-    let names: HashSet<&str> = Refusal::ALL.into_iter().map(Refusal::name).collect();
-    let reasons: HashSet<String> = Refusal::ALL.iter().map(ToString::to_string).collect();
-    assert_eq!((names.len(), reasons.len()), (Refusal::ALL.len(), Refusal::ALL.len()));
-    for (at, refusal) in Refusal::ALL.into_iter().enumerate() {
-        assert_eq!(refusal as usize, at);
-        assert_eq!(serde_json::to_value(refusal).unwrap(), refusal.name());
-        assert_eq!(refusal.name().replace('_', ""), format!("{refusal:?}").to_lowercase());
+    // The error lists the names of all.
+    let error = serde_json::from_str::<Refusal>("\"none\"").unwrap_err().to_string();
+    let names: Vec<_> = error.split('`').skip(3).step_by(2).collect();
+    assert!(names.len() > 15, "{error}");
+    let mut reasons = HashSet::new();
+    for name in &names {
+        let refusal: Refusal = serde_json::from_value((*name).into()).unwrap();
+        assert_eq!(refusal.name(), *name);
+        assert!(reasons.insert(refusal.to_string()), "{refusal}");
     }
     assert_eq!(Refusal::OtherHost.to_string(), "outside the host");
 }
