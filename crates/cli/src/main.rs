@@ -23,6 +23,7 @@ use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
 use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
+use crawler_watch::MetricsFile;
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
@@ -264,6 +265,7 @@ async fn run(
         None => crawl,
     };
     let crawl = outputs::attach(crawl, options, state, bar)?;
+    let (crawl, metrics) = outputs::attach_metrics(crawl, options)?;
     // Only now it is sure that the crawl accepts them.
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
@@ -275,6 +277,9 @@ async fn run(
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let ended = tokio::spawn(crawl.run()).await;
     signal_lines.written().await;
+    if let Some(Err(error)) = metrics.map(MetricsFile::finish) {
+        log::warn!(target: "crawler::metrics", "the metrics cannot be written: {error}");
+    }
     let summary = match ended {
         Ok(result) => result.map_err(|error| match state.filter(|_| state::is_damage_of_crawl(&error)) {
             Some(state) => Failure::DamagedCrawl(error, state::repair_hint(state)),

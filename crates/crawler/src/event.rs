@@ -97,6 +97,8 @@ pub enum Event<'a> {
     /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
     /// [`keep_bodies`](crate::CrawlOptions::keep_bodies).
     Body(&'a PageBody<'a>),
+    /// The state was committed. Only reported with a [state directory](crate::CrawlBuilder::state_dir), up to thousands of times per second.
+    Committed(&'a CommitRecord),
     /// A second has passed: the summary of a crawl that would end now and have nothing left.
     Tick(&'a Summary),
     /// The crawl has ended.
@@ -224,6 +226,16 @@ pub struct RequestRecord {
     pub took: Duration,
     /// The size of the body as far as it was read, in bytes after decompression.
     pub bytes: u64,
+}
+
+/// One commit to the state directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CommitRecord {
+    /// How long it took, with what the outputs wrote for it.
+    pub took: Duration,
+    /// The size of the database afterwards, in bytes. Only set for commits that also survive a loss of power: about one per second.
+    pub database_bytes: Option<u64>,
 }
 
 /// One sitemap that was requested.

@@ -101,7 +101,9 @@ pub use crawl::{Crawl, CrawlBuilder};
 pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
-pub use event::{Capture, Event, Observer, PageBody, PageRecord, Phase, RequestRecord, SitemapEnd, SitemapRecord};
+pub use event::{
+    Capture, CommitRecord, Event, Observer, PageBody, PageRecord, Phase, RequestRecord, SitemapEnd, SitemapRecord,
+};
 #[doc(inline)]
 pub use fetch::{
     AddressGuard, BodyExtent, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,

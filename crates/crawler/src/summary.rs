@@ -59,6 +59,18 @@ pub enum Ending {
     Stopped,
 }
 
+impl Ending {
+    /// Returns the name as one word in snake case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drained => "drained",
+            Self::BudgetSpent => "budget_spent",
+            Self::TimeUp => "time_up",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

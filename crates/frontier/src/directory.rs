@@ -63,6 +63,11 @@ impl<'d> Directory<'d> {
         Ok(LockHolder::of(self.0)?)
     }
 
+    /// Returns the size of the database and its log, in bytes; `None` if there is none.
+    pub fn database_bytes(self) -> Option<u64> {
+        crate::sqlite::bytes_in(self.0)
+    }
+
     /// Returns the commits since the last synced one; `None` if there are none, or there is no frontier.
     ///
     /// After a power cut, the directory may have commits whose outputs are lost: the system writes what was not synced in any order. Compare the

@@ -39,6 +39,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// More than all statements that are ever prepared.
 const STATEMENTS: usize = 64;
 
+/// Returns the size of the database in a directory, with its log; `None` if there is none.
+pub(crate) fn bytes_in(dir: &Path) -> Option<u64> {
+    let bytes = |name: &str| fs::metadata(dir.join(name)).map(|file| file.len()).ok();
+    Some(bytes(format::FILE)? + bytes(&format!("{}-wal", format::FILE)).unwrap_or_default())
+}
+
 /// What tests make smaller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {

@@ -70,6 +70,12 @@ pub(crate) struct Outputs {
     /// Bodies of every type are read whole, up to --max-body. Files of an earlier crawl are replaced.
     #[arg(long, value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
+    /// Write metrics for Prometheus to this file, every ten seconds and at the end.
+    ///
+    /// For the text file collector of the node exporter, which wants a name in .prom. The file is replaced as a whole each time.
+    /// docs/monitoring.md lists the metrics, with rules for alerts and a board for Grafana.
+    #[arg(long, value_name = "FILE", value_parser = parse_file)]
+    pub(crate) metrics_file: Option<PathBuf>,
 }
 
 impl Format {
@@ -109,6 +115,11 @@ impl Outputs {
         http.keep_exchanges = self.warc.is_some();
     }
 
+    /// Returns all files.
+    pub(crate) fn all_files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files().chain(&self.warc).chain(&self.metrics_file)
+    }
+
     /// Returns the files of records.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.output, &self.links, &self.refused].into_iter().flatten()
@@ -132,7 +143,7 @@ impl Outputs {
 
     /// Returns a file that two outputs share.
     pub(crate) fn shared_file(&self) -> Option<&Path> {
-        let files: Vec<&PathBuf> = self.files().chain(&self.warc).collect();
+        let files: Vec<&PathBuf> = self.all_files().collect();
         let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| is_same(earlier, file));
         files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
     }
@@ -140,8 +151,7 @@ impl Outputs {
     /// Returns whether an output replaces this file. A terminal or a device cannot be replaced.
     pub(crate) fn replaces(&self, input: &Path) -> bool {
         let is_regular = input.metadata().is_ok_and(|found| found.is_file());
-        let mut files = self.files().chain(&self.warc);
-        is_regular && files.any(|file| is_same(file, input))
+        is_regular && self.all_files().any(|file| is_same(file, input))
     }
 
     /// Returns whether results go to standard output.

@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use frontier::{Lease, Time};
+use frontier::{Directory, Lease, Time};
 use tokio::time::Instant;
 
 use super::Run;
 use super::refreshing::QueuedAgain;
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
+use crate::event::{CommitRecord, Event};
 use crate::fetch::Fetcher;
 use crate::output::replace_file;
 use crate::state::{Commit, FETCHER_FILE, StateError, hash_of_seeds};
@@ -155,6 +156,7 @@ impl<S: Fetcher> Run<S> {
         let now = self.clock.now();
         let sync = status.is_sync_due(now);
         if status.has_unsaved || sync && commits.has_unsynced {
+            let started = Instant::now();
             self.observers.save(sync, &mut commits.saved.outputs)?;
             if sync {
                 commits.saved.note_synced();
@@ -164,6 +166,10 @@ impl<S: Fetcher> Run<S> {
             self.frontier.persist(&state, now)?;
             commits.buffer = state;
             commits.has_unsynced = !sync;
+            self.observers.notify(&Event::Committed(&CommitRecord {
+                took: started.elapsed(),
+                database_bytes: sync.then(|| Directory::new(&commits.state).database_bytes()).flatten(),
+            }));
         }
         (commits.changed, commits.uncommitted) = (None, 0);
         self.commits = Some(commits);

@@ -1,0 +1,403 @@
+//! The metrics of a crawl, in the text format of Prometheus (version 0.0.4).
+//!
+//! No label has values that a site can choose, such as hosts, types or titles. What may fall is a gauge, also if it is a count: a page that
+//! failed is asked again in a later run.
+
+use std::fmt;
+
+use crawler::Phase;
+use crawler::summary::Summary;
+use frontier::report::MemoryReport;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, prometheus_text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use sieve::SelfCheck;
+
+use crate::histogram::Histogram;
+use crate::process;
+use crate::status::Status;
+
+/// The media type of [`Status::metrics`].
+pub use prometheus_text::CONTENT_TYPE;
+
+/// The names of what a crawl does.
+const PHASES: [(Phase, &str); 4] = [
+    (Phase::Running, "running"),
+    (Phase::Pausing, "pausing"),
+    (Phase::Paused, "paused"),
+    (Phase::Stopping, "stopping"),
+];
+
+impl Status {
+    /// Returns the metrics as text of the media type [`CONTENT_TYPE`]. `docs/monitoring.md` lists them. Cost: some thousand short writes.
+    pub fn metrics(&self) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.clone()));
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = prometheus_text::encode(&mut text, &registry);
+        text
+    }
+}
+
+impl Collector for Status {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut page = Page(encoder);
+        self.encode_process(&mut page)?;
+        self.encode_requests(&mut page)?;
+        let Some(summary) = &self.summary else { return Ok(()) };
+        encode_pages(&mut page, summary)?;
+        encode_links(&mut page, summary)?;
+        encode_missing(&mut page, summary)?;
+        self.encode_hosts(&mut page, summary)?;
+        self.encode_seen_set(&mut page, summary)?;
+        self.encode_state(&mut page, summary)?;
+        self.encode_ending(&mut page, summary)
+    }
+}
+
+impl Status {
+    fn encode_process(&self, page: &mut Page<'_>) -> fmt::Result {
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        page.gauges(
+            "crawler_build_info",
+            "The version of the crawler: always 1",
+            [(version, 1.0)],
+        )?;
+        page.gauge(
+            "process_start_time_seconds",
+            "When the process began to watch, since 1970",
+            self.started_at,
+        )?;
+        page.optional(
+            "process_resident_memory_bytes",
+            "Resident memory",
+            process::resident_memory_bytes(),
+        )?;
+        page.optional("process_open_fds", "Open file descriptors", process::open_files())?;
+        let phases =
+            PHASES.map(|(phase, name)| ([("phase", name)], f64::from(phase == self.phase && !self.is_finished)));
+        page.gauges(
+            "crawler_phase",
+            "What the crawl does: 1 for one of them, all 0 at its end",
+            phases,
+        )
+    }
+
+    fn encode_requests(&self, page: &mut Page<'_>) -> fmt::Result {
+        let requests = &self.requests;
+        let codes: Vec<_> = requests
+            .by_code
+            .iter()
+            .map(|(code, number)| (code.to_string(), *number))
+            .collect();
+        let codes = codes.iter().map(|(code, number)| ([("code", code.as_str())], *number));
+        page.counters(
+            "crawler_responses",
+            "Answers to requests for pages, robots.txt files and sitemaps, by HTTP status, in this process",
+            codes,
+        )?;
+        let failures = requests
+            .failures
+            .iter()
+            .map(|(kind, number)| ([("kind", kind.name())], *number));
+        page.counters(
+            "crawler_request_failures",
+            "Requests that failed, also those that are repeated, in this process",
+            failures,
+        )?;
+        page.histogram(
+            "crawler_response_duration_seconds",
+            "From the start of a request to the end of the body",
+            &requests.answer_seconds,
+        )?;
+        page.histogram(
+            "crawler_body_size_bytes",
+            "Bodies of answers, after decompression",
+            &requests.body_bytes,
+        )
+    }
+
+    fn encode_hosts(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+        let report = &summary.report;
+        page.gauge("crawler_hosts", "Hosts that are known", report.hosts as f64)?;
+        let origins = [("away", self.origins_away), ("given_up", report.origins_given_up)];
+        let origins = origins.map(|(state, number)| ([("state", state)], number as f64));
+        page.gauges(
+            "crawler_origins",
+            "Origins that do not answer at present, and that were given up",
+            origins,
+        )
+    }
+
+    fn encode_seen_set(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+        let set = &summary.report.saturation;
+        page.optional(
+            "crawler_seen_set_capacity_keys",
+            "The configured capacity",
+            set.capacity,
+        )?;
+        page.gauge(
+            "crawler_seen_set_estimated_keys",
+            "Distinct URLs that were offered: an estimate",
+            set.estimated,
+        )?;
+        page.gauge(
+            "crawler_seen_set_accepted_keys",
+            "URLs that were accepted as new",
+            set.accepted as f64,
+        )?;
+        page.gauge(
+            "crawler_seen_set_fill_ratio",
+            "The share of bits that are set",
+            set.fill,
+        )?;
+        page.gauge(
+            "crawler_seen_set_false_positive_ratio",
+            "The share of new URLs that is wrongly dropped at present",
+            set.rate,
+        )?;
+        page.gauge(
+            "crawler_seen_set_lost_keys",
+            "New URLs that were wrongly dropped: an estimate",
+            set.lost,
+        )?;
+        page.gauge(
+            "crawler_seen_set_lost_keys_lower_bound",
+            "The same, at least, with a confidence of 97 %",
+            set.lost_at_least() as f64,
+        )?;
+        page.gauge(
+            "crawler_seen_set_layers",
+            "Layers of the filter: more than 1 if it has grown",
+            set.layers.into(),
+        )?;
+        page.gauge(
+            "crawler_seen_set_memory_bytes",
+            "Memory of the filter",
+            set.memory_bytes as f64,
+        )?;
+        let is_suspicious = matches!(set.check, SelfCheck::Suspicious { .. });
+        page.gauge(
+            "crawler_seen_set_suspicious",
+            "1 if bits and accepted URLs contradict each other",
+            is_suspicious.into(),
+        )?;
+        let next = self.next_level_seconds.filter(|_| !self.is_finished);
+        page.optional_seconds(
+            "crawler_seen_set_next_level_seconds",
+            "Until the next level of saturation, at the present pace",
+            next,
+        )
+    }
+
+    fn encode_state(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+        if let Some(memory) = &summary.report.memory {
+            let parts = memory_parts(memory).map(|(part, bytes)| ([("part", part)], bytes as f64));
+            page.gauges(
+                "crawler_memory_bytes",
+                "What the frontier takes in memory: estimates",
+                parts,
+            )?;
+            page.optional("crawler_memory_limit_bytes", "The limit of their sum", memory.bound)?;
+        }
+        let commits = &self.commits;
+        let Some(last) = commits.last_at else { return Ok(()) };
+        page.histogram(
+            "crawler_state_commit_duration_seconds",
+            "Commits to the state directory, in this process",
+            &commits.seconds,
+        )?;
+        page.gauge(
+            "crawler_state_last_commit_timestamp_seconds",
+            "The last commit, since 1970",
+            last,
+        )?;
+        page.optional(
+            "crawler_state_disk_bytes",
+            "The database of the state directory",
+            commits.database_bytes,
+        )
+    }
+
+    fn encode_ending(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+        if !self.is_finished {
+            return Ok(());
+        }
+        let ending = [("ending", summary.ending.name())];
+        page.gauges(
+            "crawler_finished",
+            "1 for the way in which the crawl has ended",
+            [(ending, 1.0)],
+        )
+    }
+}
+
+fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+    let report = &summary.report;
+    page.gauge(
+        "crawler_elapsed_seconds",
+        "The duration of the crawl, without pauses, over all runs",
+        summary.elapsed.as_secs_f64(),
+    )?;
+    let answered: u64 = summary.by_status.values().sum();
+    let error_statuses: u64 = summary.by_status.range(400..).map(|(_, pages)| pages).sum();
+    let states = [
+        ("ok", summary.pages),
+        ("other_status", answered.saturating_sub(error_statuses + summary.pages)),
+        ("redirected", report.pages.redirected),
+        ("failed", summary.failed_pages()),
+        ("not_fetched", report.not_fetched.values().sum()),
+        ("queued", report.queued_pages),
+    ];
+    let states = states.map(|(state, pages)| ([("state", state)], pages as f64));
+    page.gauges(
+        "crawler_pages",
+        "Pages by what became of them: ok is an answer 2xx",
+        states,
+    )?;
+    page.gauge(
+        "crawler_pages_postponed",
+        "Queued pages that wait behind everything else",
+        report.postponed as f64,
+    )?;
+    page.gauge(
+        "crawler_requests_in_flight",
+        "Requests without an answer yet",
+        report.leased as f64,
+    )?;
+    let failed = summary
+        .failed
+        .iter()
+        .map(|(kind, pages)| ([("reason", kind.name())], *pages as f64));
+    page.gauges("crawler_failed_pages", "Pages that failed, by reason", failed)?;
+    let not_fetched = report
+        .not_fetched
+        .iter()
+        .map(|(why, pages)| ([("reason", why.name())], *pages as f64));
+    page.gauges(
+        "crawler_not_fetched_pages",
+        "Pages that left the queue without a request, by reason",
+        not_fetched,
+    )?;
+    page.counters(
+        "crawler_body_bytes",
+        "Bytes of bodies of pages, after decompression, over all runs",
+        [([], summary.bytes)],
+    )
+}
+
+fn encode_links(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+    let links = &summary.report.links;
+    let refused: u64 = links.refused.values().sum();
+    let verdicts = [("queued", links.queued), ("seen", links.seen), ("refused", refused)];
+    let verdicts = verdicts.map(|(verdict, number)| ([("verdict", verdict)], number));
+    page.counters("crawler_links", "Links that were offered, over all runs", verdicts)?;
+    let reasons = links
+        .refused
+        .iter()
+        .map(|(why, number)| ([("reason", why.name())], *number));
+    page.counters(
+        "crawler_links_refused",
+        "Links that were refused, by reason, over all runs",
+        reasons,
+    )
+}
+
+fn encode_missing(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+    let missing = summary.missing();
+    page.gauge(
+        "crawler_complete",
+        "1 while nothing is missing but what is still queued",
+        missing.is_empty().into(),
+    )?;
+    page.gauge(
+        "crawler_lost",
+        "Pages, links and URLs that are lost, for all reasons: an estimate",
+        summary.lost(),
+    )?;
+    page.gauge(
+        "crawler_lost_pages_lower_bound",
+        "Pages that are lost at least",
+        summary.lost_at_least() as f64,
+    )?;
+    let kinds = missing.iter().map(|one| ([("reason", one.kind())], one.lost() as f64));
+    page.gauges(
+        "crawler_missing",
+        "What is missing, by reason, in pages, links or URLs",
+        kinds,
+    )
+}
+
+fn memory_parts(memory: &MemoryReport) -> [(&'static str, u64); 5] {
+    [
+        ("seen_set", memory.seen_set),
+        ("hosts", memory.hosts),
+        ("host_names", memory.host_names),
+        ("fingerprints", memory.fingerprints),
+        ("store", memory.store),
+    ]
+}
+
+/// The labels of a metric: names and values.
+type Labels<'l, const N: usize> = [(&'l str, &'l str); N];
+
+/// Writes one metric after another.
+struct Page<'e>(DescriptorEncoder<'e>);
+
+impl Page<'_> {
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        self.gauges(name, help, [([], value)])
+    }
+
+    /// Writes a number if it is known.
+    fn optional(&mut self, name: &str, help: &str, value: Option<u64>) -> fmt::Result {
+        self.optional_seconds(name, help, value.map(|value| value as f64))
+    }
+
+    fn optional_seconds(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
+        value.map_or(Ok(()), |value| self.gauge(name, help, value))
+    }
+
+    fn gauges<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (Labels<'l, N>, f64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(value).encode(of(&mut metric, &labels)?)?;
+        }
+        Ok(())
+    }
+
+    /// Writes counters. Their names get the suffix `_total`.
+    fn counters<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = (Labels<'l, N>, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in values {
+            ConstCounter::new(value).encode(of(&mut metric, &labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        metric.encode_histogram::<NoLabelSet>(histogram.sum(), histogram.count(), &histogram.buckets(), None)
+    }
+}
+
+fn of<'m, const N: usize>(
+    metric: &'m mut MetricEncoder<'_>,
+    labels: &'m Labels<'_, N>,
+) -> Result<MetricEncoder<'m>, fmt::Error> {
+    metric.encode_family(labels)
+}

@@ -1,0 +1,90 @@
+//! A file with the metrics, for the text file collector of Prometheus' node exporter.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::recorder::Watch;
+
+/// How often the file is written while the crawl runs. Prometheus asks every 15 to 60 seconds.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Writes the metrics of a crawl to a file, every ten seconds and at the end, which a scrape of a short crawl would miss. Each time the file is
+/// replaced as a whole, by a renamed one, so a reader never sees half of it. A thread of its own writes, so a slow disk does not delay the
+/// crawl.
+#[derive(Debug)]
+pub struct MetricsFile {
+    path: PathBuf,
+    watch: Watch,
+    /// Ends the thread when it is dropped.
+    _end: SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl MetricsFile {
+    /// Writes the file a first time, and begins. The name must end in `.prom` for the node exporter to read it.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written, or a thread that cannot start.
+    pub fn new(path: impl Into<PathBuf>, watch: &Watch) -> io::Result<Self> {
+        let path = path.into();
+        write(&path, watch)?;
+        let (end, ended) = sync_channel::<()>(0);
+        let (to, of) = (path.clone(), watch.clone());
+        let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
+            let mut has_failed = false;
+            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                let written = write(&to, &of);
+                if let Err(error) = &written
+                    && !has_failed
+                {
+                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl goes on, and writes it again later", to.display());
+                }
+                has_failed = written.is_err();
+            }
+        })?;
+        Ok(Self {
+            path,
+            watch: watch.clone(),
+            _end: end,
+            thread,
+        })
+    }
+
+    /// Writes the file a last time, after the crawl.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn finish(self) -> io::Result<()> {
+        let Self {
+            path,
+            watch,
+            _end: end,
+            thread,
+        } = self;
+        drop(end);
+        // It has nothing to return, and a panic of it would have been printed.
+        let _ = thread.join();
+        write(&path, &watch)
+    }
+}
+
+fn write(path: &Path, watch: &Watch) -> io::Result<()> {
+    let text = Arc::clone(&watch.status()).metrics();
+    // The node exporter reads all files that end in `.prom`, so this one must not.
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let written = fs::File::create(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+    let renamed = written.and_then(|()| fs::rename(&new, path));
+    if renamed.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    renamed
+}

@@ -1,0 +1,88 @@
+//! The observer of a crawl, and what reads it.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+
+use crawler::{Event, Observer, Phase, StopHandle};
+use frontier::{Notice, Origin};
+use tokio::sync::watch;
+
+use crate::forecast::Forecast;
+use crate::process;
+use crate::status::Status;
+
+/// Reads what is known of a crawl. Clones read the same crawl.
+#[derive(Debug, Clone)]
+pub struct Watch(watch::Receiver<Arc<Status>>);
+
+impl Watch {
+    /// Makes a watch, and the observer that it reads: give that to [`Crawl::observe`](crawler::Crawl::observe).
+    pub fn new(handle: StopHandle) -> (Self, Recorder) {
+        let status = Status::new(process::now());
+        let (sender, receiver) = watch::channel(Arc::new(status.clone()));
+        let recorder = Recorder {
+            status,
+            handle,
+            away: HashSet::new(),
+            forecast: Forecast::default(),
+            sender,
+        };
+        (Self(receiver), recorder)
+    }
+
+    /// Returns what was known at the last second.
+    pub fn status(&self) -> Arc<Status> {
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// Waits until more is known, and returns it; `None` if the crawl is over and everything was returned.
+    pub async fn changed(&mut self) -> Option<Arc<Status>> {
+        self.0.changed().await.ok()?;
+        Some(Arc::clone(&self.0.borrow_and_update()))
+    }
+}
+
+/// Observes a crawl for a [`Watch`]. Cost: some additions per request and per commit; each second a copy of the summary.
+#[derive(Debug)]
+pub struct Recorder {
+    status: Status,
+    handle: StopHandle,
+    /// The origins that are away. The frontier limits the number of hosts.
+    away: HashSet<Origin>,
+    forecast: Forecast,
+    sender: watch::Sender<Arc<Status>>,
+}
+
+impl Recorder {
+    fn publish(&mut self, summary: &crawler::Summary) {
+        let saturation = &summary.report.saturation;
+        self.forecast.note(summary.elapsed, saturation);
+        self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
+        self.status.origins_away = self.away.len() as u64;
+        self.status.summary = Some(summary.clone());
+        self.sender.send_replace(Arc::new(self.status.clone()));
+    }
+}
+
+impl Observer for Recorder {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Requested(request) => self.status.requests.add(request),
+            Event::Committed(commit) => self.status.commits.add(commit, process::now()),
+            Event::Notice(Notice::Away { origin, .. }) => _ = self.away.insert(origin.clone()),
+            Event::Notice(Notice::Back { origin, .. } | Notice::GivenUp { origin, .. }) => _ = self.away.remove(origin),
+            Event::Tick(summary) => {
+                self.status.phase = self.handle.phase();
+                self.publish(summary);
+            }
+            Event::Finished(summary) => {
+                self.status.phase = Phase::Stopping;
+                self.status.is_finished = true;
+                self.publish(summary);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

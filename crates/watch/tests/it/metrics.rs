@@ -1,0 +1,205 @@
+//! The metrics of a crawl, beside its summary.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler::{Crawl, CrawlOptions, Event, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
+use crawler_watch::{MetricsFile, Status, Watch};
+use frontier::Reach;
+use sieve::OnSaturation;
+
+/// A site whose first page links to 200 pages, a page that is gone, one that never answers, one that robots.txt forbids, and one of another
+/// site.
+#[derive(Clone)]
+struct Site;
+
+impl Fetcher for Site {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let answer = |status, body: String| Response {
+            status,
+            body: body.into_bytes(),
+            ..Response::default()
+        };
+        let links = (0..200).map(|n| format!("<a href=/page/{n}></a>")).collect::<String>();
+        match request.url.path() {
+            "/robots.txt" => Ok(answer(200, "User-agent: *\nDisallow: /private/\n".to_owned())),
+            "/" => Ok(answer(
+                200,
+                format!(
+                    "{links}<a href=/gone></a><a href=/silent></a><a href=/private/></a><a href=http://b.example/></a>"
+                ),
+            )),
+            "/gone" => Ok(answer(404, String::new())),
+            "/silent" => Err(FetchError::Timeout),
+            _ if request.kind == ResourceKind::Page => Ok(answer(200, "a page".to_owned())),
+            _ => Ok(answer(404, String::new())),
+        }
+    }
+}
+
+/// Crawls the site. Returns the summary, and the status at its end and before its last second.
+fn crawl(options: CrawlOptions, state: Option<&std::path::Path>) -> (Summary, Vec<Arc<Status>>) {
+    let mut builder = Crawl::builder(options).unwrap();
+    if let Some(state) = state {
+        builder = builder.state_dir(state);
+    }
+    let crawl = builder.build_with(Site).unwrap();
+    let (watch, recorder) = Watch::new(crawl.stop_handle());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let (seen, noted) = (watch.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let list = Arc::clone(&noted);
+    let crawl = crawl.observe(recorder).on_event(move |event| {
+        if matches!(event, Event::Tick(_) | Event::Finished(_)) {
+            list.lock().unwrap().push(seen.status());
+        }
+    });
+    let summary = runtime.block_on(crawl.run()).unwrap();
+    let statuses = std::mem::take(&mut *noted.lock().unwrap());
+    (summary, statuses)
+}
+
+fn options() -> CrawlOptions {
+    let mut options = CrawlOptions {
+        seeds: vec!["http://a.example/".to_owned()],
+        ..CrawlOptions::default()
+    };
+    options.frontier.delay = Duration::from_millis(100);
+    options.frontier.scope.reach = Reach::Host;
+    options
+}
+
+/// Returns the value of each line of the text format, by its name and labels.
+fn values(text: &str) -> BTreeMap<&str, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let values = lines.map(|line| line.rsplit_once(' ').unwrap());
+    values.map(|(name, value)| (name, value.parse().unwrap())).collect()
+}
+
+#[test]
+fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
+    let (summary, statuses) = crawl(options(), None);
+    let text = statuses.last().unwrap().metrics();
+    let found = values(&text);
+    let report = &summary.report;
+    let saturation = &report.saturation;
+    let expected = [
+        ("crawler_pages{state=\"ok\"}", summary.pages as f64),
+        ("crawler_pages{state=\"failed\"}", summary.failed_pages() as f64),
+        ("crawler_pages{state=\"not_fetched\"}", 1.0),
+        ("crawler_pages{state=\"queued\"}", 0.0),
+        ("crawler_failed_pages{reason=\"timeout\"}", 1.0),
+        ("crawler_failed_pages{reason=\"status\"}", 1.0),
+        ("crawler_not_fetched_pages{reason=\"robots_forbid\"}", 1.0),
+        ("crawler_requests_in_flight", 0.0),
+        ("crawler_responses_total{code=\"200\"}", summary.pages as f64 + 1.0),
+        ("crawler_responses_total{code=\"404\"}", 1.0),
+        ("crawler_request_failures_total{kind=\"timeout\"}", 3.0),
+        ("crawler_request_failures_total{kind=\"status\"}", 1.0),
+        ("crawler_response_duration_seconds_count", summary.pages as f64 + 2.0),
+        (
+            "crawler_body_size_bytes_bucket{le=\"+Inf\"}",
+            summary.pages as f64 + 2.0,
+        ),
+        ("crawler_body_bytes_total", summary.bytes as f64),
+        ("crawler_links_total{verdict=\"queued\"}", report.links.queued as f64),
+        ("crawler_links_total{verdict=\"seen\"}", report.links.seen as f64),
+        ("crawler_links_refused_total{reason=\"other_host\"}", 1.0),
+        ("crawler_elapsed_seconds", summary.elapsed.as_secs_f64()),
+        ("crawler_complete", 0.0),
+        ("crawler_lost", summary.lost()),
+        ("crawler_lost_pages_lower_bound", summary.lost_at_least() as f64),
+        ("crawler_missing{reason=\"failed\"}", 1.0),
+        ("crawler_hosts", report.hosts as f64),
+        ("crawler_seen_set_capacity_keys", saturation.capacity.unwrap() as f64),
+        ("crawler_seen_set_estimated_keys", saturation.estimated),
+        ("crawler_seen_set_accepted_keys", saturation.accepted as f64),
+        ("crawler_seen_set_fill_ratio", saturation.fill),
+        ("crawler_seen_set_false_positive_ratio", saturation.rate),
+        ("crawler_seen_set_memory_bytes", saturation.memory_bytes as f64),
+        ("crawler_seen_set_suspicious", 0.0),
+        ("crawler_finished{ending=\"drained\"}", 1.0),
+        ("crawler_phase{phase=\"running\"}", 0.0),
+    ];
+    assert_eq!((summary.pages, summary.failed_pages()), (201, 2));
+    for (name, value) in expected {
+        let of_name = found.get(name).copied();
+        assert!(
+            of_name.is_some_and(|found| found.to_bits() == value.to_bits()),
+            "{name}: {of_name:?}, {value}\n{text}"
+        );
+    }
+    assert!(
+        !found.contains_key("crawler_state_disk_bytes"),
+        "there is no state directory"
+    );
+}
+
+#[test]
+fn a_running_crawl_has_its_loss_its_queue_and_the_time_to_the_next_level() {
+    let mut options = options();
+    options.frontier.capacity = 20;
+    options.frontier.on_saturation = OnSaturation::Warn;
+    let (summary, statuses) = crawl(options, None);
+    let texts: Vec<_> = statuses.iter().map(|status| status.metrics()).collect();
+    let at_five_seconds = values(&texts[5]);
+    assert!(at_five_seconds["crawler_pages{state=\"queued\"}"] > 0.0);
+    assert_eq!(
+        at_five_seconds["crawler_phase{phase=\"running\"}"].to_bits(),
+        1_f64.to_bits()
+    );
+    assert!(!at_five_seconds.contains_key("crawler_finished{ending=\"drained\"}"));
+    let lost = at_five_seconds["crawler_lost_pages_lower_bound"];
+    assert!(lost > 0.0 && lost <= summary.lost_at_least() as f64, "{lost}");
+    assert_eq!(at_five_seconds["crawler_complete"].to_bits(), 0_f64.to_bits());
+    // All links were found on the first page.
+    assert!(!at_five_seconds.contains_key("crawler_seen_set_next_level_seconds"));
+}
+
+#[test]
+fn the_commits_of_a_state_directory_are_measured() {
+    let folder = std::env::temp_dir().join(format!("crawler-watch-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let (_, statuses) = crawl(options(), Some(&folder));
+    let text = statuses.last().unwrap().metrics();
+    let found = values(&text);
+    assert!(found["crawler_state_commit_duration_seconds_count"] > 100.0, "{text}");
+    assert!(found["crawler_state_disk_bytes"] >= 4096.0, "{text}");
+    assert!(found["crawler_state_last_commit_timestamp_seconds"] >= found["process_start_time_seconds"]);
+    assert!(found["crawler_memory_bytes{part=\"seen_set\"}"] > 0.0);
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
+    let folder = std::env::temp_dir().join(format!("crawler-metrics-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let crawl = Crawl::builder(options()).unwrap().build_with(Site).unwrap();
+    let (watch, recorder) = Watch::new(crawl.stop_handle());
+    assert!(MetricsFile::new(folder.join("no").join("m.prom"), &watch).is_err());
+    let path = folder.join("m.prom");
+    let file = MetricsFile::new(&path, &watch).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains("crawler_build_info"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let summary = runtime.block_on(crawl.observe(recorder).run()).unwrap();
+    file.finish().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(values(&text)["crawler_pages{state=\"ok\"}"] as u64, summary.pages);
+    assert!(text.contains("crawler_finished{ending=\"drained\"} 1"));
+    let names: Vec<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["m.prom"]);
+    let _ = fs::remove_dir_all(&folder);
+}
