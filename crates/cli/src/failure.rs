@@ -12,6 +12,7 @@ use crate::flag;
 use crate::open_files::TooFewOpenFiles;
 use crate::options::SeedsError;
 use crate::outputs::OutputError;
+use crate::watching::WatchError;
 
 /// Why the command fails.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,8 @@ pub(crate) enum Failure {
     Cookies(#[from] CookieFileError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     #[error("{}", not_recrawled(.0))]
     Recrawl(#[from] RecrawlError),
     #[error(transparent)]

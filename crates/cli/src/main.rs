@@ -14,6 +14,7 @@ mod proc_self;
 mod progress;
 mod signals;
 mod state;
+mod watching;
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -23,7 +24,6 @@ use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
 use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
-use crawler_watch::MetricsFile;
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
@@ -265,7 +265,7 @@ async fn run(
         None => crawl,
     };
     let crawl = outputs::attach(crawl, options, state, bar)?;
-    let (crawl, metrics) = outputs::attach_metrics(crawl, options)?;
+    let (crawl, watching) = watching::attach(crawl, options)?;
     // Only now it is sure that the crawl accepts them.
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
@@ -277,9 +277,7 @@ async fn run(
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let ended = tokio::spawn(crawl.run()).await;
     signal_lines.written().await;
-    if let Some(Err(error)) = metrics.map(MetricsFile::finish) {
-        log::warn!(target: "crawler::metrics", "the metrics cannot be written: {error}");
-    }
+    watching.finish().await;
     let summary = match ended {
         Ok(result) => result.map_err(|error| match state.filter(|_| state::is_damage_of_crawl(&error)) {
             Some(state) => Failure::DamagedCrawl(error, state::repair_hint(state)),

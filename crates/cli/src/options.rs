@@ -15,6 +15,7 @@ mod tests;
 mod values;
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -33,6 +34,7 @@ pub(crate) use self::requests::Requests;
 pub(crate) use self::seeds::{NotASeed, SeedsError, Site, check as check_seed};
 use self::settings::{Assignment, Settings};
 pub(crate) use self::state::{DirArgs, ListArgs, StateCommand, Which, WhyArgs};
+use self::values::parse_address;
 
 /// Crawl web sites politely and completely, and report what was not fetched.
 ///
@@ -135,6 +137,14 @@ pub(crate) struct Options {
         help_heading = "Logs"
     )]
     pub(crate) log_format: LogFormat,
+
+    /// Serve metrics and the status of the crawl over HTTP at this port, or ADDRESS:PORT.
+    ///
+    /// A port alone is opened on 127.0.0.1; the system chooses one for 0. GET /metrics is for Prometheus, /status.json has the numbers of the
+    /// summary, /events the same each second. POST /pause, /resume and /stop take the token that the first log lines have, as
+    /// curl -X POST -H "Authorization: Bearer TOKEN" does.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Logs")]
+    pub(crate) watch: Option<SocketAddr>,
 
     #[command(flatten)]
     seen_set: SeenSet,

@@ -10,7 +10,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use crawler::{Crawl, Event, Observer, Summary};
-use crawler_watch::{MetricsFile, Watch};
 use indicatif::ProgressBar;
 
 use crate::flag;
@@ -141,17 +140,6 @@ pub(crate) fn attach(
         Stdout::PageLines => crawl.observe(attached::matching(PageLines { to: StandardOutput }, options)),
         Stdout::Results | Stdout::Summary => crawl,
     })
-}
-
-/// Attaches the file of metrics, if there is one: finish it after the crawl.
-pub(crate) fn attach_metrics(crawl: Crawl, options: &Options) -> Result<(Crawl, Option<MetricsFile>), OutputError> {
-    let Some(path) = &options.outputs.metrics_file else {
-        return Ok((crawl, None));
-    };
-    let (watch, recorder) = Watch::new(crawl.stop_handle());
-    let file = MetricsFile::new(path, &watch);
-    let file = file.map_err(|error| OutputError::Open(io::Error::other(format!("{}: {error}", path.display()))))?;
-    Ok((crawl.observe(recorder), Some(file)))
 }
 
 /// Prints the summary to the standard stream that has no data.

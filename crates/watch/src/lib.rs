@@ -25,9 +25,11 @@ mod metrics;
 mod metrics_file;
 mod process;
 mod recorder;
+mod server;
 mod status;
 
 pub use metrics::CONTENT_TYPE;
 pub use metrics_file::MetricsFile;
 pub use recorder::{Recorder, Watch};
+pub use server::Server;
 pub use status::Status;

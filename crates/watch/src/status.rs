@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crawler::summary::Summary;
 use crawler::{CommitRecord, FailureKind, Phase, RequestRecord};
+use serde_json::{Value, json};
 
 use crate::histogram::Histogram;
 
@@ -85,6 +86,26 @@ impl Commits {
 }
 
 impl Status {
+    /// Returns what is known as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
+    pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
+        let summary = self.summary.as_ref().map(|summary| {
+            let mut summary = summary.to_json(name);
+            // A crawl that runs has no ending yet.
+            if !self.is_finished {
+                summary["ending"] = Value::Null;
+            }
+            summary
+        });
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "phase": self.phase,
+            "finished": self.is_finished,
+            "origins_away": self.origins_away,
+            "next_level_seconds": self.next_level_seconds,
+            "summary": summary,
+        })
+    }
+
     pub(crate) fn new(started_at: f64) -> Self {
         Self {
             summary: None,

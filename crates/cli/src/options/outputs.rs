@@ -198,7 +198,7 @@ fn parse_pattern(text: &str) -> Result<Regex, ScopeError> {
 /// Reads the name of a file. Standard output is not such a file.
 fn parse_file(text: &str) -> Result<PathBuf, String> {
     if text == "-" {
-        return Err("an archive cannot go to standard output: give a file".to_owned());
+        return Err("this cannot go to standard output: give a file".to_owned());
     }
     Ok(PathBuf::from(text))
 }

@@ -1,5 +1,6 @@
 //! Reads and writes values with units: counts, sizes, durations and shares.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
@@ -82,6 +83,20 @@ pub(super) fn parse_duration_above_zero(text: &str) -> Result<Duration, String> 
         Duration::ZERO => Err(format!("it must be more than 0: {DURATION}")),
         duration => Ok(duration),
     }
+}
+
+/// Reads the address of a server of ours: a port stands for one on loopback.
+///
+/// # Errors
+///
+/// When the text is neither a port nor an address with a port.
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let of_port = || {
+        text.parse()
+            .map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    let address = text.parse().or_else(|_| of_port());
+    address.map_err(|_| "give a port, such as 8077, or ADDRESS:PORT, such as 127.0.0.1:8077 or [::1]:8077".to_owned())
 }
 
 /// Reads a share above 0 and below 1, as a fraction or in percent.

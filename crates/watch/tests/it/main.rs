@@ -7,3 +7,4 @@
 )]
 
 mod metrics;
+mod server;

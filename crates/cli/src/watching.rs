@@ -1,0 +1,69 @@
+//! How others watch a crawl: a server, and a file of metrics.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crawler::Crawl;
+use crawler_watch::{MetricsFile, Server, Watch};
+
+use crate::flag;
+use crate::options::Options;
+
+/// Why a crawl cannot be watched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WatchError {
+    #[error("the crawl cannot be watched at {0}: {1}")]
+    Address(SocketAddr, io::Error),
+    #[error("the metrics cannot be written: {}: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+}
+
+/// What is to end after the crawl.
+#[derive(Debug, Default)]
+pub(crate) struct Watching {
+    file: Option<MetricsFile>,
+    server: Option<Server>,
+}
+
+/// Attaches what the options name.
+pub(crate) fn attach(crawl: Crawl, options: &Options) -> Result<(Crawl, Watching), WatchError> {
+    if options.watch.is_none() && options.outputs.metrics_file.is_none() {
+        return Ok((crawl, Watching::default()));
+    }
+    let handle = crawl.stop_handle();
+    let (watch, recorder) = Watch::new(handle.clone());
+    let file = options.outputs.metrics_file.clone().map(|path| {
+        let file = MetricsFile::new(path.clone(), &watch);
+        file.map_err(|error| WatchError::File { path, error })
+    });
+    let server = options.watch.map(|address| {
+        let server = Server::new(address, &watch, handle, flag::of);
+        server.map_err(|error| WatchError::Address(address, error))
+    });
+    let watching = Watching {
+        file: file.transpose()?,
+        server: server.transpose()?,
+    };
+    if let Some(server) = &watching.server {
+        let (address, token) = (server.address(), server.token());
+        log::info!(
+            target: "crawler::watch",
+            address:% = address, token;
+            "watch the crawl at http://{address}/status.json and /metrics; the token for POST /pause, /resume and /stop: {token}"
+        );
+    }
+    Ok((crawl.observe(recorder), watching))
+}
+
+impl Watching {
+    /// Ends what watches, with the numbers of the end.
+    pub(crate) async fn finish(self) {
+        if let Some(Err(error)) = self.file.map(MetricsFile::finish) {
+            log::warn!(target: "crawler::metrics", "the metrics cannot be written: {error}");
+        }
+        if let Some(server) = self.server {
+            server.finish().await;
+        }
+    }
+}

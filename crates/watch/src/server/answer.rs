@@ -1,0 +1,185 @@
+//! The answer to each request.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crawler::StopHandle;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use super::events::{Listeners, Place};
+use crate::metrics::CONTENT_TYPE as METRICS;
+use crate::recorder::Watch;
+
+type Body = BoxBody<Bytes, Infallible>;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What is served.
+pub(super) struct Site {
+    pub(super) watch: Watch,
+    pub(super) handle: StopHandle,
+    pub(super) token: String,
+    /// Returns the name of an option by its field.
+    pub(super) names: Box<dyn Fn(&str) -> String + Send + Sync>,
+    pub(super) listeners: Listeners,
+}
+
+impl Site {
+    pub(super) fn answer<B>(
+        self: &Arc<Self>,
+        request: &Request<B>,
+        place: &Place,
+    ) -> Result<Response<Body>, Infallible> {
+        let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
+        if !host.is_some_and(is_own_name) {
+            let why = "this server answers to its address and to localhost only: a name could belong to another site";
+            return Ok(text(StatusCode::FORBIDDEN, why));
+        }
+        let path = request.uri().path();
+        Ok(match (request.method(), path) {
+            (&Method::GET | &Method::HEAD, "/metrics") => page(METRICS, self.watch.status().metrics()),
+            (&Method::GET | &Method::HEAD, "/status.json") => {
+                page("application/json", self.watch.status().to_json(&self.names).to_string())
+            }
+            (&Method::GET, "/events") => self.events(place),
+            (&Method::POST, "/pause" | "/resume" | "/stop") => {
+                let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
+                self.order(path, given)
+            }
+            (_, "/metrics" | "/status.json" | "/events") => not_allowed("GET"),
+            (_, "/pause" | "/resume" | "/stop") => not_allowed("POST"),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "not found: there are /metrics, /status.json and /events",
+            ),
+        })
+    }
+
+    fn events(self: &Arc<Self>, place: &Place) -> Response<Body> {
+        let site = Arc::clone(self);
+        let body = self.listeners.add(place, self.watch.clone(), move |status| {
+            status.to_json(&site.names).to_string()
+        });
+        match body {
+            Some(body) => with_type("text/event-stream", Response::new(body.boxed())),
+            None => text(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen to events"),
+        }
+    }
+
+    fn order(&self, path: &str, authorization: Option<&[u8]>) -> Response<Body> {
+        let given = authorization.and_then(|given| given.strip_prefix(b"Bearer "));
+        if !given.is_some_and(|given| is_equal(given, self.token.as_bytes())) {
+            return text(
+                StatusCode::FORBIDDEN,
+                "the token is missing or wrong: the log has it, at the start of the crawl",
+            );
+        }
+        match path {
+            "/pause" => self.handle.pause(),
+            "/resume" => self.handle.resume(),
+            _ => self.handle.finish(),
+        }
+        let mut answer = Response::new(Full::default().boxed());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        answer
+    }
+}
+
+impl fmt::Debug for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site").finish_non_exhaustive()
+    }
+}
+
+/// Returns whether a `Host` header (RFC 9110, section 7.2) is an address or `localhost`, with or without a port.
+fn is_own_name(host: &[u8]) -> bool {
+    let Ok(host) = str::from_utf8(host) else { return false };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some((address, port)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address.parse::<Ipv6Addr>().is_ok() && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port));
+    }
+    let (name, port) = host.split_once(':').unwrap_or((host, ""));
+    is_port(port) && (name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok())
+}
+
+/// Compares in a time that does not depend on where the difference is.
+fn is_equal(given: &[u8], token: &[u8]) -> bool {
+    let differences = given
+        .iter()
+        .zip(token)
+        .fold(0, |differences, (a, b)| differences | (a ^ b));
+    given.len() == token.len() && differences == 0
+}
+
+fn page(media_type: &'static str, body: String) -> Response<Body> {
+    with_type(media_type, Response::new(Full::from(body).boxed()))
+}
+
+fn text(status: StatusCode, message: &'static str) -> Response<Body> {
+    let mut answer = page(TEXT, format!("{message}\n"));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn not_allowed(method: &'static str) -> Response<Body> {
+    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "this method does not work here");
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
+    answer
+}
+
+/// Sets the type, and that browsers keep it to themselves: no other page may read it, and nothing in it runs.
+fn with_type(media_type: &'static str, mut answer: Response<Body>) -> Response<Body> {
+    for (name, value) in [
+        (CONTENT_TYPE, media_type),
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    ] {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own_name;
+
+    #[test]
+    fn only_addresses_and_localhost_are_own_names() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "localhost:1",
+            "LOCALHOST",
+            "[::1]",
+            "[::1]:80",
+            "192.0.2.7:9",
+        ] {
+            assert!(is_own_name(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "[::1",
+            "[evil]:1",
+            "127.0.0.1:x",
+            "127.0.0.1:80@evil.example",
+            "[::1]evil.example",
+            "localhost:80:80",
+        ] {
+            assert!(!is_own_name(host.as_bytes()), "{host}");
+        }
+    }
+}
