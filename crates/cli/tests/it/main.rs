@@ -31,3 +31,4 @@ mod state_outputs;
 #[path = "../../../crawler/tests/it/system_start.rs"]
 mod system_start;
 mod trust;
+mod watching;

@@ -1,0 +1,86 @@
+//! A crawl that is watched: by a file of metrics, and over HTTP.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::program::{fails, folder, lines, succeeds};
+use crate::servers::tree_of;
+
+/// Returns the value of each line of the text format, by its name and labels.
+fn values(text: &str) -> BTreeMap<String, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let values = lines.map(|line| line.rsplit_once(' ').unwrap());
+    values
+        .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_and_the_summary() {
+    let folder = folder("watched");
+    let (metrics, state) = (folder.path("crawl.prom"), folder.path("state"));
+    let seed = tree_of(300, 10);
+    let options = "--delay 0 --capacity 50 --on-saturation warn --watch 0 --max-pages 150";
+    let printed = succeeds(&format!(
+        "{options} --log-format json --metrics-file {metrics} --state {state} -o {} {seed}",
+        folder.path("pages.jsonl")
+    ));
+    let records = lines(&printed.stderr);
+    let record = |target: &str| records.iter().rfind(|record| record["target"] == target).unwrap();
+    let summary = record("crawler::summary");
+    let found = values(&fs::read_to_string(&metrics).unwrap());
+    let status: Value = serde_json::from_str(&succeeds(&["status", "--json", &state]).stdout).unwrap();
+    for (name, field) in [
+        ("crawler_pages{state=\"ok\"}", "pages"),
+        ("crawler_pages{state=\"failed\"}", "failed"),
+        ("crawler_pages{state=\"queued\"}", "queued"),
+        ("crawler_body_bytes_total", "bytes"),
+        ("crawler_lost_pages_lower_bound", "lost_at_least"),
+        ("crawler_lost", "lost"),
+        ("crawler_seen_set_estimated_keys", "estimated"),
+        ("crawler_seen_set_fill_ratio", "fill"),
+        ("crawler_seen_set_capacity_keys", "capacity"),
+        ("crawler_hosts", "hosts"),
+    ] {
+        let value = found[name];
+        for (place, found) in [("summary", &summary[field]), ("status", &status[field])] {
+            let found = found
+                .as_f64()
+                .unwrap_or_else(|| panic!("{place} has no {field}: {summary}"));
+            assert_eq!(
+                found.to_bits(),
+                value.to_bits(),
+                "{name} and {field} of {place}: {value}, {found}"
+            );
+        }
+    }
+    assert!(
+        found.contains_key("crawler_finished{ending=\"budget_spent\"}"),
+        "{found:?}"
+    );
+    let watch = record("crawler::watch");
+    assert_eq!(watch["token"].as_str().unwrap().len(), 32);
+    assert!(watch["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{watch}");
+}
+
+#[test]
+fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors() {
+    let folder = folder("not-watched");
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let seed = tree_of(1, 1);
+    fails(&["--watch", &port, &seed], 1, &["cannot be watched at 127.0.0.1"]);
+    for address in ["localhost", "a.example:80", "70000", ""] {
+        fails(&["--watch", address, &seed], 2, &["give a port, such as 8077"]);
+    }
+    let missing = folder.path("no/crawl.prom");
+    fails(&["--metrics-file", &missing, &seed], 1, &["does not exist: create it"]);
+    let pages = folder.path("one");
+    fails(
+        &["--metrics-file", &pages, "-o", &pages, "--format", "jsonl", &seed],
+        2,
+        &["two outputs go to"],
+    );
+}
