@@ -138,7 +138,7 @@ pub(crate) struct Options {
     )]
     pub(crate) log_format: LogFormat,
 
-    /// Serve metrics and the status of the crawl over HTTP at this port, or ADDRESS:PORT.
+    /// Serve metrics and status over HTTP at a port or ADDRESS:PORT.
     ///
     /// A port alone is opened on 127.0.0.1; the system chooses one for 0. GET /metrics is for Prometheus, /status.json has the numbers of the
     /// summary, /events the same each second. POST /pause, /resume and /stop take the token that the first log lines have, as

@@ -1,20 +1,21 @@
-//! Watches a crawl of [`crawler`]: an observer keeps what is known of it, and shows it as metrics.
+//! Watches a crawl of [`crawler`]: an observer keeps what is known of it, and shows it as metrics,
+//! in a file or over HTTP.
 //!
 //! The [`Recorder`] observes the crawl. Each second, and at the end, it publishes a [`Status`] that a [`Watch`] reads at any time, from any
 //! thread. The crawl never waits for a reader.
 //!
 //! ```no_run
 //! use crawler::{Crawl, CrawlOptions};
-//! use crawler_watch::{MetricsFile, Watch};
+//! use crawler_watch::{Server, Watch};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
 //! let crawl = Crawl::new(options)?;
 //! let (watch, recorder) = Watch::new(crawl.stop_handle());
-//! let file = MetricsFile::new("crawler.prom", &watch)?;
+//! let server = Server::new(([127, 0, 0, 1], 8077).into(), &watch, crawl.stop_handle(), str::to_owned)?;
 //! crawl.observe(recorder).run().await?;
-//! file.finish()?;
 //! println!("{}", watch.status().metrics());
+//! server.finish().await;
 //! # Ok(())
 //! # }
 //! ```

@@ -234,7 +234,7 @@ const LIMITS: [(&str, usize); 5] = [
 ];
 
 /// The most words that all pages may have together.
-const ALL_WORDS: usize = 20_000;
+const ALL_WORDS: usize = 24_000;
 
 fn words(text: &str) -> usize {
     text.split_whitespace().count()
