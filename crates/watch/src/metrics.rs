@@ -1,7 +1,8 @@
 //! The metrics of a crawl, in the text format of Prometheus (version 0.0.4).
 //!
 //! No label has values that a site can choose, such as hosts, types or titles. What may fall is a gauge, also if it is a count: a page that
-//! failed is asked again in a later run.
+//! failed is asked again in a later run. All names begin with `crawler_`: the node exporter, which reads them from a file, has `process_*` of its
+//! own.
 
 use std::fmt;
 
@@ -68,21 +69,25 @@ impl Status {
             [(version, 1.0)],
         )?;
         page.gauge(
-            "process_start_time_seconds",
-            "When the process began to watch, since 1970",
+            "crawler_process_start_time_seconds",
+            "When the process began to crawl, since 1970",
             self.started_at,
         )?;
         page.optional(
-            "process_resident_memory_bytes",
-            "Resident memory",
+            "crawler_process_resident_memory_bytes",
+            "Resident memory of the process",
             process::resident_memory_bytes(),
         )?;
-        page.optional("process_open_fds", "Open file descriptors", process::open_files())?;
+        page.optional(
+            "crawler_process_open_fds",
+            "Open file descriptors of the process",
+            process::open_files(),
+        )?;
         let phases =
             PHASES.map(|(phase, name)| ([("phase", name)], f64::from(phase == self.phase && !self.is_finished)));
         page.gauges(
             "crawler_phase",
-            "What the crawl does: 1 for one of them, all 0 at its end",
+            "What the crawl does: 1 for one of the phases, 0 for all of them at its end",
             phases,
         )
     }
@@ -111,12 +116,12 @@ impl Status {
         )?;
         page.histogram(
             "crawler_response_duration_seconds",
-            "From the start of a request to the end of the body",
+            "Time from the start of a request to the end of its body, in this process",
             &requests.answer_seconds,
         )?;
         page.histogram(
             "crawler_body_size_bytes",
-            "Bodies of answers, after decompression",
+            "Sizes of the bodies of answers, after decompression, in this process",
             &requests.body_bytes,
         )
     }
@@ -128,7 +133,7 @@ impl Status {
         let origins = origins.map(|(state, number)| ([("state", state)], number as f64));
         page.gauges(
             "crawler_origins",
-            "Origins that do not answer at present, and that were given up",
+            "Origins that do not answer: away at present, or given up",
             origins,
         )
     }
@@ -137,7 +142,7 @@ impl Status {
         let set = &summary.report.saturation;
         page.optional(
             "crawler_seen_set_capacity_keys",
-            "The configured capacity",
+            "Distinct URLs that the seen-set was made for",
             set.capacity,
         )?;
         page.gauge(
@@ -152,7 +157,7 @@ impl Status {
         )?;
         page.gauge(
             "crawler_seen_set_fill_ratio",
-            "The share of bits that are set",
+            "The share of the bits of the filter that are set",
             set.fill,
         )?;
         page.gauge(
@@ -167,7 +172,7 @@ impl Status {
         )?;
         page.gauge(
             "crawler_seen_set_lost_keys_lower_bound",
-            "The same, at least, with a confidence of 97 %",
+            "New URLs that were wrongly dropped: at least, with a confidence of 97 %",
             set.lost_at_least() as f64,
         )?;
         page.gauge(
@@ -183,14 +188,14 @@ impl Status {
         let is_suspicious = matches!(set.check, SelfCheck::Suspicious { .. });
         page.gauge(
             "crawler_seen_set_suspicious",
-            "1 if bits and accepted URLs contradict each other",
+            "1 if the bits that are set and the accepted URLs disagree: crafted URLs, a broken hash or a damaged filter",
             is_suspicious.into(),
         )?;
         let next = self.next_level_seconds.filter(|_| !self.is_finished);
-        page.optional_seconds(
+        page.gauges(
             "crawler_seen_set_next_level_seconds",
-            "Until the next level of saturation, at the present pace",
-            next,
+            "Time until the next level of saturation, at the present pace",
+            next.map(|seconds| ([], seconds)),
         )
     }
 
@@ -199,26 +204,30 @@ impl Status {
             let parts = memory_parts(memory).map(|(part, bytes)| ([("part", part)], bytes as f64));
             page.gauges(
                 "crawler_memory_bytes",
-                "What the frontier takes in memory: estimates",
+                "Memory of the frontier, by its parts: estimates",
                 parts,
             )?;
-            page.optional("crawler_memory_limit_bytes", "The limit of their sum", memory.bound)?;
+            page.optional(
+                "crawler_memory_limit_bytes",
+                "The limit of the memory of the frontier",
+                memory.bound,
+            )?;
         }
         let commits = &self.commits;
         let Some(last) = commits.last_at else { return Ok(()) };
         page.histogram(
             "crawler_state_commit_duration_seconds",
-            "Commits to the state directory, in this process",
+            "Time that a commit to the state directory took, in this process",
             &commits.seconds,
         )?;
         page.gauge(
             "crawler_state_last_commit_timestamp_seconds",
-            "The last commit, since 1970",
+            "When the last commit was, since 1970",
             last,
         )?;
         page.optional(
             "crawler_state_disk_bytes",
-            "The database of the state directory",
+            "Size of the database in the state directory",
             commits.database_bytes,
         )
     }
@@ -256,7 +265,7 @@ fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     let states = states.map(|(state, pages)| ([("state", state)], pages as f64));
     page.gauges(
         "crawler_pages",
-        "Pages by what became of them: ok is an answer 2xx",
+        "Pages by what became of them: ok is a status 2xx, not_fetched left the queue without a request",
         states,
     )?;
     page.gauge(
@@ -311,7 +320,7 @@ fn encode_missing(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     let missing = summary.missing();
     page.gauge(
         "crawler_complete",
-        "1 while nothing is missing but what is still queued",
+        "1 while nothing is missing; what is queued is missing only at the end",
         missing.is_empty().into(),
     )?;
     page.gauge(
@@ -321,13 +330,13 @@ fn encode_missing(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     )?;
     page.gauge(
         "crawler_lost_pages_lower_bound",
-        "Pages that are lost at least",
+        "Pages that are lost, for all reasons: at least",
         summary.lost_at_least() as f64,
     )?;
     let kinds = missing.iter().map(|one| ([("reason", one.kind())], one.lost() as f64));
     page.gauges(
         "crawler_missing",
-        "What is missing, by reason, in pages, links or URLs",
+        "What is missing, by reason, in pages, links or URLs; of the seen-set at least",
         kinds,
     )
 }
@@ -353,13 +362,9 @@ impl Page<'_> {
         self.gauges(name, help, [([], value)])
     }
 
-    /// Writes a number if it is known.
+    /// Writes a number if it is known. Its name is there always.
     fn optional(&mut self, name: &str, help: &str, value: Option<u64>) -> fmt::Result {
-        self.optional_seconds(name, help, value.map(|value| value as f64))
-    }
-
-    fn optional_seconds(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
-        value.map_or(Ok(()), |value| self.gauge(name, help, value))
+        self.gauges(name, help, value.map(|value| ([], value as f64)))
     }
 
     fn gauges<'l, const N: usize>(

@@ -13,7 +13,7 @@ use sieve::OnSaturation;
 /// A site whose first page links to 200 pages, a page that is gone, one that never answers, one that robots.txt forbids, and one of another
 /// site.
 #[derive(Clone, Default)]
-struct Site {
+pub(crate) struct Site {
     /// The answers by status; 0 stands for none.
     answers: Arc<Mutex<BTreeMap<u16, u64>>>,
 }
@@ -52,7 +52,11 @@ impl Site {
 }
 
 /// Crawls the site. Returns the summary, and the status at its end and before its last second.
-fn crawl(site: &Site, options: CrawlOptions, state: Option<&std::path::Path>) -> (Summary, Vec<Arc<Status>>) {
+pub(crate) fn crawl(
+    site: &Site,
+    options: CrawlOptions,
+    state: Option<&std::path::Path>,
+) -> (Summary, Vec<Arc<Status>>) {
     let mut builder = Crawl::builder(options).unwrap();
     if let Some(state) = state {
         builder = builder.state_dir(state);
@@ -76,7 +80,7 @@ fn crawl(site: &Site, options: CrawlOptions, state: Option<&std::path::Path>) ->
     (summary, statuses)
 }
 
-fn options() -> CrawlOptions {
+pub(crate) fn options() -> CrawlOptions {
     let mut options = CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         ..CrawlOptions::default()
@@ -182,7 +186,7 @@ fn the_commits_of_a_state_directory_are_measured() {
     let found = values(&text);
     assert!(found["crawler_state_commit_duration_seconds_count"] > 100.0, "{text}");
     assert!(found["crawler_state_disk_bytes"] >= 4096.0, "{text}");
-    assert!(found["crawler_state_last_commit_timestamp_seconds"] >= found["process_start_time_seconds"]);
+    assert!(found["crawler_state_last_commit_timestamp_seconds"] >= found["crawler_process_start_time_seconds"]);
     assert!(found["crawler_memory_bytes{part=\"seen_set\"}"] > 0.0);
     let _ = fs::remove_dir_all(&folder);
 }
