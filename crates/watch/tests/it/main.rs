@@ -7,4 +7,5 @@
 )]
 
 mod metrics;
+mod monitoring;
 mod server;
