@@ -53,6 +53,8 @@ pub struct ScalableBloomFilter {
     rate: f64,
     hashing: Hashing,
     max_bytes: Option<u64>,
+    /// By which its load is reported.
+    capacity: u64,
     /// The sums over the older layers, which do not change any more.
     older_ones: u64,
     older_estimate: f64,
@@ -132,6 +134,11 @@ impl ScalableBloomFilter {
         self.max_bytes.is_none_or(|most| bytes <= most)
     }
 
+    /// Sets the capacity by which its load is reported and its levels are counted: by default, that of the first layer. It changes no layer.
+    pub fn set_reported_capacity(&mut self, keys: u64) {
+        self.capacity = keys;
+    }
+
     /// Returns the keys that all present layers hold at the rate: those in the full layers, and the capacity of the newest.
     pub fn capacity(&self) -> u64 {
         // A full layer has slightly more keys than its capacity: the last one made its estimate exceed it.
@@ -193,6 +200,7 @@ impl ScalableBloomFilter {
         Self {
             grow_at: full_at(&newest),
             max_bytes: None,
+            capacity: newest.sizing().capacity(),
             newest,
             older: Vec::new(),
             rate,
@@ -309,7 +317,7 @@ impl Filter for ScalableBloomFilter {
 
     fn load(&self) -> Load {
         Load {
-            capacity: Some(self.first_capacity()),
+            capacity: Some(self.capacity),
             grown_capacity: (!self.older.is_empty()).then(|| self.capacity()),
             estimated_len: self.estimated_len(),
             false_positive_rate: self.false_positive_rate(),

@@ -50,6 +50,7 @@ fn read_to_end(reader: &mut impl Read, most: u64, secret: Option<[u8; 16]>) -> R
 pub(crate) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {
     if let SeenSet::Growing(growing) = &mut seen {
         growing.set_max_bytes(config.max_seen_set_bytes);
+        growing.set_reported_capacity(config.capacity);
     }
     match keys {
         Some(keys) => Seen::with_keys(seen, Arc::new(keys.clone()), keys.lock().len()),

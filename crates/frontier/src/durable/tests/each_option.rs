@@ -296,6 +296,11 @@ fn a_seen_set_that_grows_takes_a_larger_capacity_and_another_names_a_new_directo
             "{} of {links} and 700",
             report.queued
         );
+        assert_eq!(
+            report.saturation.capacity,
+            (!exact).then_some(larger),
+            "what levels go by"
+        );
         assert!(refused(100).contains("cannot become 100"));
     }
 }
