@@ -301,14 +301,20 @@ fn blame(list: &'static str, patterns: &[String]) -> ScopeError {
     }
 }
 
-/// Returns what to write instead of a pattern of file names such as `*.pdf`, which is no regular expression.
+/// Returns what to write instead of a pattern of file names such as `*.pdf` or `?.pdf`, which is no regular expression.
 fn of_file_names(pattern: &str) -> String {
-    let Some(rest) = pattern.strip_prefix('*') else {
-        return String::new();
+    let (start, rest) = match (pattern.strip_prefix('?'), pattern.strip_prefix('*')) {
+        (Some(rest), _) => (".", rest),
+        (None, Some(rest)) => ("", rest.trim_start_matches('*')),
+        (None, None) => return String::new(),
     };
-    let (rest, end) = rest.strip_suffix('*').map_or((rest, "$"), |rest| (rest, ""));
+    let (rest, end) = match rest.strip_suffix('*') {
+        Some(rest) => (rest, ""),
+        None if rest.is_empty() => ("", "."),
+        None => (rest, "$"),
+    };
     let parts = rest.split('*').map(regex::escape);
-    let written = parts.collect::<Vec<_>>().join(".*") + end;
+    let written = start.to_owned() + &parts.collect::<Vec<_>>().join(".*") + end;
     let written = written.replace("\\{", "(").replace("\\}", ")").replace(',', "|");
     format!("; it is a regular expression, not a pattern of file names: write {written}")
 }

@@ -135,6 +135,27 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
     try_parse(arguments).unwrap_or_else(|error| error.exit())
 }
 
+/// Joins each option with a value below 0 that has a unit, such as `-1s`, so that the error names the option: clap takes it for an option.
+fn with_negatives(arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_option =
+        |text: &str| text.starts_with('-') && (text.len() == 2 || text.starts_with("--")) && !text.contains('=');
+    let is_negative = |text: &str| {
+        text.strip_prefix('-')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let mut joined: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        let option = joined
+            .last_mut()
+            .filter(|last| last.to_str().is_some_and(is_option) && *last != "--");
+        match (option, argument.to_str()) {
+            (Some(option), Some(value)) if is_negative(value) => option.push(format!("={value}")),
+            _ => joined.push(argument),
+        }
+    }
+    joined
+}
+
 /// Reads the options of a crawl, without the name of the program. They may lack what they need, such as seeds. Ends the process if they are
 /// not valid.
 pub(crate) fn parse_some(arguments: &[OsString]) -> (Command, ArgMatches) {
@@ -144,7 +165,8 @@ pub(crate) fn parse_some(arguments: &[OsString]) -> (Command, ArgMatches) {
             options.override_usage("crawler resume <DIR> [OPTIONS]..."),
         ))
     };
-    let matches = match command().try_get_matches_from(arguments) {
+    let arguments = with_negatives(arguments.to_vec());
+    let matches = match command().try_get_matches_from(&arguments) {
         Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => with_example(error, &mut command()).exit(),
         _ => command().ignore_errors(true).get_matches_from(arguments),
     };
@@ -161,7 +183,7 @@ where
     T: Into<OsString> + Clone,
 {
     let mut command = command();
-    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let arguments = with_negatives(arguments.into_iter().map(Into::into).collect());
     let is_resumed = arguments.get(1).is_some_and(|first| first == "resume");
     let matches = command.try_get_matches_from_mut(arguments);
     let matches = matches.map_err(|error| match error.kind() {

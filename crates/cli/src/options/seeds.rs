@@ -191,6 +191,12 @@ fn seed_of(line: &str) -> Result<Option<String>, String> {
     if seed.contains(char::REPLACEMENT_CHARACTER) {
         return Err(format!("{seed:?} is not UTF-8: save the file as UTF-8"));
     }
+    let mut parts = seed
+        .split(|end: char| end.is_whitespace() || matches!(end, ',' | ';'))
+        .skip(1);
+    if parts.any(|part| part.starts_with("http://") || part.starts_with("https://")) {
+        return Err(format!("{seed:?} has two URLs: write one per line"));
+    }
     check_whole(seed).map(|()| Some(seed.to_owned()))
 }
 

@@ -187,6 +187,19 @@ fn a_file_of_seeds_may_have_comments_and_any_line_ends_and_names_every_bad_line(
     let output = crawler(&format!("--seeds {path}"));
     has_failed(&output, 2, &["line 20 of", "and 10 more lines"]);
     assert!(!String::from_utf8_lossy(&output.stderr).contains("line 21 of"));
+    for pair in [
+        "http://a/ http://b/",
+        "https://a.example/,https://b.example/",
+        "a.example\thttp://b/",
+        "http://a/; http://b/",
+    ] {
+        file(format!("http://127.0.0.1:1/\n{pair}\n").as_bytes());
+        fails(
+            &format!("--seeds {path}"),
+            2,
+            &["line 2 of", "has two URLs: write one per line"],
+        );
+    }
     file(b"example.com\rintranet\rftp://a.example/ # no web\r# x\rhttp://a.example/\xe4\rhttp://\n");
     let of = |line: u8| format!("line {line} of {path}: ");
     let lines = [2, 3, 5, 6].map(of);
@@ -207,6 +220,15 @@ fn what_is_probably_meant_is_in_the_message() {
         -d -1 http://127.0.0.1:1/ | --max-depth | it must not be below 0 | 500
         --max-pages=-5 http://127.0.0.1:1/ | --max-pages | it must not be below 0
         --max-body=-1MiB http://127.0.0.1:1/ | --max-body | it must not be below 0 | 64MiB
+        --delay -1s http://127.0.0.1:1/ | --delay | it must be 0 or more
+        --timeout -500ms http://127.0.0.1:1/ | --timeout | it must be
+        --max-pages -5k http://127.0.0.1:1/ | --max-pages | it must not be below 0
+        --capacity -1M http://127.0.0.1:1/ | --capacity | it must not be below 0
+        -d -1k http://127.0.0.1:1/ | --max-depth | it must not be below 0
+        resume crawl --delay -1s | --delay | it must be 0 or more
+        --include * http://127.0.0.1:1/ | write .
+        --exclude ** http://127.0.0.1:1/ | write .
+        --exclude ?.pdf http://127.0.0.1:1/ | write .\\.pdf$
         --resume crawl http://127.0.0.1:1/ | there is a subcommand: crawler resume <DIR>
         --status crawl | there is a subcommand: crawler status
         --continue crawl | there is a subcommand: crawler resume <DIR>
