@@ -75,7 +75,10 @@ enum KeptCommand {
 pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     let cli = parse_given(given)?;
     let Some(Command::Resume { dir, changed }) = &cli.command else {
-        return Ok(cli);
+        return match cli.site.state.as_deref().and_then(|dir| original_of(dir, &cli.site)) {
+            Some((dir, original)) => Err(ArgumentsError::Copied { dir, original }),
+            None => Ok(cli),
+        };
     };
     let changed = Given::read(changed).ok_or(ArgumentsError::NotText)?;
     let dir = dir
@@ -113,6 +116,35 @@ fn is_copied(dir: &Path, place: &Path) -> bool {
         true => !options::is_same(place, dir),
         false => inside.is_relative() && dir.ends_with(inside),
     }
+}
+
+/// Returns a directory and the one that it is a copy of, if that is still there and an output of it was given.
+fn original_of(dir: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
+    let kept = serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()?;
+    let KeptCommand::Arguments { folder, arguments } = kept else {
+        return None;
+    };
+    let place_of = |name: &str| {
+        let mut values = arguments
+            .iter()
+            .filter_map(|one| one.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='));
+        Some(folder.join(values.next()?))
+    };
+    let original =
+        place_of("state").filter(|place| !Directory::new(place).is_missing() && !options::is_same(place, dir))?;
+    let outputs = &site.options.outputs;
+    let given = [
+        ("output", &outputs.output),
+        ("links", &outputs.links),
+        ("refused", &outputs.refused),
+        ("warc", &outputs.warc),
+        ("save", &outputs.save),
+    ];
+    let is_original = |(name, given): &(&str, &Option<PathBuf>)| {
+        let given = given.as_deref().filter(|given| !options::is_stdout(given));
+        given.is_some_and(|given| place_of(name).is_some_and(|place| options::is_same(&place, given)))
+    };
+    given.iter().any(is_original).then(|| (dir.to_owned(), original))
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {

@@ -331,6 +331,24 @@ fn resume_refuses_a_directory_that_was_copied_or_moved_with_its_outputs() {
         // A copy of the directory alone, by another name, under which no crawl was started.
         copy(&format!("{old}/{relative}"), "alone");
         fails(&resume(&folder.join("alone")), 2, &["was copied or moved"]);
+        let with_outputs = |options: &str| {
+            let given = format!(
+                "--delay 0 --max-pages 5 --state {} {options} {seed}",
+                folder.path("alone")
+            );
+            command(&given).current_dir(folder.join(&old)).output().unwrap()
+        };
+        let of_original = folder.path(&format!("{old}/pages.jsonl"));
+        for option in [
+            "-o pages.jsonl".to_owned(),
+            format!("--refused r.jsonl -o {of_original}"),
+        ] {
+            has_failed(
+                &with_outputs(&option),
+                2,
+                &["was copied or moved", "outputs that belong to it"],
+            );
+        }
         fs::remove_dir_all(folder.join("alone")).unwrap();
         assert_eq!(outputs(), [3, 3]);
         // A link names the same directory.
