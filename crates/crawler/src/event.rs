@@ -260,6 +260,8 @@ pub struct SitemapRecord {
     pub broken: Option<String>,
     /// How the request ended.
     pub end: SitemapEnd,
+    /// Whether it failed without a final answer, such as 404: with none, or in all attempts with one such as 503.
+    pub unanswered: bool,
 }
 
 /// How the request for a sitemap ended.

@@ -144,6 +144,9 @@ pub struct SitemapCounts {
     pub broken: u64,
     /// Sitemaps that could not be fetched, or that are not sitemaps.
     pub failed: u64,
+    /// Sitemaps among the failed ones that something names, and that got no final answer.
+    #[serde(default)]
+    pub unanswered: u64,
     /// URLs of pages in them.
     pub urls: u64,
     /// URLs beyond the limit of a sitemap.
@@ -230,11 +233,14 @@ impl Summary {
             let option = name("follow_nofollow");
             return Some(format!("the links of the page say nofollow: {option} follows them"));
         }
-        let has = match links.seen {
-            0 => "has no links in its HTML",
-            _ => "links only to itself",
+        let others = self.links_other_scheme + self.links_unresolvable;
+        let text = match (self.not_html.keys().next(), links.seen) {
+            (Some(name), _) => format!("the page is not HTML but {name}, in which no links are looked for"),
+            _ if self.bytes == 0 => "the page is empty".to_owned(),
+            (None, 0) if others > 0 => "the page has only links that cannot be crawled, such as mailto:".to_owned(),
+            (None, 0) => "the page has no links in its HTML: those that JavaScript makes are not found".to_owned(),
+            (None, _) => "the page links only to itself: those that JavaScript makes are not found".to_owned(),
         };
-        let text = format!("the page {has}: those that JavaScript makes are not found");
         links.refused.is_empty().then_some(text)
     }
 

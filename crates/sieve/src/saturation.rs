@@ -159,7 +159,7 @@ pub struct Saturation {
     pub fill: f64,
     /// The chance that the next new key is wrongly dropped, from 0 to 1.
     pub rate: f64,
-    /// The estimated number of new keys that were wrongly dropped so far, L1.
+    /// The estimated number of new keys that were wrongly dropped so far, L1, to two decimals.
     pub lost: f64,
     /// The standard deviation of the number that was truly lost, in keys.
     pub lost_noise: f64,
@@ -195,7 +195,7 @@ impl Saturation {
             accepted,
             fill: load.fill(),
             rate: load.false_positive_rate,
-            lost: loss.lost(),
+            lost: (loss.lost() * 100.0).round() / 100.0,
             lost_noise: loss.variance().sqrt(),
             lost_by_difference: load.estimated_len - accepted as f64,
             level: Level::of(ratio),
@@ -224,6 +224,11 @@ impl Saturation {
         self.lost >= POSSIBLE_LOSS
     }
 
+    /// Returns whether every bit is set: no new key is accepted any more, and how many are dropped is unknown. Cost: O(1).
+    pub fn is_full(&self) -> bool {
+        self.bits > 0 && self.ones == self.bits
+    }
+
     /// Returns the standard deviation of `lost_by_difference − lost`, in keys.
     fn loss_noise(&self) -> f64 {
         (self.estimate_noise * self.estimate_noise + self.loss_variance()).sqrt()
@@ -233,7 +238,7 @@ impl Saturation {
     /// blocks are expected to have. Of a filter that has grown, the oldest layer has the fewest blocks and the highest rate.
     fn loss_variance(&self) -> f64 {
         let oldest = match (self.capacity, self.grown_capacity) {
-            (Some(oldest), Some(all)) => oldest as f64 / all as f64,
+            (Some(oldest), Some(all)) => (oldest as f64 / all as f64).min(1.0),
             _ => 1.0,
         };
         let blocks = (self.bits as f64 / BLOCK_BITS * oldest).max(1.0);

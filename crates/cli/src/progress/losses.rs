@@ -17,6 +17,7 @@ pub(super) struct Losses {
 #[derive(Debug, Clone, Copy)]
 struct Logged {
     lost: u64,
+    is_full: bool,
     at: Duration,
 }
 
@@ -46,12 +47,25 @@ impl Losses {
         let mut due = Vec::new();
         for one in missing {
             let lost = one.lost();
+            // A full seen-set drops more, and cannot count them.
+            let is_full = matches!(one, Missing::Dropped { is_full: true, .. });
             let is_due = match self.logged.get(one.kind()) {
-                None => lost > 0,
-                Some(last) => lost >= 2 * last.lost || lost > last.lost && elapsed >= last.at + Self::REPEAT_EVERY,
+                None => lost > 0 || is_full,
+                Some(last) => {
+                    let goes_on = lost > last.lost || is_full;
+                    let is_news = lost >= 2 * last.lost || is_full && !last.is_full;
+                    goes_on && (is_news || elapsed >= last.at + Self::REPEAT_EVERY)
+                }
             };
             if is_due {
-                self.logged.insert(one.kind(), Logged { lost, at: elapsed });
+                self.logged.insert(
+                    one.kind(),
+                    Logged {
+                        lost,
+                        is_full,
+                        at: elapsed,
+                    },
+                );
                 due.push(one);
             }
         }
@@ -72,12 +86,20 @@ mod tests {
 
     #[test]
     fn a_loss_is_logged_at_its_first_page_at_each_doubling_and_every_ten_minutes_while_it_goes_on() {
-        let seen_set = |at_least| Missing::Dropped { at_least, enough: 9 };
+        let dropped = |at_least, is_full| Missing::Dropped {
+            at_least,
+            enough: 9,
+            is_full,
+            is_kept: false,
+        };
+        let seen_set = |at_least| dropped(at_least, false);
         assert_eq!(logged_at(300, |second| seen_set(second / 10)), [10, 20, 40, 80, 160]);
         let slow = |second: u64| seen_set(100 + second / 60);
         assert_eq!(logged_at(1900, slow), [0, 600, 1200, 1800]);
         assert_eq!(logged_at(1900, |_| seen_set(7)), [0], "it does not go on");
         assert_eq!(logged_at(1900, |_| seen_set(0)), [0; 0], "none is surely lost");
+        let full = |second: u64| dropped(9, second >= 30);
+        assert_eq!(logged_at(1900, full), [0, 30, 630, 1230, 1830], "it goes on, uncounted");
         let failed = |second: u64| Missing::Failed { pages: second };
         assert_eq!(logged_at(10, failed), [1, 2, 4, 8]);
         let refused = |second: u64| Missing::Limited {
@@ -88,6 +110,7 @@ mod tests {
             fate: "refused",
             option: "max_queued",
             lifted: false,
+            is_kept: false,
         };
         assert_eq!(logged_at(10, refused), [1, 2, 4, 8]);
         let interrupted = |_| Missing::Interrupted {

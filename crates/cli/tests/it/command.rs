@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::program::{
     Printed, crawler, fails, folder, has_failed, lines, lines_of, number, one_line, succeeds, texts_of,
 };
-use crate::servers::{answer, closed_port, server_of, site_of, tree};
+use crate::servers::{answer, closed_port, path_in, server_of, site_of, tree};
 use serde_json::Value;
 
 #[test]
@@ -84,7 +84,7 @@ fn a_refusing_seen_set_ends_cleanly_and_a_line_counts_the_refused_links() {
         &[
             "the crawl is incomplete: ",
             "seen-set full: ",
-            " links refused (raise --capacity, in a new directory)",
+            " links refused (raise --capacity)",
         ],
         &["WARN  crawler::demo: not checked, because "],
     ] {
@@ -318,6 +318,18 @@ fn a_crawl_of_one_page_says_why_it_may_have_ended_there() {
         ("<script>document.write('<a href=/a>')</script>", 0, Some("JavaScript")),
         ("<a href=http://other.example/>x</a>", 1, Some("--scope any all")),
         ("<a href=/a rel=nofollow>x</a>", 0, Some("nofollow")),
+        (
+            "<a href=mailto:a@b.example>x</a><a href=tel:1>x</a>",
+            0,
+            Some("such as mailto:"),
+        ),
+        (
+            "<a href=mailto:a@b.example>x</a><a href=/>x</a>",
+            1,
+            Some("links only to itself"),
+        ),
+        ("%PDF-1.7", 0, Some("the page is not HTML but application/pdf")),
+        ("", 0, Some("the page is empty")),
         ("<a href=/a>x</a>", 2, None),
         (
             "<a href=/>x</a><a href=#top>x</a>",
@@ -325,7 +337,11 @@ fn a_crawl_of_one_page_says_why_it_may_have_ended_there() {
             Some("the page links only to itself"),
         ),
     ] {
-        let seed = site_of(move |path| ["/", "/a"].contains(&path).then(|| page.to_owned()));
+        let seed = server_of(move |head| match (path_in(head), page) {
+            ("/", "%PDF-1.7") => answer("200 OK", page).replace("text/html", "application/pdf"),
+            ("/" | "/a", _) => answer("200 OK", page),
+            _ => answer("404 Not Found", ""),
+        });
         let summary = succeeds(&format!("-q --delay 0 {seed}")).stdout;
         assert_eq!(summary.contains("\n  hint "), hint.is_some(), "{summary}");
         assert!(one_line(&summary).contains(hint.unwrap_or_default()), "{summary}");

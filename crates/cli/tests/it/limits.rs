@@ -1,6 +1,6 @@
 //! What a limit takes away is missing: the summary, its JSON form, the log and the exit code say so alike.
 
-use crate::program::{crawler, lines, one_line};
+use crate::program::{crawler, folder, lines, one_line};
 use crate::servers::{answer, path_in, server_of};
 
 /// Returns links to this many URLs, which have a number.
@@ -59,8 +59,8 @@ const CASES: &str = "\
 fn what_each_limit_takes_away_is_in_summary_json_log_and_exit_code_alike() {
     let seed = server_of(site);
     let proxy = format!("--proxy {} --scope site", seed.trim_end_matches('/'));
-    let mut wrong = Vec::new();
-    for case in CASES.lines() {
+    let (folder, mut wrong) = (folder("limits"), Vec::new());
+    for (at, case) in CASES.lines().enumerate() {
         let [path, limit, expected] = case.split(" | ").collect::<Vec<_>>().try_into().unwrap();
         let (seed, through) = match path {
             "/hosts" => ("http://a.example/hosts".to_owned(), proxy.as_str()),
@@ -77,6 +77,12 @@ fn what_each_limit_takes_away_is_in_summary_json_log_and_exit_code_alike() {
         if !(summary.contains("INCOMPLETE") && one_line(&summary).contains(expected)) {
             wrong.push(format!("{limit}: {summary}"));
             continue;
+        }
+        // A directory does not offer it again.
+        if !limit.contains("/dev/null") {
+            let (summary, _) = run(&format!("--state {}", folder.path(&at.to_string())));
+            let anew = expected.replace(')', ", in a new directory)");
+            assert!(one_line(&summary).contains(&anew), "{limit}: {summary}");
         }
         let records = lines(&run("--log-format json").1);
         let of_target = |target: &str| {

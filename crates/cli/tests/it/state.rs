@@ -214,7 +214,11 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
         let crawl = Crawl::of(&format!("state-lifted-{name}"), seed.clone());
         let narrow = succeeds(&crawl.with(limit)).stdout;
         assert!(number(&narrow, "pages ") < PAGES);
-        assert_eq!(narrow.contains("(raise --max-queued)"), name == "queue", "{narrow}");
+        assert_eq!(
+            narrow.contains("(raise --max-queued, in a new"),
+            name == "queue",
+            "{narrow}"
+        );
         for _ in 0..2 {
             let wide = succeeds(&crawl.with(other)).stdout;
             assert!(

@@ -161,8 +161,8 @@ impl<S: Fetcher> Run<S> {
             self.ledger.new_links.remove(&entry.url);
             match entry.purpose {
                 Purpose::Sitemap(_) => {
-                    let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
-                    self.observers.notify(&Event::Sitemap(&unfetched_record(&entry, why)));
+                    let record = unfetched_record(&entry, why, cause.as_deref());
+                    self.observers.notify(&Event::Sitemap(&record));
                 }
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.observers.notify(&Event::NotFetched {
                     url: &entry.url,

@@ -16,6 +16,7 @@ impl SitemapCounts {
     fn count(&mut self, record: &SitemapRecord) {
         self.read += u64::from(record.end == SitemapEnd::Read);
         self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
+        self.unanswered += u64::from(record.unanswered);
         self.broken += u64::from(record.broken.is_some());
         self.urls += record.urls;
         self.urls_dropped += record.urls_dropped;

@@ -41,6 +41,7 @@ const DROPPED: [(NotFetched, &str, &str); 2] = [
 const REFUSED: &str = "refused";
 const NOT_FETCHED: &str = "not fetched";
 const CUT_OFF: &str = "cut off";
+const NOT_READ: &str = "not read";
 
 /// One reason why a crawl is incomplete. Each names its unit: pages were queued; links and URLs were not.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -84,6 +85,10 @@ pub enum Missing {
         at_least: u64,
         /// A sufficient capacity: twice the number of distinct URLs that were found.
         enough: u64,
+        /// Whether every new URL is dropped, so that how many is no longer known.
+        is_full: bool,
+        /// Whether the crawl has a directory: another capacity brings nothing back there.
+        is_kept: bool,
     },
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
@@ -98,13 +103,15 @@ pub enum Missing {
         number: u64,
         /// The noun of the number.
         unit: &'static str,
-        /// What became of it: links were refused, pages were not fetched, the rest was cut off.
+        /// What became of it: links were refused, pages not fetched, sitemaps not read, the rest was cut off.
         fate: &'static str,
         /// The field of [`CrawlOptions`](crate::CrawlOptions), [`HttpOptions`](crate::HttpOptions) or their parts to raise; nothing for a limit
         /// that is fixed.
         option: &'static str,
         /// Whether a limit was lifted since an earlier run over the same directory: maybe this one.
         lifted: bool,
+        /// Whether the crawl has a directory: what was taken away is not offered again there.
+        is_kept: bool,
     },
 }
 
@@ -121,6 +128,7 @@ impl Summary {
     /// [possible loss](sieve::Saturation::may_have_lost).
     pub fn missing(&self) -> Vec<Missing> {
         let report = &self.report;
+        let is_kept = report.memory.is_some();
         let mut missing = Vec::new();
         if self.ending != Ending::Drained {
             missing.push(Missing::Interrupted {
@@ -151,6 +159,8 @@ impl Summary {
             missing.push(Missing::Dropped {
                 at_least: saturation.lost_at_least(),
                 enough: rounded_up((saturation.estimated * 2.0) as u64),
+                is_full: saturation.is_full(),
+                is_kept,
             });
         }
         let mut add = |kind, why: String, (number, unit), fate, option| {
@@ -162,7 +172,8 @@ impl Summary {
                     unit,
                     fate,
                     option,
-                    lifted: report.refused_earlier && fate != CUT_OFF,
+                    lifted: report.refused_earlier && ![CUT_OFF, NOT_READ].contains(&fate),
+                    is_kept,
                 });
             }
         };
@@ -194,6 +205,14 @@ impl Summary {
         for (kind, why, number, unit, option) in cuts {
             add(kind, why.to_owned(), (number, unit), CUT_OFF, option);
         }
+        let unanswered = (self.sitemaps.unanswered, "sitemap");
+        add(
+            "sitemaps_unanswered",
+            "no final answer".to_owned(),
+            unanswered,
+            NOT_READ,
+            "max_attempts",
+        );
         if is_lifted {
             missing.push(Missing::RefusedEarlier);
         }
@@ -304,36 +323,42 @@ impl Missing {
             Self::RobotsUnreachable { pages } => {
                 write!(f, "robots.txt could not be fetched: {}", counted(*pages, "page"))
             }
-            Self::Dropped { at_least, enough } => {
+            Self::Dropped { at_least, enough, is_full, is_kept } => {
                 f.write_str("seen-set: ")?;
                 match at_least {
                     0 => f.write_str("one or a few URLs may be dropped")?,
                     _ => write!(f, "at least {} dropped", counted(rounded_down(*at_least), "URL"))?,
                 }
+                if *is_full {
+                    f.write_str("; it is full and drops every new URL, so how many is no longer known")?;
+                }
                 // More room brings none of them back: the seen-set takes them for seen.
-                let capacity = name("capacity");
+                let (capacity, place) = (name("capacity"), where_anew(*is_kept));
                 write!(
                     f,
-                    ", and what only they link to is missing (set {capacity} {enough}, in a new directory)"
+                    ", and what only they link to is missing (set {capacity} {enough} or more{place})"
                 )
             }
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
             ),
-            Self::Limited { kind, why, number, unit, fate, option, lifted } => {
+            Self::Limited { kind, why, number, unit, fate, option, lifted, is_kept } => {
                 write!(f, "{why}: {} {fate}", counted(*number, unit))?;
                 match (*kind, *option) {
                     (_, "") => Ok(()),
                     // A broken one has no remedy.
-                    ("sitemaps_broken", option) => write!(f, " (if too long, raise {})", name(option)),
-                    // A filter that refuses keeps its size.
-                    ("saturated", option) => write!(f, " (raise {}, in a new directory)", name(option)),
+                    ("sitemaps_broken", option) => write!(f, " (if too long, raise {}{})", name(option), where_anew(*is_kept)),
                     (_, option) if *lifted => write!(f, " ({} of this run or an earlier one)", name(option)),
-                    (_, option) => write!(f, " (raise {})", name(option)),
+                    (_, option) => write!(f, " (raise {}{})", name(option), where_anew(*is_kept)),
                 }
             }
         }
     }
+}
+
+/// Says where a higher limit helps: a crawl with a directory does not offer again what was refused or cut off.
+fn where_anew(is_kept: bool) -> &'static str {
+    if is_kept { ", in a new directory" } else { "" }
 }
 
 /// Rounds down to three digits, so a lower bound stays a lower bound.

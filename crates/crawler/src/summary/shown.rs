@@ -165,12 +165,20 @@ impl Summary {
             let SitemapCounts {
                 read, broken, failed, ..
             } = self.sitemaps;
-            let refused = listed(&named(&links.refused, |why| why.name()));
-            let text = format!("{read} read, {broken} of them in part; {failed} failed; refused: {refused}");
-            rows.add("sitemaps", text);
+            let some = |number: u64, of: &str| match number {
+                0 => String::new(),
+                number => format!(", {} {of}", grouped(number)),
+            };
+            let (in_part, failed) = (some(broken, "of them in part"), some(failed, "failed"));
+            let refused = match links.refused.is_empty() {
+                true => String::new(),
+                false => format!("; refused: {}", listed(&named(&links.refused, |why| why.name()))),
+            };
+            rows.add("sitemaps", format!("{} read{in_part}{failed}{refused}", grouped(read)));
             let counts = &self.sitemaps;
-            let [urls, dropped, invalid] = [counts.urls, counts.urls_dropped, counts.urls_invalid].map(grouped);
-            let text = format!("{urls}, {dropped} over the limit, {invalid} not crawlable");
+            let dropped = some(counts.urls_dropped, "over the limit");
+            let invalid = some(counts.urls_invalid, "not crawlable");
+            let text = format!("{}{dropped}{invalid}", grouped(counts.urls));
             rows.add("URLs in sitemaps", text);
         }
     }

@@ -128,30 +128,41 @@ fn given_up_origins_are_counted_with_their_queued_pages() {
 }
 
 #[test]
-fn the_urls_that_a_full_seen_set_drops_are_estimated() {
-    let mut tiny = options();
-    tiny.frontier.exact = false;
-    tiny.frontier.capacity = 50;
-    tiny.frontier.false_positive_rate = 0.01;
-    tiny.frontier.on_saturation = OnSaturation::Warn;
-    // The loss depends on the hash, which is the same in each run.
-    tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
-    let (summary, _) = run(tiny, site(200));
-    let missing = summary.missing();
-    let [Missing::Dropped { at_least, enough }] = missing[..] else {
-        panic!("{missing:?}: {summary}");
-    };
-    let dropped = 201 - summary.pages;
-    assert!(dropped > 20, "{summary}");
-    assert!(
-        (dropped / 2..=dropped).contains(&at_least),
-        "{dropped} were dropped: {summary}"
-    );
-    assert!((400..500).contains(&enough), "some 201 URLs: {enough}");
-    let text = format!(
-        "seen-set: at least {at_least} URLs dropped, and what only they link to is missing (set capacity {enough}, in a new directory)"
-    );
-    says(&summary, &text);
+fn the_urls_that_a_full_seen_set_drops_are_estimated_until_it_drops_all() {
+    for (capacity, pages, full) in [
+        (50, 200, ""),
+        (
+            1,
+            9000,
+            "; it is full and drops every new URL, so how many is no longer known",
+        ),
+    ] {
+        let mut tiny = options();
+        (tiny.frontier.exact, tiny.frontier.capacity) = (false, capacity);
+        tiny.frontier.false_positive_rate = 0.01;
+        tiny.frontier.on_saturation = OnSaturation::Warn;
+        // The loss depends on the hash, which is the same in each run.
+        tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+        let (summary, _) = run(tiny, site(pages));
+        let missing = summary.missing();
+        let [Missing::Dropped { at_least, enough, .. }] = missing[..] else {
+            panic!("{missing:?}: {summary}");
+        };
+        let dropped = pages as u64 + 1 - summary.pages;
+        assert!(dropped > 20 && at_least <= dropped, "{dropped} were dropped: {summary}");
+        assert_eq!(at_least >= dropped / 2, full.is_empty(), "{summary}");
+        let rounded = crawler::summary::rounded_down(at_least);
+        let text = format!(
+            "seen-set: at least {rounded} URLs dropped{full}, and what only they link to is missing (set capacity {enough} or more)"
+        );
+        says(&summary, &text);
+        let shown = one_line(&summary);
+        assert_eq!(
+            shown.contains("the seen-set is full and drops every new key"),
+            !full.is_empty(),
+            "{shown}"
+        );
+    }
 }
 
 #[test]
@@ -226,6 +237,7 @@ fn all_reasons_are_listed() {
         fate: "refused",
         option: "max_queued",
         lifted: false,
+        is_kept: false,
     };
     assert_eq!(summary.missing(), [given_up, full]);
     says(&summary, "given up: 1 page of 1 origin (is the server");

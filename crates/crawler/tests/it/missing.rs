@@ -29,6 +29,9 @@ fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
         let summary = Summary::new(Ending::Drained, Counts::default(), report);
         let missing = summary.missing();
         assert_eq!(missing.is_empty(), lost < 0.1, "{lost}: {missing:?}");
+        let shown = summary.to_json(str::to_owned)["lost"].to_string();
+        let decimals = shown.split_once('.').map_or("", |(_, decimals)| decimals);
+        assert!(decimals.len() <= 2 && !shown.contains('e'), "no noise: {shown}");
         assert!(
             missing.iter().all(|one| matches!(one, Missing::Dropped { .. })),
             "{missing:?}"

@@ -393,7 +393,10 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
         "scope decides, not the sitemap"
     );
     assert_eq!(run.summary.report.not_fetched[&NotFetched::RobotsForbid], 1);
-    assert!(run.summary.to_string().contains("3 read, 0 of them in part; 0 failed"));
+    let rows = run.summary.to_string();
+    let has = |row: &str| assert!(rows.contains(row), "{rows}");
+    has("3 read; refused: other_host: 1\n");
+    has("URLs in sitemaps  4\n");
 }
 
 #[test]
@@ -465,7 +468,7 @@ fn a_sitemap_that_robots_txt_forbids_is_not_requested_and_a_guessed_one_is_not_e
 }
 
 #[test]
-fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
+fn a_sitemap_that_fails_is_retried_then_counted_as_missing_unless_its_answer_is_final() {
     let site = [
         (
             "/robots.txt",
@@ -483,6 +486,9 @@ fn a_sitemap_that_fails_is_retried_then_counted_and_costs_no_page() {
     assert_eq!((run.summary.sitemaps.read, run.summary.sitemaps.failed), (0, 3));
     let pages = run.summary.report.pages;
     assert_eq!((pages.gave_up, pages.rejected, pages.retries), (0, 0, 0));
+    let missing: Vec<_> = run.summary.missing().iter().map(ToString::to_string).collect();
+    assert_eq!(missing, ["no final answer: 1 sitemap not read (raise max_attempts)"]);
+    assert_eq!(run.summary.lost_at_least(), 0, "it is no page");
     let why = format!("{:?}", run.reports.sitemaps);
     assert!(why.contains("status 404") && why.contains("<html>"), "{why}");
 }
@@ -569,5 +575,5 @@ async fn sitemaps_are_resolved_against_their_robots_txt_and_what_cannot_be_used_
     }
     assert_eq!(*records.lock().unwrap(), ["ftp://a.example/f.xml", "http://["]);
     assert_eq!((summary.sitemaps.read, summary.sitemaps.failed), (6, 2), "{asked:?}");
-    assert!(summary.to_string().contains("6 read, 0 of them in part; 2 failed"));
+    assert!(summary.to_string().contains("6 read, 2 failed"));
 }

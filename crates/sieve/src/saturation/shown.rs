@@ -35,8 +35,8 @@ impl fmt::Display for Saturation {
             0 => f.write_str("probably a few so far")?,
             dropped => write!(f, "at least {} so far", Grouped::at_least(dropped))?,
         }
-        if self.bits > 0 && self.ones == self.bits {
-            f.write_str("; every bit is set: the estimate is a lower bound, and no new key is accepted any more")?;
+        if self.is_full() {
+            f.write_str("; the seen-set is full and drops every new key, so how many is no longer known")?;
         }
         if let SelfCheck::Suspicious { sigmas } = self.check {
             write!(

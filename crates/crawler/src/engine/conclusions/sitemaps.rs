@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use frontier::{CanonicalUrl, Canonicalizer, Entry, Link, Origin, Outcome, Settlement, SitemapTask};
+use frontier::{
+    CanonicalUrl, Canonicalizer, Entry, Failure, Link, NotFetched, Origin, Outcome, Settlement, SitemapTask,
+};
 use url::Url;
 
 use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
@@ -111,9 +113,11 @@ pub(super) fn conclude(
     if was_guessed && outcome == Outcome::Rejected {
         record.end = SitemapEnd::NotThere;
     }
+    let has_failed = matches!(outcome, Outcome::Failed { .. });
+    record.unanswered = !was_guessed && has_failed && matches!(record.end, SitemapEnd::Failed(_));
     // A server may fail at this path only. So the next path is tried while this one is retried.
     let has_answered = result.is_ok();
-    let is_elsewhere = outcome == Outcome::Rejected || has_answered && matches!(outcome, Outcome::Failed { .. });
+    let is_elsewhere = outcome == Outcome::Rejected || has_answered && has_failed;
     if was_guessed && is_elsewhere && links.is_empty() {
         links.extend(next_well_known(entry, task.origin(), canonicalizer));
     }
@@ -131,13 +135,17 @@ fn record(entry: &Entry, answer: Option<&Response>) -> SitemapRecord {
         urls_invalid: 0,
         broken: None,
         end: SitemapEnd::Read,
+        unanswered: false,
     }
 }
 
-/// Makes the record of a sitemap that got no answer. A guessed one counts as not there, not as failed.
-pub(crate) fn unfetched_record(entry: &Entry, why: String) -> SitemapRecord {
+/// Makes the record of a sitemap that was not requested. A guessed one counts as not there, not as failed.
+pub(crate) fn unfetched_record(entry: &Entry, why: NotFetched, cause: Option<&Failure>) -> SitemapRecord {
     let was_named = entry.metadata.referrer.is_some();
+    let unanswered = was_named && matches!(why, NotFetched::HostDown | NotFetched::RobotsUnreachable);
+    let why = cause.map_or_else(|| why.to_string(), |cause| format!("{why}: {cause}"));
     SitemapRecord {
+        unanswered,
         end: if was_named {
             SitemapEnd::Failed(why)
         } else {
