@@ -138,11 +138,11 @@ pub(crate) struct Options {
     )]
     pub(crate) log_format: LogFormat,
 
-    /// Serve metrics and status over HTTP at a port or ADDRESS:PORT.
+    /// Serve a page to watch the crawl at a port or ADDRESS:PORT.
     ///
-    /// A port alone is opened on 127.0.0.1; the system chooses one for 0. GET /metrics is for Prometheus, /status.json has the numbers of the
-    /// summary, /events the same each second. POST /pause, /resume and /stop take the token that the first log lines have, as
-    /// curl -X POST -H "Authorization: Bearer TOKEN" does.
+    /// A port alone is opened on 127.0.0.1; the system chooses one for 0. The first log lines have the address of the page, with a token that
+    /// lets it pause and stop the crawl. /metrics is for Prometheus; /status.json and /series.json have the numbers; /events has the status
+    /// each second. POST /pause, /resume and /stop need the header "Authorization: Bearer TOKEN".
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Logs")]
     pub(crate) watch: Option<SocketAddr>,
 

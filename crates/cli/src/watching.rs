@@ -50,7 +50,7 @@ pub(crate) fn attach(crawl: Crawl, options: &Options) -> Result<(Crawl, Watching
         log::info!(
             target: "crawler::watch",
             address:% = address, token;
-            "watch the crawl at http://{address}/status.json and /metrics; the token for POST /pause, /resume and /stop: {token}"
+            "watch the crawl at http://{address}/#token={token}"
         );
     }
     Ok((crawl.observe(recorder), watching))

@@ -189,15 +189,13 @@ impl<S: Fetcher> Run<S> {
 
     fn tick(&mut self) {
         self.ticks += 1;
-        let is_minute = self.ticks.is_multiple_of(60);
         let mut summary = self.summary(Ending::Drained);
-        if is_minute {
-            summary.busiest = self.answer_times.busiest(&self.frontier);
+        if !self.ticks.is_multiple_of(60) && !self.ticks.is_power_of_two() {
+            return self.observers.notify(&Event::Tick(&summary));
         }
+        summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now());
         self.observers.notify(&Event::Tick(&summary));
-        if is_minute || self.ticks.is_power_of_two() {
-            self.save_answer_times();
-        }
+        self.save_answer_times();
     }
 
     /// Returns the summary without what the hosts are asked for.

@@ -102,9 +102,10 @@ pub struct Summary {
     pub report: Report,
     /// The requests and pauses of each host at the end; the host with the most requests first.
     pub hosts: Vec<HostReport>,
-    /// The hosts with the most waiting entries, then with the most requests, and how they answer: at the end, and each minute.
+    /// The hosts with the most waiting entries, then with the most requests, and how they answer: at the end, each minute, and
+    /// after 1, 2, 4 … seconds.
     pub busiest: Vec<BusyHost>,
-    /// Origins that were away at the end, those with the most waiting entries first.
+    /// Origins that were away then, those with the most waiting entries first.
     pub away: Vec<AwayReport>,
     /// The time at which the numbers were true.
     pub as_of: Time,

@@ -26,6 +26,7 @@ mod metrics;
 mod metrics_file;
 mod process;
 mod recorder;
+mod series;
 mod server;
 mod status;
 

@@ -60,7 +60,13 @@ impl Recorder {
         self.forecast.note(summary.elapsed, saturation);
         self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
         self.status.origins_away = self.away.len() as u64;
-        self.status.summary = Some(summary.clone());
+        self.status.series.add(summary, self.status.is_finished);
+        let mut summary = summary.clone();
+        // The hosts come each minute.
+        if let Some(earlier) = self.status.summary.take().filter(|_| summary.busiest.is_empty()) {
+            (summary.busiest, summary.away) = (earlier.busiest, earlier.away);
+        }
+        self.status.summary = Some(summary);
         self.sender.send_replace(Arc::new(self.status.clone()));
     }
 }

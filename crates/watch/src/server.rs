@@ -41,8 +41,10 @@ const LAST_EVENT: Duration = Duration::from_secs(3);
 ///
 /// | request | answer |
 /// |---|---|
+/// | `GET /` | a page that shows it, for people |
 /// | `GET /metrics` | the metrics, for Prometheus |
 /// | `GET /status.json` | the numbers of the summary, what the crawl does, and whether it has ended |
+/// | `GET /series.json` | some of its numbers over time: lists of at most a thousand values |
 /// | `GET /events` | the same each second, as server-sent events (HTML standard, section 9.2) |
 /// | `POST /pause`, `/resume`, `/stop` | 204: the crawl was asked to. They need `Authorization: Bearer` with the [token](Self::token) |
 ///

@@ -7,6 +7,7 @@ use crawler::{CommitRecord, FailureKind, Phase, RequestRecord};
 use serde_json::{Value, json};
 
 use crate::histogram::Histogram;
+use crate::series::Series;
 
 /// The upper bounds of the times of answers, in seconds.
 const ANSWER_SECONDS: [f64; 11] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -38,6 +39,7 @@ pub struct Status {
     pub is_finished: bool,
     /// Origins that do not answer at present.
     pub origins_away: u64,
+    pub(crate) series: Series,
     pub(crate) requests: Requests,
     pub(crate) commits: Commits,
     /// In how many seconds the seen-set reaches its next level.
@@ -106,12 +108,18 @@ impl Status {
         })
     }
 
+    /// Returns some numbers over time as one JSON object of lists: at most a thousand points each.
+    pub fn series_to_json(&self) -> Value {
+        self.series.to_json()
+    }
+
     pub(crate) fn new(started_at: f64) -> Self {
         Self {
             summary: None,
             phase: Phase::Running,
             is_finished: false,
             origins_away: 0,
+            series: Series::default(),
             requests: Requests {
                 by_code: BTreeMap::new(),
                 failures: BTreeMap::new(),

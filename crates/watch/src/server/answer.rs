@@ -50,12 +50,24 @@ impl Site {
             (&Method::GET | &Method::HEAD, "/status.json") => {
                 page("application/json", self.watch.status().to_json(&self.names).to_string())
             }
+            (&Method::GET | &Method::HEAD, "/series.json") => {
+                page("application/json", self.watch.status().series_to_json().to_string())
+            }
+            (&Method::GET | &Method::HEAD, "/") => html(),
+            (&Method::GET | &Method::HEAD, "/page.css") => {
+                page("text/css", include_str!("../page/page.css").to_owned())
+            }
+            (&Method::GET | &Method::HEAD, "/page.js") => {
+                page("text/javascript", include_str!("../page/page.js").to_owned())
+            }
             (&Method::GET, "/events") => self.events(place),
             (&Method::POST, "/pause" | "/resume" | "/stop") => {
                 let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
                 self.order(path, given)
             }
-            (_, "/metrics" | "/status.json" | "/events") => not_allowed("GET"),
+            (_, "/" | "/page.css" | "/page.js" | "/metrics" | "/status.json" | "/series.json" | "/events") => {
+                not_allowed("GET")
+            }
             (_, "/pause" | "/resume" | "/stop") => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,
@@ -122,6 +134,20 @@ fn is_equal(given: &[u8], token: &[u8]) -> bool {
 
 fn page(media_type: &'static str, body: String) -> Response<Body> {
     with_type(media_type, Response::new(Full::from(body).boxed()))
+}
+
+/// Returns the page. It loads its own style and script, and its data; nothing else.
+fn html() -> Response<Body> {
+    let mut answer = page(
+        "text/html; charset=utf-8",
+        include_str!("../page/index.html").to_owned(),
+    );
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
+        form-action 'none'; frame-ancestors 'none'";
+    answer
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    answer
 }
 
 fn text(status: StatusCode, message: &'static str) -> Response<Body> {

@@ -125,7 +125,11 @@ fn each_path_has_its_methods_and_no_other_host_name_is_answered() {
         ("POST", "/metrics", "405"),
         ("GET", "/pause", "405"),
         ("GET", "/stop", "405"),
-        ("GET", "/", "404"),
+        ("GET", "/", "200"),
+        ("GET", "/page.js", "200"),
+        ("GET", "/page.css", "200"),
+        ("GET", "/series.json", "200"),
+        ("GET", "/favicon.ico", "404"),
         ("GET", "/../status.json", "404"),
     ] {
         assert_eq!(status(&watched.ask(method, path, "")), expected, "{method} {path}");
@@ -136,6 +140,16 @@ fn each_path_has_its_methods_and_no_other_host_name_is_answered() {
         "{metrics}"
     );
     assert!(metrics.contains("crawler_phase{phase=\"running\"} 1"), "{metrics}");
+    let page = watched.ask("GET", "/", "");
+    assert!(
+        page.contains("script-src 'self'; style-src 'self'; connect-src 'self';"),
+        "{page}"
+    );
+    // The policy lets nothing else run, and nothing else is there.
+    for outside in ["<script>", "<style>", "onclick", "style=", "//"] {
+        let (_, body) = page.split_once("\r\n\r\n").unwrap();
+        assert!(!body.contains(outside), "{outside}: {body}");
+    }
     let json = watched.ask("GET", "/status.json", "");
     assert!(json.contains("\r\ncontent-type: application/json\r\n"), "{json}");
     assert!(
