@@ -242,7 +242,11 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
         assert_eq!(json["busiest"][0]["median_seconds"], 0.3);
         assert_eq!(json["away"][0]["kind"], "connect");
     }
-    assert_eq!(minutes.lock().unwrap().len(), 7, "after 1, 2, 4, 8, 16 and 32 seconds, and each minute");
+    assert_eq!(
+        minutes.lock().unwrap().len(),
+        7,
+        "after 1, 2, 4, 8, 16 and 32 seconds, and each minute"
+    );
 }
 
 /// Five pages a second for a minute, then one in ten seconds.
