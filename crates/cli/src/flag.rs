@@ -22,5 +22,6 @@ pub(crate) fn of(field: &str) -> String {
 /// Returns a text of the library with the option that it describes.
 pub(crate) fn in_text(text: &str) -> String {
     text.replace("to accept any certificate", "--insecure")
+        .replace("to allow more of them", "--set max-headers or max-header-bytes")
         .replace("keeping them may help", "--cookies may help")
 }

@@ -100,7 +100,10 @@ mod tests {
         assert_eq!(logged_at(1900, |_| seen_set(0)), [0; 0], "none is surely lost");
         let full = |second: u64| dropped(9, second >= 30);
         assert_eq!(logged_at(1900, full), [0, 30, 630, 1230, 1830], "it goes on, uncounted");
-        let failed = |second: u64| Missing::Failed { pages: second };
+        let failed = |second: u64| Missing::Failed {
+            pages: second,
+            timed_out: false,
+        };
         assert_eq!(logged_at(10, failed), [1, 2, 4, 8]);
         let refused = |second: u64| Missing::Limited {
             kind: "queue_full",

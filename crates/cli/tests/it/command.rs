@@ -376,15 +376,24 @@ fn rows_that_say_nothing_are_left_out() {
 }
 
 #[test]
-fn a_broken_answer_to_the_first_request_does_not_advise_a_longer_downtime() {
+fn a_broken_answer_to_the_first_request_advises_what_may_help() {
     let quick = "-q --set max-first-downtime=0.2 --delay 0";
-    for garbage in ["\u{15}\u{3}\u{1}\0\u{2}\u{2}\n", "SSH-2.0-OpenSSH_9.6\r\n", ""] {
-        let seed = server_of(move |_| garbage.to_owned());
+    let many = "X: 1\r\n".repeat(400);
+    for (garbage, advice) in [
+        ("\u{15}\u{3}\u{1}\0\u{2}\u{2}\n".to_owned(), "check scheme and port"),
+        ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "check scheme and port"),
+        (String::new(), "check scheme and port"),
+        (
+            format!("HTTP/1.1 200 OK\r\n{many}\r\n"),
+            "--set max-headers or max-header-bytes",
+        ),
+    ] {
+        let seed = server_of(move |_| garbage.clone());
         let output = crawler(&format!("{quick} {seed}"));
-        has_failed(&output, 1, &["nothing was fetched: ", "check scheme and port"]);
+        has_failed(&output, 1, &["nothing was fetched: ", advice]);
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
-        assert!(!text.contains("downtime"), "{text}");
+        assert!(!text.contains("downtime") && !text.contains("timeout"), "{text}");
     }
 }
 
@@ -392,7 +401,7 @@ fn a_broken_answer_to_the_first_request_does_not_advise_a_longer_downtime() {
 fn a_dead_seed_has_a_remedy_for_its_cause_and_a_dead_second_seed_is_named() {
     let quick = "--set max-first-downtime=0.2 --delay 0";
     let dead = format!("http://127.0.0.1:{}", closed_port());
-    let remedy = "is the server running?";
+    let remedy = "is it running?";
     let messages = ["is away: ", remedy, "Ctrl-C stops", "nothing was fetched: "];
     fails(&format!("{quick} {dead}/"), 1, &messages);
     let name = format!("{quick} -q http://no-such-name.invalid/");

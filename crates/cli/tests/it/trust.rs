@@ -75,6 +75,10 @@ http_proxy={address}; HTTP_PROXY=http://127.0.0.1:1 | http://255.255.255.255:9/ 
 ALL_PROXY=http://me:hunter2@{address}; NO_PROXY=other.example | http://255.255.255.255:9/ | status 203 | 1, as ALL_PROXY says
 HTTPS_PROXY={proxy} | http://255.255.255.255:9/ |  | is away: no connection:
 HTTP_PROXY={proxy}; NO_PROXY=far.example, 255.0.0.0/8 | http://255.255.255.255:9/ |  | is away: no connection:
+HTTP_PROXY=http://127.0.0.1:1 | http://255.255.255.255:9/ |  | is away: no connection: the proxy at 127.0.0.1:1 does not answer:
+https_proxy=http://127.0.0.1:1 | https://255.255.255.255:9/ |  | no connection: the proxy at 127.0.0.1:1 does not answer:
+A=b | --proxy http://127.0.0.1:1 http://255.255.255.255:9/ |  | no connection: the proxy at 127.0.0.1:1 does not answer:
+A=b | --proxy socks5://127.0.0.1:1 https://255.255.255.255:9/ |  | no connection: the proxy at 127.0.0.1:1 does not answer:
 HTTP_PROXY={proxy}; no_proxy=* | http://255.255.255.255:9/ |  | is away: no connection:
 HTTP_PROXY={proxy} | --set environment-proxies=false http://255.255.255.255:9/ |  | is away: no connection:
 HTTP_PROXY={proxy} | http://127.0.0.1:{port}/ | status 200 | go through the proxy at 127.0.0.1, as

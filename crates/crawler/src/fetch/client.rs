@@ -158,7 +158,10 @@ impl HttpFetcher {
             let remedy = error::remedy(&error, is_reused);
             if remedy != Some(Remedy::NewConnection) {
                 route.kind.only_http1 |= remedy == Some(Remedy::Http1);
-                return Err(error::classify(&error));
+                return Err(match error::classify(&error) {
+                    FetchError::Connect(why) => FetchError::Connect(self.connections.which_failed(&error, url, why)),
+                    other => other,
+                });
             }
             self.connections.note_lost(route);
         }

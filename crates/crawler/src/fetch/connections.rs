@@ -16,7 +16,7 @@ use super::error::FetchError;
 use super::guard::{AddressGuard, Dials, Guarded, Resolver, is_localhost};
 use super::options::{ClientError, HttpOptions};
 use super::proxy::proxies_of;
-use super::{lock, tls};
+use super::{error, lock, tls};
 use crate::config::CrawlConfig;
 
 /// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
@@ -221,6 +221,16 @@ impl Connections {
     pub(super) fn is_unguarded(&self, host: &str) -> bool {
         let proxies = &self.resolver.proxies;
         !proxies.is_empty() && is_localhost(host) || proxies.iter().any(|proxy| proxy == host)
+    }
+
+    /// Adds the proxy to why a connection failed, if it was for one: it is to another port than that of the URL, or all go through one.
+    pub(super) fn which_failed(&self, error: &reqwest::Error, url: &Url, why: String) -> String {
+        let address = error::dialled(error).filter(|address| Some(address.port()) != url.port_or_known_default());
+        match (address, self.http.proxy.is_some()) {
+            (Some(address), _) => format!("the proxy at {address} does not answer: {why}"),
+            (None, true) => format!("the proxy does not answer: {why}"),
+            (None, false) => why,
+        }
     }
 
     /// Closes what is idle.

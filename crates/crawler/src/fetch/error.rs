@@ -1,6 +1,7 @@
 //! Why there is no answer, or none that can be used.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::{io, iter};
 
 use frontier::{Failure, FailureKind};
@@ -34,7 +35,7 @@ pub enum FetchError {
     #[error("malformed answer: {0}")]
     Malformed(String),
     /// The headers of the answer are more or longer than may be. The page is given up.
-    #[error("the headers of the answer are more than {0}")]
+    #[error("the headers of the answer are more than {0}; try to allow more of them")]
     HeadTooLarge(String),
     /// The connection broke before an answer. Counts as `Timeout` does.
     #[error("broken answer: {0}")]
@@ -84,6 +85,11 @@ fn find<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
+fn is_lost(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof].contains(&error.kind())
+}
+
 fn has_io_error(error: &reqwest::Error, is_it: impl Fn(&io::Error) -> bool) -> bool {
     causes(error).filter_map(|cause| cause.downcast_ref()).any(is_it)
 }
@@ -104,7 +110,7 @@ pub(super) fn is_out_of_handles(error: &io::Error) -> bool {
 }
 
 /// Says what an error of TLS means to whoever runs the crawl; `None` if the next try may fare otherwise.
-fn explained(error: &rustls::Error) -> Option<String> {
+fn explained(error: &rustls::Error, is_handshake: bool) -> Option<String> {
     use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible, PeerMisbehaved};
     let old = "the server has no version of TLS that this client trusts (1.2 or 1.3); try http:// instead of https://";
     let why = match error {
@@ -125,9 +131,10 @@ fn explained(error: &rustls::Error) -> Option<String> {
         | PeerIncompatible(
             Incompatible::ServerDoesNotSupportTls12Or13 | Incompatible::ServerTlsVersionIsDisabledByOurConfig,
         ) => old,
-        AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity)
-        | PeerIncompatible(_)
-        | PeerMisbehaved(_) => {
+        AlertReceived(Alert::HandshakeFailure) => {
+            "the server refuses the TLS handshake: no cipher or version in common, or it wants a certificate of the client"
+        }
+        AlertReceived(Alert::InsufficientSecurity) | PeerIncompatible(_) | PeerMisbehaved(_) => {
             "the server and this client have no cipher or key exchange in common that is safe; try http:// instead of https://"
         }
         AlertReceived(Alert::UnrecognisedName) => "the server does not know this host; try another name of the site",
@@ -138,10 +145,41 @@ fn explained(error: &rustls::Error) -> Option<String> {
             "the server asks for a certificate of the client, and there is none"
         }
         InvalidMessage(_) => "the server does not speak TLS here; try http:// instead of https://",
+        // Of a connection that was made, another may fare otherwise.
+        AlertReceived(alert) if is_handshake => {
+            let mut words = String::new();
+            for c in format!("{alert:?}").chars() {
+                words.extend(c.is_uppercase().then_some(' '));
+                words.extend(c.to_lowercase());
+            }
+            return Some(format!(
+                "the server refuses the TLS handshake:{words} (alert {})",
+                u8::from(*alert)
+            ));
+        }
         _ => return None,
     };
     Some(why.to_owned())
 }
+
+/// Says whether a server ended a connection in the handshake of TLS. Where a proxy did, the tunnel has an error of its own.
+fn is_handshake_cut(error: &reqwest::Error) -> bool {
+    let is_secure = error.url().is_some_and(|url| url.scheme() == "https");
+    let is_tunnel = || causes(error).any(|cause| cause.to_string().starts_with(TUNNEL));
+    is_secure && error.is_connect() && has_io_error(error, is_lost) && !is_tunnel()
+}
+
+/// Returns the address that a failed connection was for. The HTTP library tells it only where it writes the error for debugging.
+pub(super) fn dialled(error: &reqwest::Error) -> Option<SocketAddr> {
+    causes(error).find_map(|cause| {
+        let text = format!("{cause:?}");
+        let rest = text.strip_prefix("ConnectError(\"tcp connect error\", ")?;
+        rest.split([',', ')']).next()?.parse().ok()
+    })
+}
+
+/// How the HTTP library begins what it says of a proxy that does not connect it.
+const TUNNEL: &str = "tunnel error";
 
 /// How the HTTP library words that a head is longer than it reads, or has more headers. It has no other sign of that.
 const HEAD_TOO_LARGE: &str = "message head is too large";
@@ -159,9 +197,6 @@ pub(super) enum Remedy {
 /// Says how to repeat a request at once that got no whole answer. A server may close an idle connection at any time, also when a request is on
 /// its way (RFC 9112, section 9.3.1). And some offer HTTP/2 without meaning it; the reason that they give may be lost with the connection.
 pub(super) fn remedy(error: &reqwest::Error, is_reused: bool) -> Option<Remedy> {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    let is_lost =
-        |error: &io::Error| [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof].contains(&error.kind());
     // HTTP/2 copies such an error without its number. Over TLS an end without its alert has none over HTTP/1 either.
     let may_be_http2 = |error: &io::Error| is_lost(error) && error.raw_os_error().is_none();
     match find::<h2::Error>(error).and_then(h2::Error::reason) {
@@ -204,8 +239,12 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
     if has_io_error(error, is_out_of_handles) {
         return FetchError::OutOfHandles;
     }
-    if let Some(why) = find(error).and_then(explained) {
+    if let Some(why) = find(error).and_then(|why| explained(why, error.is_connect())) {
         return FetchError::Tls(why);
+    }
+    if is_handshake_cut(error) {
+        let why = "the server ends the connection in the TLS handshake; try http:// instead of https://";
+        return FetchError::Tls(why.to_owned());
     }
     if find::<h2::Error>(error)
         .is_some_and(|error| error.is_library() && error.reason() == Some(Reason::PROTOCOL_ERROR))
@@ -218,7 +257,9 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         return FetchError::Malformed(why.to_owned());
     }
     match last {
-        last if last == HEAD_TOO_LARGE => FetchError::HeadTooLarge("can be read".to_owned()),
+        last if last == HEAD_TOO_LARGE => {
+            FetchError::HeadTooLarge("may be, or longer than the 400 KiB that can be read".to_owned())
+        }
         // Asked first: a connection that does not come about in time is both, and says that the host is down.
         last if error.is_connect() => FetchError::Connect(last),
         _ if is_timeout(error) => FetchError::Timeout,

@@ -68,6 +68,8 @@ pub enum Missing {
     Failed {
         /// The number of pages.
         pages: u64,
+        /// Whether the time ran out for some of them.
+        timed_out: bool,
     },
     /// Pages were answered with a head that is malformed or too long.
     Unreadable {
@@ -147,7 +149,11 @@ impl Summary {
         let unreadable = kinds.iter().filter_map(|kind| self.failed.get(kind)).sum();
         let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered + unreadable);
         if unanswered > 0 {
-            missing.push(Missing::Failed { pages: unanswered });
+            missing.push(Missing::Failed {
+                pages: unanswered,
+                timed_out: self.failed.contains_key(&FailureKind::Timeout)
+                    || self.bodies_truncated.contains_key(&TruncationReason::Time),
+            });
         }
         if unreadable > 0 {
             missing.push(Missing::Unreadable { pages: unreadable });
@@ -284,7 +290,7 @@ impl Missing {
         match self {
             Self::Interrupted { .. } | Self::RefusedEarlier => 0,
             Self::GivenUp { pages, .. }
-            | Self::Failed { pages }
+            | Self::Failed { pages, .. }
             | Self::Unreadable { pages }
             | Self::RobotsUnreachable { pages } => *pages,
             Self::Dropped { at_least, .. } => *at_least,
@@ -312,13 +318,20 @@ impl Missing {
                     false => write!(f, " ({})", remedies.join("; ")),
                 }
             }
-            Self::Failed { pages } => {
-                let pages = counted(*pages, "page");
-                let (attempts, timeout) = (name("max_attempts"), name("timeout"));
-                write!(f, "no whole answer: {pages} (raise {attempts} or {timeout})")
+            Self::Failed { pages, timed_out } => {
+                let (pages, attempts) = (counted(*pages, "page"), name("max_attempts"));
+                write!(f, "no whole answer: {pages} (raise {attempts}")?;
+                match timed_out {
+                    true => write!(f, " or {})", name("timeout")),
+                    false => f.write_str(")"),
+                }
             }
             Self::Unreadable { pages } => {
-                write!(f, "head of the answer malformed or too long: {}", counted(*pages, "page"))
+                let (pages, number, bytes) = (counted(*pages, "page"), name("max_headers"), name("max_header_bytes"));
+                write!(
+                    f,
+                    "head of the answer malformed or too long: {pages} (if too long, raise {number} or {bytes})"
+                )
             }
             Self::RobotsUnreachable { pages } => {
                 write!(f, "robots.txt could not be fetched: {}", counted(*pages, "page"))

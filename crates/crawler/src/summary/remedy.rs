@@ -16,12 +16,13 @@ pub fn remedy(kind: FailureKind, name: impl Fn(&str) -> String) -> String {
     match kind {
         FailureKind::Unresolved => "check the name of the host".to_owned(),
         FailureKind::Connect => format!(
-            "is the server running? {} and {} wait longer",
+            "is it running? {} and {} wait longer",
             name("max_first_downtime"),
             name("max_host_downtime")
         ),
         FailureKind::Broken => "check scheme and port: what came is no answer of a web server".to_owned(),
-        FailureKind::Timeout | FailureKind::Incomplete => format!("raise {}", name("timeout")),
+        FailureKind::Timeout => format!("raise {}", name("timeout")),
+        FailureKind::Incomplete => format!("if the time ran out, raise {}", name("timeout")),
         FailureKind::Throttled => format!("raise {} or {}", name("delay"), name("max_throttles")),
         _ => format!("raise {} or {}", name("max_host_downtime"), name("max_first_downtime")),
     }

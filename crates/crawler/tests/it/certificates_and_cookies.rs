@@ -45,6 +45,11 @@ async fn start_answering(answer: Vec<u8>) -> (String, Arc<AtomicUsize>) {
         while let Ok((mut stream, _)) = listener.accept().await {
             counted.fetch_add(1, Ordering::Relaxed);
             let _ = stream.read(&mut [0; 4096]).await;
+            if answer.is_empty() {
+                // A reset when it is dropped.
+                stream.set_zero_linger().unwrap();
+                continue;
+            }
             let _ = stream.write_all(&answer).await;
             let _ = stream.shutdown().await;
         }
@@ -68,12 +73,26 @@ async fn a_site_without_a_secure_connection_is_given_up_at_once_and_the_error_sa
             "no version of TLS that this client trusts (1.2 or 1.3); try http://",
         ),
         (hello(2, 0x2f), "no version of TLS"),
-        (alert(40), "no cipher or key exchange in common"),
+        (
+            alert(40),
+            "no cipher or version in common, or it wants a certificate of the client",
+        ),
         (alert(71), "no cipher or key exchange in common"),
         (hello(3, 2), "no cipher or key exchange in common"),
         (alert(112), "does not know this host"),
         (alert(116), "asks for a certificate of the client"),
         (http, "does not speak TLS here; try http://"),
+        (alert(80), "refuses the TLS handshake: internal error (alert 80)"),
+        (alert(50), "handshake: decode error (alert 50)"),
+        (alert(47), "handshake: illegal parameter (alert 47)"),
+        (alert(10), "handshake: unexpected message (alert 10)"),
+        (alert(20), "handshake: bad record mac (alert 20)"),
+        (alert(51), "handshake: decrypt error (alert 51)"),
+        (alert(109), "handshake: missing extension (alert 109)"),
+        (alert(43), "handshake: unsupported certificate (alert 43)"),
+        (vec![21, 3, 3, 0, 2, 1, 0], "ends the connection in the TLS handshake"),
+        (vec![21, 3], "ends the connection in the TLS handshake"),
+        (Vec::new(), "ends the connection in the TLS handshake"),
     ] {
         let (url, connections) = start_answering(answer).await;
         for ask_robots in [true, false] {

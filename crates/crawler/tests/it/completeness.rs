@@ -111,7 +111,7 @@ fn given_up_origins_are_counted_with_their_queued_pages() {
     assert_eq!(summary.missing(), [given_up(7, 2)]);
     says(
         &summary,
-        "given up: 7 pages of 2 origins (is the server running? max_first_downtime",
+        "given up: 7 pages of 2 origins (is it running? max_first_downtime",
     );
     let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
     assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
@@ -207,11 +207,21 @@ fn only_pages_without_a_whole_answer_are_counted_as_missing() {
     // Another attempt would not help.
     assert_eq!(
         unreadable.to_string(),
-        "head of the answer malformed or too long: 2 pages"
+        "head of the answer malformed or too long: 2 pages (if too long, raise max_headers or max_header_bytes)"
     );
-    let missing = [Missing::Failed { pages: 3 }, unreadable];
+    let failed = Missing::Failed {
+        pages: 3,
+        timed_out: true,
+    };
+    let missing = [failed, unreadable];
     assert_eq!(summary.missing(), missing, "{summary}");
-    says(&summary, "no whole answer: 3 pages (raise max_attempts");
+    says(&summary, "no whole answer: 3 pages (raise max_attempts or timeout)");
+    let (cut, _) = run(options(), |url| match url {
+        SEED => body(&links(9)),
+        "http://a.example/3" => broken_off(),
+        _ => body(""),
+    });
+    says(&cut, "no whole answer: 1 page (raise max_attempts)");
     let reasons: BTreeSet<_> = lines.iter().map(|line| line["reason"].as_str().unwrap()).collect();
     assert_eq!(
         reasons,
@@ -240,7 +250,7 @@ fn all_reasons_are_listed() {
         is_kept: false,
     };
     assert_eq!(summary.missing(), [given_up, full]);
-    says(&summary, "given up: 1 page of 1 origin (is the server");
+    says(&summary, "given up: 1 page of 1 origin (is it running?");
     let shown = one_line(&summary);
     assert!(shown.contains("21 links refused (raise max_queued)"), "{shown}");
 }

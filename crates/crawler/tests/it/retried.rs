@@ -198,7 +198,13 @@ fn a_page_whose_refresh_failed_counts_as_failed_until_it_is_fetched_again() {
     let refreshed = failing.summary.refreshed;
     assert_eq!((refreshed.pages, refreshed.unchanged, refreshed.failed), (5, 4, 1));
     assert_eq!(failing.summary.failed, [(FailureKind::Other, 1)].into());
-    assert_eq!(failing.summary.missing(), [Missing::Failed { pages: 1 }]);
+    assert_eq!(
+        failing.summary.missing(),
+        [Missing::Failed {
+            pages: 1,
+            timed_out: false
+        }]
+    );
 
     let next = folder.run(refreshing(), with_tag);
     assert_eq!(pages(&next), ["http://a.example/1"]);
