@@ -105,7 +105,7 @@ pub struct Response {
     pub robots_tags: Vec<String>,
     /// Cookies that were dropped because a jar is full.
     pub cookies_dropped: usize,
-    /// What cookies have to do with the target of a redirect.
+    /// What cookies have to do with the target of a redirect, or with a page that sets some and refreshes itself.
     pub target_cookies: TargetCookies,
     /// The `ETag` and `Last-Modified` headers, for a later request for the same URL.
     pub validators: Validators,
@@ -133,7 +133,7 @@ impl Response {
     }
 }
 
-/// What cookies have to do with the target of a redirect.
+/// What cookies have to do with the target of a redirect, or of a refresh to the page itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TargetCookies {

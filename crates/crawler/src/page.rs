@@ -48,6 +48,8 @@ pub(crate) struct Page {
     pub(crate) noindex: bool,
     /// The type of a page that was not parsed because it is not HTML.
     pub(crate) other_type: Option<String>,
+    /// Whether it refreshes itself, by its header or in its HTML.
+    pub(crate) refreshes_itself: bool,
     /// The fingerprint for near-duplicates; empty unless asked for.
     pub(crate) fingerprint: Fingerprint,
 }
@@ -69,11 +71,11 @@ pub(crate) struct ReadOptions {
 /// content hash.
 pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOptions) -> Page {
     let mut page = read_body(answer, url, config, wanted);
-    let refresh = answer
-        .refresh
-        .as_deref()
-        .and_then(|value| links::refresh_header_link(value, url));
-    if let Some(link) = refresh.filter(|link| page.links.iter().all(|known| known.url != link.url)) {
+    let header = answer.refresh.as_deref();
+    let refresh = header.and_then(|value| links::refresh_header_link(value, url));
+    page.refreshes_itself |= refresh.as_ref().is_some_and(|link| link.url == *url);
+    if let Some(link) = refresh.filter(|link| link.url != *url && page.links.iter().all(|known| known.url != link.url))
+    {
         let robots = with_headers(RobotsMeta::default(), answer, config.product_token());
         if robots.nofollow && !config.options().follow_nofollow {
             page.links_nofollow += 1;
@@ -169,6 +171,7 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
         title: found.title,
         uncrawlable: found.uncrawlable,
         noindex: robots.noindex,
+        refreshes_itself: found.refreshes_itself,
         ..Page::default()
     }
 }

@@ -206,9 +206,16 @@ impl Summary {
         links
     }
 
-    /// Returns why a crawl may have ended at its first page, and what to do; `None` if it went on, or was not let to its end. `name` returns the
+    /// Returns what to do about pages that may be there with cookies only, or about a crawl that ended at its first page; `None` if it went on, or
+    /// was not let to its end. `name` returns the
     /// name of an option by its field.
     pub fn hint(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
+        if self.wants_cookies > 0 {
+            let (pages, cookies) = (counted(self.wants_cookies, "page"), name("cookies"));
+            return Some(format!(
+                "{pages} led back to an earlier URL, and the site sets cookies: {cookies} may help"
+            ));
+        }
         let links = self.found_links();
         let is_alone = self.pages == 1 && self.report.pages.done == 1 && self.ending == Ending::Drained;
         if !is_alone || links.queued > 0 || self.sitemaps.urls > 0 {

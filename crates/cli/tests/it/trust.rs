@@ -78,7 +78,7 @@ HTTP_PROXY={proxy}; NO_PROXY=far.example, 255.0.0.0/8 | http://255.255.255.255:9
 HTTP_PROXY=http://127.0.0.1:1 | http://255.255.255.255:9/ |  | is away: no connection: the proxy at 127.0.0.1:1 does not answer:
 https_proxy=http://127.0.0.1:1 | https://255.255.255.255:9/ |  | no connection: the proxy at 127.0.0.1:1 does not answer:
 A=b | --proxy http://127.0.0.1:1 http://255.255.255.255:9/ |  | no connection: the proxy at 127.0.0.1:1 does not answer:
-A=b | --proxy socks5://127.0.0.1:1 https://255.255.255.255:9/ |  | no connection: the proxy at 127.0.0.1:1 does not answer:
+all_proxy=socks5://127.0.0.1:1 | https://255.255.255.255:9/ |  | no connection: the proxy does not connect:
 HTTP_PROXY={proxy}; no_proxy=* | http://255.255.255.255:9/ |  | is away: no connection:
 HTTP_PROXY={proxy} | --set environment-proxies=false http://255.255.255.255:9/ |  | is away: no connection:
 HTTP_PROXY={proxy} | http://127.0.0.1:{port}/ | status 200 | go through the proxy at 127.0.0.1, as

@@ -150,9 +150,12 @@ fn head_of(answer: &Response) -> Answer {
     }
 }
 
-/// Returns the link of a redirect; `None` if its target cannot be crawled.
+/// Returns the link of a redirect, or of a page that refreshes itself; `None` if its target cannot be crawled.
 fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Option<Link> {
-    let target = head_of(answer).target(entry, &config.options().canonicalizer)?;
+    let target = match answer.status {
+        200..=299 => entry.canonical_url()?,
+        _ => head_of(answer).target(entry, &config.options().canonicalizer)?,
+    };
     Some(Link {
         has_new_cookies: answer.target_cookies == TargetCookies::New,
         ..entry.redirected(target)

@@ -71,6 +71,7 @@ impl<S: Fetcher> Run<S> {
             self.observers.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
             self.observers.counts.links_dropped += page.dropped;
             self.observers.counts.links_nofollow += page.nofollow;
+            self.observers.counts.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
             if let Some(name) = page.other_type.filter(|_| !entry.is_refresh()) {
                 self.observers.counts.count_other_type(name);
             }
@@ -142,6 +143,7 @@ impl<S: Fetcher> Run<S> {
             }
             false => "redirect loop: the redirects lead back to an earlier URL",
         };
+        self.observers.counts.wants_cookies += if wants_cookies { looped.len() as u64 } else { 0 };
         for url in looped {
             let mut entry = entry.clone();
             entry.url = url;

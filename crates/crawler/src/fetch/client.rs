@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use frontier::Validators;
 use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, SET_COOKIE,
+    USER_AGENT,
 };
 use reqwest::{Method, Response as Answer};
 use serde::{Deserialize, Serialize};
@@ -248,7 +249,9 @@ impl HttpFetcher {
         }
         let mut answer = headers::read(received.status().as_u16(), received.headers());
         answer.cookies_dropped = self.jars.keep(url, received.headers());
-        if let Some(target) = answer.target(url) {
+        // A page may refresh itself, until it gets the cookies that it sets.
+        let is_page = (200..300).contains(&answer.status) && received.headers().contains_key(SET_COOKIE);
+        if let Some(target) = answer.target(url).or_else(|| is_page.then(|| url.clone())) {
             let next = self.request_headers(&target, None);
             let to = (&target, next.get(COOKIE));
             answer.target_cookies = self.jars.redirected((url, cookies.as_ref()), to);

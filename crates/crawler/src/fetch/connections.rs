@@ -226,10 +226,11 @@ impl Connections {
     /// Adds the proxy to why a connection failed, if it was for one: it is to another port than that of the URL, or all go through one.
     pub(super) fn which_failed(&self, error: &reqwest::Error, url: &Url, why: String) -> String {
         let address = error::dialled(error).filter(|address| Some(address.port()) != url.port_or_known_default());
-        match (address, self.http.proxy.is_some()) {
-            (Some(address), _) => format!("the proxy at {address} does not answer: {why}"),
-            (None, true) => format!("the proxy does not answer: {why}"),
-            (None, false) => why,
+        let is_of_proxy = self.http.proxy.is_some() || error::PROXY_ERRORS.iter().any(|start| why.starts_with(start));
+        match address {
+            Some(address) => format!("the proxy at {address} does not answer: {why}"),
+            None if is_of_proxy => format!("the proxy does not connect: {why}"),
+            None => why,
         }
     }
 

@@ -165,8 +165,9 @@ fn explained(error: &rustls::Error, is_handshake: bool) -> Option<String> {
 /// Says whether a server ended a connection in the handshake of TLS. Where a proxy did, the tunnel has an error of its own.
 fn is_handshake_cut(error: &reqwest::Error) -> bool {
     let is_secure = error.url().is_some_and(|url| url.scheme() == "https");
-    let is_tunnel = || causes(error).any(|cause| cause.to_string().starts_with(TUNNEL));
-    is_secure && error.is_connect() && has_io_error(error, is_lost) && !is_tunnel()
+    let is_of_proxy =
+        |cause: &(dyn Error + 'static)| PROXY_ERRORS.iter().any(|start| cause.to_string().starts_with(start));
+    is_secure && error.is_connect() && has_io_error(error, is_lost) && !causes(error).any(is_of_proxy)
 }
 
 /// Returns the address that a failed connection was for. The HTTP library tells it only where it writes the error for debugging.
@@ -179,7 +180,7 @@ pub(super) fn dialled(error: &reqwest::Error) -> Option<SocketAddr> {
 }
 
 /// How the HTTP library begins what it says of a proxy that does not connect it.
-const TUNNEL: &str = "tunnel error";
+pub(super) const PROXY_ERRORS: [&str; 2] = ["tunnel error", "SOCKS error"];
 
 /// How the HTTP library words that a head is longer than it reads, or has more headers. It has no other sign of that.
 const HEAD_TOO_LARGE: &str = "message head is too large";

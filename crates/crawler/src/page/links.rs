@@ -90,6 +90,8 @@ pub struct Extracted {
     pub robots: RobotsMeta,
     /// Links whose URLs cannot be crawled, each counted once.
     pub uncrawlable: Uncrawlable,
+    /// Whether its `<meta http-equiv=refresh>` leads to its own URL.
+    pub refreshes_itself: bool,
 }
 
 /// How many links of a page cannot be crawled, by reason.
@@ -230,9 +232,9 @@ pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions) -> 
     collector.into_extracted()
 }
 
-/// Parses a `Refresh` header. Browsers obey it like the meta element (HTML standard, 7.4.6, "load a document").
+/// Parses a `Refresh` header; one without a target leads to the page itself. Browsers obey it like the meta element (HTML standard, 7.4.6, "load a document").
 pub(crate) fn refresh_header_link(value: &str, page_url: &Url) -> Option<FoundLink> {
-    let mut url = resolve_reference(page_url, refresh::parse(value)??).ok()?;
+    let mut url = resolve_reference(page_url, refresh::parse(value)?.unwrap_or_default()).ok()?;
     url.set_fragment(None);
     matches!(url.scheme(), "http" | "https").then_some(FoundLink {
         url,

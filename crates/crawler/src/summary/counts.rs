@@ -51,6 +51,9 @@ pub struct Counts {
     pub links_unresolvable: u64,
     /// Cookies that were dropped: too long, or over the limit of their origin or of the crawl. 0 unless cookies are kept.
     pub cookies_dropped: u64,
+    /// Pages that lead back to themselves and whose site sets cookies, which are not kept: those of this run.
+    #[serde(skip)]
+    pub wants_cookies: u64,
     /// Pages that were in flight when a stop ended this run at once: a later run fetches them.
     #[serde(skip)]
     pub cut_short: u64,

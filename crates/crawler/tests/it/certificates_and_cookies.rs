@@ -260,6 +260,16 @@ fn moved(to: &str, cookie: &str) -> Script {
     Script::say(page("302 Found", &format!("Location: {to}\r\n{cookie}"), ""))
 }
 
+/// A page that refreshes itself, by an element or a header, and sets a cookie.
+fn refreshing(content: &str, header: &str) -> Script {
+    let headers = format!("Content-Type: text/html\r\nSet-Cookie: w=1\r\n{header}");
+    Script::say(page(
+        "200 OK",
+        &headers,
+        format!("<meta http-equiv=refresh content=\"{content}\">"),
+    ))
+}
+
 /// Sites whose pages answer once they get their cookies, by the label of the host.
 fn walls(request: &ReceivedRequest, earlier: usize) -> Script {
     let port = request.host.rsplit(':').next().unwrap();
@@ -287,6 +297,9 @@ fn walls(request: &ReceivedRequest, earlier: usize) -> Script {
         "login" => moved(&format!("http://hosts.localhost:{port}{target}"), "token=1; Path=/"),
         "hosts" if target.starts_with("/login") => moved(target.split_once('=').unwrap().1, "w=1; Path=/"),
         "hosts" if !has("w=1") => moved(&format!("http://login.localhost:{port}/login?to={target}"), ""),
+        "meta" if !has("w=1") => refreshing("0;url=/wall", ""),
+        "reload" if !has("w=1") => refreshing("1", ""),
+        "header" if !has("w=1") => refreshing("", &format!("Refresh: 0; url={target}\r\n")),
         "never" => moved(target, &format!("sid={earlier}")),
         _ => Script::say(html("page")),
     }
@@ -294,7 +307,9 @@ fn walls(request: &ReceivedRequest, earlier: usize) -> Script {
 
 #[tokio::test]
 async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
-    const SITES: [&str; 8] = ["itself", "path", "steps", "through", "gate", "hosts", "robots", "never"];
+    const SITES: [&str; 11] = [
+        "itself", "path", "steps", "through", "gate", "hosts", "robots", "never", "meta", "reload", "header",
+    ];
     for cookies in [true, false] {
         let earlier = AtomicUsize::new(0);
         let server = Server::start(move |request| walls(request, earlier.fetch_add(1, Ordering::Relaxed))).await;
@@ -315,14 +330,19 @@ async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
             of_site.count()
         };
         if cookies {
-            // Both pages and the seed of six sites; one page is forbidden, and the last site answers never.
-            assert_eq!(summary.pages, 6 * 3 + 2 + 1, "{summary}");
+            // Both pages and the seed of nine sites; one page is forbidden, and the last site answers never.
+            assert_eq!(summary.pages, 9 * 3 + 2 + 1, "{summary}");
             assert_eq!(summary.failed, [(FailureKind::Redirect, 2)].into(), "{summary}");
-            assert_eq!([asked("itself", "/wall"), asked("steps", "/wall")], [2, 4]);
+            let sites = ["itself", "steps", "meta", "reload", "header"];
+            assert_eq!(sites.map(|site| asked(site, "/wall")), [2, 4, 2, 2, 2]);
             assert_eq!(asked("robots", "/other"), 0);
             assert_eq!(asked("never", "/wall"), 6);
         } else {
-            assert!(summary.pages < 6 * 3, "{summary}");
+            assert!(summary.pages < 9 * 3, "{summary}");
+            assert!(
+                summary.hint(&str::to_owned).unwrap().contains("cookies may help"),
+                "{summary}"
+            );
             assert!(SITES.iter().all(|site| asked(site, "/wall") <= 1), "{requests:?}");
             let why = summary.counts.first_failure.unwrap();
             assert!(

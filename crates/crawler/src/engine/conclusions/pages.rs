@@ -38,7 +38,7 @@ pub(crate) struct PageReport {
     pub(crate) uncrawlable: Uncrawlable,
     /// The type of a page that was not parsed because it is not HTML.
     pub(crate) other_type: Option<String>,
-    /// Whether the answer is a redirect of a site whose cookies are not kept.
+    /// Whether the answer is a redirect, or refreshes itself, and the site sets cookies that are not kept.
     pub(crate) wants_cookies: bool,
 }
 
@@ -67,6 +67,9 @@ pub(super) fn answered(
 ) -> (Settlement, PageReport) {
     match outcome_of(answer) {
         Outcome::Redirected => redirected(task, entry, answer, config),
+        Outcome::Done if page.refreshes_itself && answer.target_cookies == TargetCookies::New => {
+            redirected(task, entry, answer, config)
+        }
         outcome => fetched(task, outcome, entry, answer, page, started, config),
     }
 }
@@ -110,6 +113,7 @@ fn fetched(
     let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
     let (text, fingerprint) = (page.text.take(), page.fingerprint);
     let other_type = page.other_type.take();
+    let wants_cookies = page.refreshes_itself && answer.target_cookies == TargetCookies::NotKept;
     let mut record = record(entry, answer, page, started);
     record.links_found += found + known;
     if record.selected.is_none() && !options.fields.is_empty() {
@@ -130,7 +134,7 @@ fn fetched(
         nofollow,
         uncrawlable,
         other_type,
-        wants_cookies: false,
+        wants_cookies,
     };
     let truncation = answer.truncation.map(TruncationReason::name);
     let validators = validators_of_body(answer.status, truncation, validators_of(entry, answer));

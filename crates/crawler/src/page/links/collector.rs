@@ -251,6 +251,8 @@ impl<'a> Collector<'a> {
         };
         let url = url.filter(|url| url.scheme() != "javascript");
         self.refresh_seen = target.is_none() || url.is_some();
+        self.extracted.refreshes_itself |=
+            target.is_none() || url.is_some() && url == self.resolver.parse_without_base("");
         if let Some(url) = url {
             self.add_url(url, LinkSource::Refresh, is_nofollow(element), None);
         }
