@@ -326,7 +326,7 @@ fn runs() -> Vec<Output> {
     let without_answer = format!("--state {ended} http://127.0.0.1:1/");
     let mut outputs = Vec::new();
     for arguments in [
-        format!("demo --capacity 100 --on-saturation warn -v --warc {archive}"),
+        format!("demo --capacity 100 --on-saturation warn -v --watch 0 --warc {archive}"),
         "demo --capacity 100 --on-saturation grow".to_owned(),
         format!("--delay 0{dead}"),
         format!("--delay 0 --set=max-near-duplicates=2 --output {pages} {alike}"),
