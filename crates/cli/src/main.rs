@@ -24,6 +24,7 @@ use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
 use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
+use crawler_watch::Server;
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
 use frontier::{FrontierConfig, Reach, ScopeConfig};
@@ -240,7 +241,8 @@ async fn run(
             "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
         );
     }
-    open_files::fit_into_limit(&mut http, &mut crawl.concurrency);
+    let watching = options.watch.map_or(0, |_| Server::MOST_CONNECTIONS);
+    open_files::fit_into_limit(&mut http, &mut crawl.concurrency, watching);
     let status = StatusRequest::default();
     let reporter = Reporter::new(bar.clone(), &crawl, status.clone());
     let mut builder = Crawl::builder(crawl)?.http(http);
@@ -264,8 +266,9 @@ async fn run(
         Some(path) => crawl.recrawl(PreviousCrawl::open(path)?)?,
         None => crawl,
     };
-    let crawl = outputs::attach(crawl, options, state, bar)?;
+    // First: an output may be replaced only if nothing else stands in the way.
     let (crawl, watching) = watching::attach(crawl, options)?;
+    let crawl = outputs::attach(crawl, options, state, bar)?;
     // Only now it is sure that the crawl accepts them.
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;

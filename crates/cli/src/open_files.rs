@@ -39,11 +39,12 @@ pub(crate) fn raise_limit() -> Result<(), TooFewOpenFiles> {
 /// Lowers the number of requests and of idle connections to fit into the limit of open files.
 ///
 /// An output that finds no handle ends the crawl. A request that finds none is only repeated, but what it takes an output may lack.
-pub(crate) fn fit_into_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize) {
+/// `reserved` handles serve other connections.
+pub(crate) fn fit_into_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUsize, reserved: usize) {
     let Some(limit) = limit() else {
         return;
     };
-    let for_connections = limit.saturating_sub(OTHER_HANDLES);
+    let for_connections = limit.saturating_sub(OTHER_HANDLES + reserved);
     let possible = at_least_one(for_connections / HANDLES_PER_REQUEST);
     if possible < *concurrency {
         log::warn!(

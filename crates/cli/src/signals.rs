@@ -155,6 +155,7 @@ mod platform {
     use std::future::pending;
     use std::io;
 
+    use signal_hook::consts::SIGTSTP;
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
     use super::Received;
@@ -169,35 +170,37 @@ mod platform {
         /// `None` if SIGHUP is ignored, or the system does not report it.
         hang_up: Option<Signal>,
         user: Signal,
-        suspend: Signal,
+        /// `None` if SIGTSTP is ignored, as in a shell that says so.
+        suspend: Option<Signal>,
     }
 
     impl Signals {
         pub(super) fn listen() -> io::Result<Self> {
             // This must be read before a handler for SIGHUP is set.
             let may_hang_up = proc_self::ignores_signal(SIGHUP) == Some(false);
+            let may_suspend = proc_self::ignores_signal(SIGTSTP.unsigned_abs()) != Some(true);
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
                 hang_up: may_hang_up.then(|| signal(SignalKind::hangup())).transpose()?,
                 user: signal(SignalKind::user_defined1())?,
-                suspend: signal(SignalKind::from_raw(signal_hook::consts::SIGTSTP))?,
+                suspend: may_suspend.then(|| signal(SignalKind::from_raw(SIGTSTP))).transpose()?,
             })
         }
 
         pub(super) async fn next(&mut self) -> Received {
-            let hang_up = async {
-                match &mut self.hang_up {
+            let [hang_up, suspend] = [&mut self.hang_up, &mut self.suspend].map(|signal| async {
+                match signal {
                     Some(signal) => signal.recv().await,
                     None => pending().await,
                 }
-            };
+            });
             tokio::select! {
                 _ = self.interrupt.recv() => Received::Stop("SIGINT"),
                 _ = self.terminate.recv() => Received::Stop("SIGTERM"),
                 _ = hang_up => Received::Stop("SIGHUP"),
                 _ = self.user.recv() => Received::Status,
-                _ = self.suspend.recv() => Received::Suspend,
+                _ = suspend => Received::Suspend,
             }
         }
     }

@@ -172,6 +172,7 @@ impl<S: Fetcher> Run<S> {
             self.give_back_held()?;
         }
         self.clock.set_paused(is_paused);
+        self.tell_phase();
         Ok(())
     }
 

@@ -49,14 +49,14 @@ impl Collector for Status {
         let mut page = Page(encoder);
         self.encode_process(&mut page)?;
         self.encode_requests(&mut page)?;
+        self.encode_ending(&mut page)?;
         let Some(summary) = &self.summary else { return Ok(()) };
         encode_pages(&mut page, summary)?;
         encode_links(&mut page, summary)?;
         encode_missing(&mut page, summary)?;
         self.encode_hosts(&mut page, summary)?;
         self.encode_seen_set(&mut page, summary)?;
-        self.encode_state(&mut page, summary)?;
-        self.encode_ending(&mut page, summary)
+        self.encode_state(&mut page, summary)
     }
 }
 
@@ -232,11 +232,13 @@ impl Status {
         )
     }
 
-    fn encode_ending(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
-        if !self.is_finished {
-            return Ok(());
-        }
-        let ending = [("ending", summary.ending.name())];
+    fn encode_ending(&self, page: &mut Page<'_>) -> fmt::Result {
+        let ending = match &self.summary {
+            _ if !self.is_finished => return Ok(()),
+            Some(summary) if !self.has_failed => summary.ending.name(),
+            _ => "error",
+        };
+        let ending = [("ending", ending)];
         page.gauges(
             "crawler_finished",
             "1 for the way in which the crawl has ended",

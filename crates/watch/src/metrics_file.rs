@@ -30,9 +30,14 @@ impl MetricsFile {
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, or a thread that cannot start.
+    /// What is there and is no file, such as a device; a file that cannot be written; a thread that cannot start.
     pub fn new(path: impl Into<PathBuf>, watch: &Watch) -> io::Result<Self> {
         let path = path.into();
+        // A file behind a link is replaced, not the link.
+        let path = fs::canonicalize(&path).unwrap_or(path);
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            return Err(io::Error::other("it is not a file, so it cannot be replaced"));
+        }
         write(&path, watch)?;
         let (end, ended) = sync_channel::<()>(0);
         let (to, of) = (path.clone(), watch.clone());

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crawler::{Event, Observer, Phase, StopHandle};
-use frontier::{Notice, Origin};
+use frontier::{Notice, Origin, Time};
 use tokio::sync::watch;
 
 use crate::forecast::Forecast;
@@ -59,15 +59,27 @@ impl Recorder {
         let saturation = &summary.report.saturation;
         self.forecast.note(summary.elapsed, saturation);
         self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
-        self.status.origins_away = self.away.len() as u64;
         self.status.series.add(summary, self.status.is_finished);
         let mut summary = summary.clone();
-        // The hosts come each minute.
-        if let Some(earlier) = self.status.summary.take().filter(|_| summary.busiest.is_empty()) {
+        // The hosts come each minute. An earlier run may have left some away.
+        if summary.as_of > Time::EPOCH {
+            self.away = summary.away.iter().map(|away| away.origin.clone()).collect();
+        } else if let Some(earlier) = self.status.summary.take() {
             (summary.busiest, summary.away) = (earlier.busiest, earlier.away);
         }
+        self.status.origins_away = self.away.len() as u64;
         self.status.summary = Some(summary);
         self.sender.send_replace(Arc::new(self.status.clone()));
+    }
+}
+
+impl Drop for Recorder {
+    /// Publishes the end of a crawl that ends with an error.
+    fn drop(&mut self) {
+        if !self.status.is_finished {
+            (self.status.is_finished, self.status.has_failed) = (true, true);
+            self.sender.send_replace(Arc::new(self.status.clone()));
+        }
     }
 }
 

@@ -61,6 +61,9 @@ pub struct Server {
 }
 
 impl Server {
+    /// The most connections at a time, and so the most file handles but for a few.
+    pub const MOST_CONNECTIONS: usize = 2 * CONNECTIONS;
+
     /// Opens the address and begins to serve. Port 0 stands for one that the system chooses. `names` returns the name of an option by its
     /// field, for the texts of what is missing.
     ///
@@ -131,7 +134,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;
     };
-    let free = Arc::new(Semaphore::new(2 * CONNECTIONS));
+    let free = Arc::new(Semaphore::new(Server::MOST_CONNECTIONS));
     // This task owns the connections, so they end with it.
     let mut connections = JoinSet::new();
     loop {

@@ -71,7 +71,14 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
     let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let seed = tree_of(1, 1);
-    fails(&["--watch", &port, &seed], 1, &["cannot be watched at 127.0.0.1"]);
+    let kept = folder.file("kept.jsonl", "an earlier line\n");
+    fails(
+        &["--watch", &port, "-o", &kept, &seed],
+        1,
+        &["cannot be watched at 127.0.0.1"],
+    );
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
+    fails(&["--metrics-file", "/dev/null", &seed], 1, &["is not a file"]);
     for address in ["localhost", "a.example:80", "70000", ""] {
         fails(&["--watch", address, &seed], 2, &["give a port, such as 8077"]);
     }

@@ -91,11 +91,15 @@ impl StopHandle {
         *self.phase.borrow()
     }
 
-    /// Waits until the crawl is paused, or ends.
+    /// Waits until the crawl is paused, or ends, or is to go on.
     pub async fn paused(&self) {
         let is_still = |phase: &Phase| matches!(phase, Phase::Paused | Phase::Stopping);
+        let (mut phase, mut orders) = (self.phase.clone(), self.orders.subscribe());
         // An error means that the crawl has ended.
-        let _ = self.phase.clone().wait_for(is_still).await;
+        tokio::select! {
+            _ = phase.wait_for(is_still) => {}
+            _ = orders.wait_for(|orders| !orders.pause) => {}
+        }
     }
 
     fn order(&self, change: impl FnOnce(&mut Orders)) {

@@ -207,7 +207,9 @@ pub(super) fn remedy(error: &reqwest::Error, is_reused: bool) -> Option<Remedy> 
         Some(_) => Some(Remedy::Http1),
         None if error.is_connect() => None,
         None if is_reused => {
-            let is_lost = has_io_error(error, is_lost) || last_cause(error) == CLOSED;
+            let last = last_cause(error);
+            // What cannot be read may be the rest of an earlier answer, longer than it said.
+            let is_lost = has_io_error(error, is_lost) || last == CLOSED || malformed(&last).is_some();
             is_lost.then_some(Remedy::NewConnection)
         }
         None => has_io_error(error, may_be_http2).then_some(Remedy::Http1),
@@ -251,7 +253,8 @@ pub(super) fn classify(error: &reqwest::Error) -> FetchError {
         .is_some_and(|error| error.is_library() && error.reason() == Some(Reason::PROTOCOL_ERROR))
     {
         let why = "it is not valid HTTP/2, as with a header that only HTTP/1 has (connection, keep-alive, upgrade)";
-        return FetchError::Malformed(why.to_owned());
+        // Unlike a malformed head it is asked again: over HTTP/1.1 it may be well.
+        return FetchError::Broken(why.to_owned());
     }
     let last = last_cause(error);
     if let Some(why) = malformed(&last) {

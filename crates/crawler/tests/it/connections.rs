@@ -104,11 +104,20 @@ async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_r
     }
 }
 
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    Reset,
+    Close,
+    /// With what is no answer, such as the rest of an earlier one that was longer than it said.
+    Surplus,
+}
+
 /// Answers `answered` requests on a connection, and ends it at the next one. Counts all.
 async fn serve_some(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     answered: usize,
-    is_reset: bool,
+    end: End,
     requests: &AtomicUsize,
 ) {
     for number in 0.. {
@@ -119,7 +128,10 @@ async fn serve_some(
         }
         requests.fetch_add(1, Ordering::Relaxed);
         if number == answered {
-            if !is_reset {
+            if end == End::Surplus {
+                let _ = stream.write_all(b"the rest\r\n\r\n").await;
+            }
+            if end != End::Reset {
                 let _ = stream.shutdown().await;
             }
             return;
@@ -133,7 +145,7 @@ async fn serve_some(
 
 /// Starts a server that ends each connection after a number of answers: the first after `answered[0]`, and so on. Returns a URL, and the number
 /// of requests.
-async fn start_ending(is_tls: bool, is_reset: bool, answered: &'static [usize]) -> (String, Arc<AtomicUsize>) {
+async fn start_ending(is_tls: bool, end: End, answered: &'static [usize]) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let scheme = if is_tls { "https" } else { "http" };
     let url = format!("{scheme}://127.0.0.1:{}/", listener.local_addr().unwrap().port());
@@ -142,22 +154,16 @@ async fn start_ending(is_tls: bool, is_reset: bool, answered: &'static [usize]) 
     tokio::spawn(async move {
         for answered in answered.iter().copied().chain(std::iter::repeat(0)) {
             let (stream, _) = listener.accept().await.unwrap();
-            if is_reset {
+            if end == End::Reset {
                 // A reset when it is dropped.
                 stream.set_zero_linger().unwrap();
             }
             let counted = Arc::clone(&counted);
             tokio::spawn(async move {
                 if is_tls {
-                    serve_some(
-                        self_signed().accept(stream).await.unwrap(),
-                        answered,
-                        is_reset,
-                        &counted,
-                    )
-                    .await;
+                    serve_some(self_signed().accept(stream).await.unwrap(), answered, end, &counted).await;
                 } else {
-                    serve_some(stream, answered, is_reset, &counted).await;
+                    serve_some(stream, answered, end, &counted).await;
                 }
             });
         }
@@ -167,7 +173,8 @@ async fn start_ending(is_tls: bool, is_reset: bool, answered: &'static [usize]) 
 
 #[tokio::test]
 async fn a_request_on_a_used_connection_that_ends_without_an_answer_is_repeated_once_at_once() {
-    for (is_tls, is_reset) in [(false, true), (false, false), (true, true), (true, false)] {
+    let ends = [End::Reset, End::Close, End::Surplus];
+    for (is_tls, end) in ends.into_iter().flat_map(|end| [(false, end), (true, end)]) {
         // How the pages fare, one letter each, and how many requests were made.
         for (answered, expected, asked) in [
             (&[1, 1, 1, 1][..], "++++", 6),
@@ -178,7 +185,7 @@ async fn a_request_on_a_used_connection_that_ends_without_an_answer_is_repeated_
             // Losses without end: after three, no connection is used twice.
             (&[1; 10], "++++++++++", 13),
         ] {
-            let (url, requests) = start_ending(is_tls, is_reset, answered).await;
+            let (url, requests) = start_ending(is_tls, end, answered).await;
             let options = CrawlOptions {
                 seeds: vec![url.clone()],
                 ..CrawlOptions::default()
@@ -193,12 +200,13 @@ async fn a_request_on_a_used_connection_that_ends_without_an_answer_is_repeated_
                 let request = Request::new(url.parse().unwrap(), ResourceKind::Page);
                 fared.push(match fetcher.fetch(request).await {
                     Ok(_) => '+',
-                    Err(FetchError::Broken(_)) => '-',
+                    Err(FetchError::Broken(_)) if end != End::Surplus => '-',
+                    Err(FetchError::Malformed(_)) if end == End::Surplus => '-',
                     Err(error) => panic!("{error:?}"),
                 });
             }
             let got = (&*fared, requests.load(Ordering::Relaxed));
-            assert_eq!(got, (expected, asked), "TLS {is_tls}, reset {is_reset}, {answered:?}");
+            assert_eq!(got, (expected, asked), "TLS {is_tls}, {end:?}, {answered:?}");
         }
     }
 }

@@ -370,7 +370,7 @@ async fn a_server_that_offers_http_2_without_meaning_it_is_asked_over_http_1_fro
             "upgrade alone",
             |stream| head_with("connection", "upgrade", stream),
             &["h2"],
-            Err(FailureKind::Malformed),
+            Err(FailureKind::Broken),
         ),
     ];
     for (does, bad, protocols, expected) in scripts {

@@ -102,6 +102,19 @@ fn a_paused_crawl_requests_nothing_and_goes_on_with_all_delays_kept() {
 }
 
 #[test]
+fn who_waits_for_a_pause_that_is_withdrawn_waits_no_longer() {
+    let crawl = crawler::Crawl::builder(options()).unwrap().build_with(site()).unwrap();
+    let handle = crawl.stop_handle();
+    handle.pause();
+    scripted::paused_runtime().block_on(async {
+        let waiting = tokio::time::timeout(PAUSE, handle.paused());
+        let resuming = async { handle.resume() };
+        assert!(tokio::join!(waiting, resuming).0.is_ok());
+    });
+    assert_eq!(handle.phase(), Phase::Running);
+}
+
+#[test]
 fn the_maximum_time_does_not_pass_in_a_pause() {
     let mut options = options();
     options.max_time = Some(Duration::from_secs(31));

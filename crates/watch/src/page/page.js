@@ -153,6 +153,7 @@ const ENDINGS = {
   budget_spent: "the page budget is spent",
   time_up: "the time is up",
   stopped: "stopped",
+  error: "an error has ended it",
 };
 let isFinished = false;
 
@@ -160,9 +161,10 @@ function show(status) {
   const { summary } = status;
   isFinished = status.finished;
   byId("version").textContent = status.version;
-  const phase = isFinished ? `ended: ${ENDINGS[summary.ending] ?? summary.ending}` : status.phase;
+  const ending = summary?.ending ?? "error";
+  const phase = isFinished ? `ended: ${ENDINGS[ending] ?? ending}` : status.phase;
   byId("phase").textContent = phase;
-  byId("phase").className = isFinished && !summary.complete ? "bad" : "good";
+  byId("phase").className = isFinished && !(summary?.complete && ending !== "error") ? "bad" : "good";
   document.title = summary ? `${phase}, ${grouped(summary.pages)} pages: crawler` : "crawler";
   document.querySelectorAll("button").forEach((button) => {
     const fits = { pause: status.phase === "running", resume: status.phase.startsWith("paus"), stop: status.phase !== "stopping" };
