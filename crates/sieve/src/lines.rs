@@ -63,7 +63,11 @@ fn remedy(saturation: &Saturation, notice: &Notice, policy: OnSaturation) -> Str
         let bytes = Grouped::exactly(saturation.memory_bytes);
         return format!(". The filter takes {bytes} bytes");
     }
-    let enough = Grouped::enough(saturation.estimated * 2.0);
+    let enough = Grouped::enough(match policy {
+        OnSaturation::Warn => saturation.sufficient_capacity(),
+        // They drop none, or next to none.
+        OnSaturation::Grow | OnSaturation::Refuse => saturation.estimated * 2.0,
+    });
     if saturation.level < Level::FULL {
         return format!(". If many more keys are to come, plan for a capacity of {enough} or more");
     }

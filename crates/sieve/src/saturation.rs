@@ -219,6 +219,16 @@ impl Saturation {
         lower_bound(self.lost, self.loss_variance()) as u64
     }
 
+    /// Returns a capacity with which as many keys as were found would all be accepted: at a rate of 1 %, fewer than [`POSSIBLE_LOSS`] are
+    /// expected to be dropped. Cost: O(1).
+    ///
+    /// It is at least twice the keys. A filter of r times as many has a false-positive rate that falls about with r⁶, and the more keys there
+    /// are, the more meet it; the constant was measured with the default filter, from 300 to a million keys.
+    pub fn sufficient_capacity(&self) -> f64 {
+        let times = 6.0 * (self.estimated / 1e6).powf(1.0 / 6.0);
+        self.estimated * times.max(2.0)
+    }
+
     /// Returns whether keys may have been dropped: [`lost`](Self::lost) is [`POSSIBLE_LOSS`] or more. Cost: O(1).
     pub fn may_have_lost(&self) -> bool {
         self.lost >= POSSIBLE_LOSS

@@ -85,7 +85,7 @@ pub enum Missing {
     Dropped {
         /// A lower bound of the dropped URLs ([`lost_at_least`](sieve::Saturation::lost_at_least)); 0 if a loss is only possible.
         at_least: u64,
-        /// A sufficient capacity: twice the number of distinct URLs that were found.
+        /// A [sufficient capacity](sieve::Saturation::sufficient_capacity) for the URLs that were found.
         enough: u64,
         /// Whether every new URL is dropped, so that how many is no longer known.
         is_full: bool,
@@ -164,7 +164,7 @@ impl Summary {
         if saturation.may_have_lost() {
             missing.push(Missing::Dropped {
                 at_least: saturation.lost_at_least(),
-                enough: rounded_up((saturation.estimated * 2.0) as u64),
+                enough: rounded_up(saturation.sufficient_capacity() as u64),
                 is_full: saturation.is_full(),
                 is_kept,
             });

@@ -305,3 +305,28 @@ fn a_loss_is_called_possible_from_a_tenth_of_an_expected_key_on() {
     }
     assert!(sieve.saturation().lost > 1.0);
 }
+
+/// The advice works: another sieve with the capacity that a full one names takes in the same keys, with an expected loss that is none. And it
+/// does not name ten times as much as that takes.
+#[test]
+fn a_sufficient_capacity_suffices_and_is_not_far_more() {
+    for keys in [300_u64, 1_000, 5_000, 20_000, 100_000] {
+        let saturation_of = |capacity: u64| {
+            let mut sieve = sieve(Layout::Blocks, capacity, 7);
+            (0..keys).for_each(|n| _ = sieve.push(format!("https://example.com/{n}")));
+            sieve.saturation()
+        };
+        let full = saturation_of(keys / 2);
+        // A sieve that is full by half of them has lost some, which it counts.
+        assert!(full.lost > 1.0, "{full}");
+        let enough = full.sufficient_capacity();
+        assert!(enough >= 2.0 * keys as f64 * 0.9, "{keys}: {enough}");
+        let second = saturation_of(enough as u64);
+        assert!(!second.may_have_lost(), "{keys} keys, capacity {enough}: {second}");
+        let third = saturation_of((enough / 3.0) as u64);
+        assert!(
+            third.lost > second.lost.max(0.05),
+            "{keys} keys, a third of {enough}: {third}"
+        );
+    }
+}
