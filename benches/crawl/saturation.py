@@ -23,8 +23,8 @@ MAX_SECONDS = 900
 SHARE = 50
 LINKS = 10
 LEVELS = ["full", "1.5x", "2x", "3x", "5x", "10x", "20x", "30x", "50x"]
-AT_LEAST = re.compile(r"at least ([0-9 ]+) URLs? dropped, and what only they link to is missing")
-REFUSED = re.compile(r"([0-9 ]+) links refused \(raise --capacity, in a new directory\)")
+AT_LEAST = re.compile(r"at least ([0-9 ]+) URLs? dropped(?:; it is full[^(]*)?, and what only they link to is missing")
+REFUSED = re.compile(r"([0-9 ]+) links refused \(raise --capacity\)")
 
 
 def main():
