@@ -136,7 +136,7 @@ class Files:
         self.archive, self.site, self.folder = folder / "all.warc.gz", folder / "site", folder
         self.options = ["--output", self.pages, "--links", self.links, "--refused", self.refused]
         self.options += ["--warc", self.archive, "--save", self.site]
-        self.options += ["--warc-max-bytes", max_archive] if max_archive else []
+        self.options += ["--set", f"warc-max-bytes={max_archive}"] if max_archive else []
 
     def rows(self, file):
         """Returns the lines as dictionaries. A torn line is an error."""

@@ -1,7 +1,6 @@
 //! The options of the outputs.
 
 use std::ffi::OsString;
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -12,7 +11,6 @@ use frontier::scope::ScopeError;
 use regex::Regex;
 
 use super::choices::Format;
-use super::values::parse_size;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -52,11 +50,6 @@ pub(crate) struct Outputs {
     /// The file is compressed if its name ends in .gz. An existing file is not overwritten.
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub(crate) warc: Option<PathBuf>,
-    /// Maximum size of one archive file.
-    ///
-    /// Then the archive continues in FILE-00001.warc.gz and so on. By default there is no limit.
-    #[arg(long, value_name = "SIZE", value_parser = parse_size::<NonZeroU64>, requires = "warc")]
-    pub(crate) warc_max_bytes: Option<NonZeroU64>,
     /// Format of the files of --output, --links and --refused.
     ///
     /// In CSV each selected field has a column selected.NAME, and a text of a site that a spreadsheet would run as a formula (it

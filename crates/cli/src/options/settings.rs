@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     pub(super) hash: HashKind,
     pub(super) hash_seed: Option<u64>,
     pub(crate) warc_operator: Option<String>,
+    pub(crate) warc_max_bytes: Option<NonZeroU64>,
 }
 
 /// The hash function of the seen-set.
@@ -79,6 +80,7 @@ pub(crate) const ALL: &[Setting] = settings! {
     "max-links-per-page" Count crawl.max_links_per_page: "Maximum links to follow from one page";
     "max-select-values" Count crawl.select_limits.values: "Maximum values of one --select field on a page";
     "max-select-bytes" Size crawl.select_limits.bytes: "Maximum size of all values of one --select field on a page";
+    "warc-max-bytes" Limited warc_max_bytes: "Maximum size of a file of --warc, after which FILE-00001.warc.gz and so on follow";
     "warc-operator" Line warc_operator: "Name or address of the archive's operator, for the header of --warc";
     "connect-timeout" LongTime http.connect_timeout: "Maximum time to connect";
     "max-headers" Positive http.max_headers: "Maximum headers of one response, never more than 16 384";
@@ -204,6 +206,10 @@ kind!(
     /// A number, or 0 for no limit.
     Limit<Option<NonZeroU32>>: |text| parse_count(text).map(NonZeroU32::new),
     |limit: &Option<NonZeroU32>| show_count(limit.map_or(0, NonZeroU32::get))
+);
+kind!(
+    /// A size of 1 byte or more; nothing for no limit.
+    Limited<Option<NonZeroU64>>: |text| parse_size(text).map(Some), |_: &_| String::new()
 );
 kind!(Seed<Option<u64>>: |text| parse_count(text).map(Some), |_: &_| String::new());
 kind!(

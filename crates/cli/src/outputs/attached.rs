@@ -281,11 +281,11 @@ fn warn_if_late(crawl: &Crawl, what: impl std::fmt::Display) {
 
 /// Returns the options of an archive.
 fn archive_options(crawl: &Crawl, path: &Path, given: &Options) -> ArchiveOptions {
-    let options = crawl.config().options();
+    let (options, settings) = (crawl.config().options(), given.settings());
     ArchiveOptions {
         path: path.to_owned(),
-        max_file_bytes: given.outputs.warc_max_bytes,
-        operator: given.settings().warc_operator,
+        max_file_bytes: settings.warc_max_bytes,
+        operator: settings.warc_operator,
         user_agent: options.user_agent.clone(),
         obeys_robots: options.frontier.ask_robots,
     }

@@ -100,7 +100,7 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
     let folder = folder("file-handles");
     let [archive, bodies, pages, state] =
         ["pages.warc.gz", "bodies", "pages.jsonl", "state"].map(|name| folder.path(name));
-    let outputs = format!("--warc {archive} --warc-max-bytes 1 --save {bodies} -o {pages}");
+    let outputs = format!("--warc {archive} --set warc-max-bytes=1 --save {bodies} -o {pages}");
     let options = format!("--concurrency 100 --state {state} {outputs}");
     let output = crawl_with_limit(40, &options, AfterRobots::Closed);
     let (summary, log) = (
