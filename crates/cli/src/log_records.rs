@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crawler::summary::{BusyHost, duration};
 use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Summary};
+use crawler_watch::resident_memory_bytes;
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
 
 use crate::flag;
 use crate::logging;
-use crate::proc_self;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
 pub(crate) fn progress(target: &str, summary: &Summary, origins_away: usize, message: &str) {
@@ -35,7 +35,7 @@ pub(crate) fn progress(target: &str, summary: &Summary, origins_away: usize, mes
         capacity = saturation.capacity,
         lost = summary.lost(),
         lost_at_least = summary.lost_at_least(),
-        resident_memory_bytes = proc_self::resident_memory_bytes();
+        resident_memory_bytes = resident_memory_bytes();
         "{message}"
     );
 }

@@ -281,8 +281,7 @@ pub enum SitemapEnd {
 }
 
 /// What a crawl does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Phase {
     /// It fetches pages.
@@ -294,6 +293,21 @@ pub enum Phase {
     Paused,
     /// It ends: requests in flight finish, and none starts.
     Stopping,
+}
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Pausing, Self::Paused, Self::Stopping];
+
+    /// Returns the name as one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Pausing => "pausing",
+            Self::Paused => "paused",
+            Self::Stopping => "stopping",
+        }
+    }
 }
 
 /// Receives the events of a crawl. A closure that takes `&Event<'_>` is an observer too: [`Crawl::on_event`](crate::Crawl::on_event) takes

@@ -41,8 +41,7 @@ pub use answers::BusyHost;
 pub use counts::Counts;
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
-pub use rows::{Rows, counted, grouped, listed};
-pub use shown::{duration, size};
+pub use rows::{Rows, counted, duration, grouped, listed, size};
 
 /// Why a crawl ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

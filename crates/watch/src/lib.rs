@@ -32,6 +32,7 @@ mod status;
 
 pub use metrics::CONTENT_TYPE;
 pub use metrics_file::MetricsFile;
+pub use process::resident_memory_bytes;
 pub use recorder::{Recorder, Watch};
 pub use server::Server;
 pub use status::Status;

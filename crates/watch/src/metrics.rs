@@ -4,33 +4,24 @@
 //! failed is asked again in a later run. All names begin with `crawler_`: the node exporter, which reads them from a file, has `process_*` of its
 //! own.
 
+mod page;
+
 use std::fmt;
 
 use crawler::Phase;
 use crawler::summary::Summary;
 use frontier::report::MemoryReport;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, prometheus_text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text};
 use prometheus_client::registry::Registry;
 use sieve::SelfCheck;
 
-use crate::histogram::Histogram;
+use self::page::Page;
 use crate::process;
 use crate::status::Status;
 
 /// The media type of [`Status::metrics`].
 pub use prometheus_text::CONTENT_TYPE;
-
-/// The names of what a crawl does.
-const PHASES: [(Phase, &str); 4] = [
-    (Phase::Running, "running"),
-    (Phase::Pausing, "pausing"),
-    (Phase::Paused, "paused"),
-    (Phase::Stopping, "stopping"),
-];
 
 impl Status {
     /// Returns the metrics as text of the media type [`CONTENT_TYPE`]. `docs/monitoring.md` lists them. Cost: some thousand short writes.
@@ -46,7 +37,7 @@ impl Status {
 
 impl Collector for Status {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut page = Page(encoder);
+        let mut page = Page::new(encoder);
         self.encode_process(&mut page)?;
         self.encode_requests(&mut page)?;
         self.encode_ending(&mut page)?;
@@ -83,8 +74,8 @@ impl Status {
             "Open file descriptors of the process",
             process::open_files(),
         )?;
-        let phases =
-            PHASES.map(|(phase, name)| ([("phase", name)], f64::from(phase == self.phase && !self.is_finished)));
+        let is_in = |phase: Phase| f64::from(phase == self.phase && !self.is_finished);
+        let phases = Phase::ALL.map(|phase| ([("phase", phase.name())], is_in(phase)));
         page.gauges(
             "crawler_phase",
             "What the crawl does: 1 for one of the phases, 0 for all of them at its end",
@@ -351,60 +342,4 @@ fn memory_parts(memory: &MemoryReport) -> [(&'static str, u64); 5] {
         ("fingerprints", memory.fingerprints),
         ("store", memory.store),
     ]
-}
-
-/// The labels of a metric: names and values.
-type Labels<'l, const N: usize> = [(&'l str, &'l str); N];
-
-/// Writes one metric after another.
-struct Page<'e>(DescriptorEncoder<'e>);
-
-impl Page<'_> {
-    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        self.gauges(name, help, [([], value)])
-    }
-
-    /// Writes a number if it is known. Its name is there always.
-    fn optional(&mut self, name: &str, help: &str, value: Option<u64>) -> fmt::Result {
-        self.gauges(name, help, value.map(|value| ([], value as f64)))
-    }
-
-    fn gauges<'l, const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Labels<'l, N>, f64)>,
-    ) -> fmt::Result {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (labels, value) in values {
-            ConstGauge::new(value).encode(of(&mut metric, &labels)?)?;
-        }
-        Ok(())
-    }
-
-    /// Writes counters. Their names get the suffix `_total`.
-    fn counters<'l, const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        values: impl IntoIterator<Item = (Labels<'l, N>, u64)>,
-    ) -> fmt::Result {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (labels, value) in values {
-            ConstCounter::new(value).encode(of(&mut metric, &labels)?)?;
-        }
-        Ok(())
-    }
-
-    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) -> fmt::Result {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        metric.encode_histogram::<NoLabelSet>(histogram.sum(), histogram.count(), &histogram.buckets(), None)
-    }
-}
-
-fn of<'m, const N: usize>(
-    metric: &'m mut MetricEncoder<'_>,
-    labels: &'m Labels<'_, N>,
-) -> Result<MetricEncoder<'m>, fmt::Error> {
-    metric.encode_family(labels)
 }

@@ -104,7 +104,7 @@ impl Status {
         });
         json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "phase": self.phase,
+            "phase": self.phase.name(),
             "finished": self.is_finished,
             "origins_away": self.origins_away,
             "next_level_seconds": self.next_level_seconds,

@@ -71,7 +71,7 @@ const USES: &str = "\
     frontier | std::thread | sqlite/backfill.rs store/lock.rs
     frontier | xxhash_rust:: | sqlite/sealed.rs
     crawler | brotli_decompressor:: | decoding.rs
-    crawler | bytesize:: | summary/shown.rs
+    crawler | bytesize:: | summary/rows.rs
     crawler | cookie_store:: | fetch/cookie_file.rs fetch/cookies.rs
     crawler | cssparser:: | page/links/style.rs
     crawler | flate2:: | decoding.rs output/lines.rs output/warc/file.rs
@@ -91,7 +91,7 @@ const USES: &str = "\
     crawler | xxhash_rust:: | page/fingerprint.rs page/links/repeats.rs
     crawler | zstd_safe:: | decoding.rs
     watch | hyper:: | server.rs server/answer.rs server/events.rs
-    watch | prometheus_client:: | metrics.rs
+    watch | prometheus_client:: | metrics.rs metrics/page.rs
     cli | clap_mangen:: | options/generated.rs
     cli | env_logger:: | logging.rs
     cli | file_id:: | options/outputs.rs

@@ -1,7 +1,10 @@
-//! Rows of text with a name and a value each, at most 80 columns wide.
+//! Rows of text with a name and a value each, at most 80 columns wide, and numbers as people read them.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
+use std::time::Duration;
+
+use bytesize::ByteSize;
 
 /// The columns of a value: those of a terminal of 80 beside the name.
 const VALUE_COLUMNS: usize = 60;
@@ -98,6 +101,32 @@ pub fn grouped(number: u64) -> String {
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(number))
+}
+
+/// Returns a duration in its largest unit; of minutes and more there are at least one and a half.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let shown = [0.3, 7.34, 89.0, 90.0, 8_000.0, 200_000.0].map(|seconds| {
+///     crawler::summary::duration(Duration::from_secs_f64(seconds))
+/// });
+/// assert_eq!(shown, ["300 ms", "7.3 s", "89.0 s", "1.5 min", "2.2 h", "2.3 days"]);
+/// ```
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        1..90 => format!("{seconds:.1} s"),
+        90..5_400 => format!("{:.1} min", seconds / 60.0),
+        5_400..129_600 => format!("{:.1} h", seconds / 3_600.0),
+        _ => format!("{:.1} days", seconds / 86_400.0),
+    }
+}
+
+/// Returns a number of bytes in its largest unit, as in `1.7 MiB`.
+pub fn size(bytes: u64) -> impl Display {
+    ByteSize(bytes)
 }
 
 /// Returns counts by key, as in `200: 312, 404: 3`; or `none`.

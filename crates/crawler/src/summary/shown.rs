@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use frontier::report::MemoryReport;
 use frontier::{AwayReport, HostReport, NotFetched};
 use serde_json::{Value, json};
 
-use super::rows::{Rows, counted, grouped, listed};
+use super::rows::{Rows, counted, duration, grouped, listed, size};
 use super::{BusyHost, SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
 use crate::timestamp::rfc3339;
@@ -85,7 +84,7 @@ impl Summary {
             rows.add("refreshed", text);
         }
         rows.add_number("redirects", report.pages.redirected);
-        rows.add("bytes", ByteSize(self.bytes));
+        rows.add("bytes", size(self.bytes));
         rows.add_counts(
             "bodies truncated",
             &named(&self.bodies_truncated, TruncationReason::name),
@@ -127,12 +126,12 @@ impl Summary {
         rows.add_all("busiest hosts", busiest.map(BusyHost::to_string));
         let seen_set = report.saturation.to_string().replace(" dropped, ", " dropped; ");
         rows.add_all("seen-set", seen_set.split("; "));
-        rows.add("seen-set memory", ByteSize(report.saturation.memory_bytes));
+        rows.add("seen-set memory", size(report.saturation.memory_bytes));
         if let Some(memory) = &report.memory {
             rows.add_all("memory", memory_parts(memory));
         }
         if let Some(bytes) = self.peak_memory_bytes {
-            rows.add("peak memory", ByteSize(bytes));
+            rows.add("peak memory", size(bytes));
         }
     }
 
@@ -345,41 +344,13 @@ fn memory_parts(memory: &MemoryReport) -> Vec<String> {
         ("store", memory.store),
     ];
     let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
-    let parts: Vec<_> = parts
-        .map(|(name, bytes)| format!("{name} {}", ByteSize(*bytes)))
-        .collect();
-    let sum = |bound| format!("{} of {}", ByteSize(memory.total()), ByteSize(bound));
+    let parts: Vec<_> = parts.map(|(name, bytes)| format!("{name} {}", size(*bytes))).collect();
+    let sum = |bound| format!("{} of {}", size(memory.total()), size(bound));
     let on_disk = (memory.hosts_on_disk > 0).then(|| format!("{} on disk", counted(memory.hosts_on_disk, "host")));
     let rows = std::iter::once(parts.join(", "))
         .chain(memory.bound.map(sum))
         .chain(on_disk);
     rows.collect()
-}
-
-/// Returns a duration in its largest unit; of minutes and more there are at least one and a half.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// let shown = [0.3, 7.34, 89.0, 90.0, 8_000.0, 200_000.0].map(|seconds| {
-///     crawler::summary::duration(Duration::from_secs_f64(seconds))
-/// });
-/// assert_eq!(shown, ["300 ms", "7.3 s", "89.0 s", "1.5 min", "2.2 h", "2.3 days"]);
-/// ```
-pub fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64();
-    match duration.as_secs() {
-        0 => format!("{} ms", duration.as_millis()),
-        1..90 => format!("{seconds:.1} s"),
-        90..5_400 => format!("{:.1} min", seconds / 60.0),
-        5_400..129_600 => format!("{:.1} h", seconds / 3_600.0),
-        _ => format!("{:.1} days", seconds / 86_400.0),
-    }
-}
-
-/// Returns a number of bytes in its largest unit, as in `1.7 MiB`.
-pub fn size(bytes: u64) -> impl fmt::Display {
-    ByteSize(bytes)
 }
 
 /// Returns the end of a list that has more members than are named.
