@@ -24,7 +24,7 @@ use crate::status::Status;
 pub use prometheus_text::CONTENT_TYPE;
 
 impl Status {
-    /// Returns the metrics as text of the media type [`CONTENT_TYPE`]. `docs/monitoring.md` lists them. Cost: some thousand short writes.
+    /// Returns the metrics as text of the media type [`CONTENT_TYPE`]. `docs/metrics.md` lists them. Cost: some thousand short writes.
     pub fn metrics(&self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.clone()));

@@ -66,7 +66,7 @@ pub(crate) struct Outputs {
     /// Write metrics for Prometheus to this file, every ten seconds and at the end.
     ///
     /// For the text file collector of the node exporter, which wants a name in .prom. The file is replaced as a whole each time.
-    /// docs/monitoring.md lists the metrics, with rules for alerts and a board for Grafana.
+    /// docs/metrics.md lists the metrics; docs/monitoring.md has rules for alerts and a board for Grafana.
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub(crate) metrics_file: Option<PathBuf>,
 }
