@@ -130,7 +130,7 @@ pub(crate) struct HostQueues {
 pub(crate) struct LeasedEntry {
     pub(crate) entry: Entry,
     /// The time since the end of the host's last request.
-    gap: Option<Duration>,
+    pub(crate) gap: Option<Duration>,
     /// The time of the lease.
     pub(crate) started: Time,
     /// The address of the host, with politeness per address.

@@ -46,6 +46,11 @@ pub struct Lease {
     /// request without a delay may be sent before the lease is persisted, if only this process settles it: after a crash, no delay could be
     /// cut short, unless the next run gives the host one.
     pub delay: Duration,
+    /// The time since the end of the last request to the host that has ended; `None` if none has, as far as the host is remembered. It is never
+    /// shorter than [`delay`](Self::delay), which is what was owed: the delay as it is now, not as it was when that request ended. A
+    /// `Crawl-delay` that was read meanwhile counts, and so does a delay that was shortened. With several requests at a time
+    /// ([`per_host`](crate::FrontierConfig::per_host)), others may still be in flight.
+    pub pause: Option<Duration>,
 }
 
 impl Lease {

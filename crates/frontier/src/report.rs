@@ -204,6 +204,9 @@ pub struct HostReport {
     pub delay: Duration,
     /// The shortest time between the end of a request and the start of the next that the frontier handed out.
     pub shortest_gap: Option<Duration>,
+    /// When its robots.txt was read, or its rules were extended because it did not answer; the earliest time, if it has several
+    /// origins. `None` if no rules are known.
+    pub robots_at: Option<Time>,
     /// Entries that wait for it.
     pub queued: u64,
     /// Whether it, or one of its ports, was away for too long and was given up.

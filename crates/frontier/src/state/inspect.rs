@@ -128,6 +128,7 @@ fn report_of(key: &HostKey, host: &HostRef<'_>, queues: &HostQueues) -> HostRepo
         requests: host.requests(),
         delay: host.delay(queues.rules()),
         shortest_gap: host.shortest_gap(),
+        robots_at: host.robots_at(),
         queued: host.queued() + host.postponed(),
         given_up: host.gave_up_any(),
     }

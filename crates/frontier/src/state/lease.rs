@@ -57,6 +57,7 @@ impl State {
                 attempt: leased.entry.attempts,
                 wants_fingerprint: self.is_compared(&leased.entry),
                 delay,
+                pause: leased.gap,
                 entry: leased.entry.clone(),
             });
             self.tables.leases.insert(id, leased);

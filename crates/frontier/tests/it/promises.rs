@@ -431,8 +431,9 @@ fn host_reports_have_the_shortest_gap_between_requests() {
         &mut frontier,
         &["https://a.example/1", "https://a.example/2", "https://a.example/3"],
     );
-    for (start, end) in [(0.0, 1.0), (3.5, 4.0), (6.0, 7.0)] {
+    for (start, end, pause) in [(0.0, 1.0, None), (3.5, 4.0, Some(2_500)), (6.0, 7.0, Some(2_000))] {
         let lease = only(&mut frontier, at(start));
+        assert_eq!((lease.pause, lease.delay), (pause.map(Duration::from_millis), DELAY));
         settle(&mut frontier, &lease, Outcome::Done, at(end));
     }
     let receipt = frontier.host_reports().next().unwrap();

@@ -230,6 +230,12 @@ impl Walk {
 
     fn started(&mut self, lease: Lease) {
         let delay = Duration::from_millis(self.world.delay_ms);
+        let last_end = self
+            .hosts
+            .get(lease.entry.queue.as_str())
+            .and_then(|host| host.last_end);
+        assert_eq!(lease.pause, last_end.map(|end| self.now.since(end)));
+        assert_eq!(lease.delay, delay);
         for counted in self.counted(&lease) {
             let host = self.hosts.entry(counted.clone()).or_default();
             host.out += 1;

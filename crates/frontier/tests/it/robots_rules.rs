@@ -460,7 +460,12 @@ fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
         answer(&mut frontier, &lease, RobotsOutcome::known(rules), now);
     }
     let receipt = frontier.host_reports().next().unwrap();
-    assert_eq!(receipt.delay, Duration::from_secs(7));
+    assert_eq!(
+        (receipt.delay, receipt.robots_at),
+        (Duration::from_secs(7), Some(START))
+    );
+    let page = next(&mut frontier, &mut START.clone());
+    assert!(page.pause >= Some(Duration::from_secs(7)), "{page:?}");
 }
 
 #[test]

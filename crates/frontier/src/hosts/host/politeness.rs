@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Host, ShortestGap};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, counts_as_page};
+use crate::rules::Policy;
 use crate::time::Time;
 
 impl Host {
@@ -50,6 +51,13 @@ impl Host {
         } else {
             longest.max(self.crawl_delay.min(milliseconds(most)))
         };
+    }
+
+    /// Returns since when the oldest of its rules hold.
+    pub(crate) fn robots_at(&self) -> Option<Time> {
+        let known = self.origins.iter().filter_map(|origin| origin.known.as_ref());
+        let read = known.filter(|known| !matches!(known.policy, Policy::Closed(..)));
+        read.map(|known| known.since).min()
     }
 
     /// Returns the delay of the host.

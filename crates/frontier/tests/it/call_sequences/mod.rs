@@ -138,6 +138,11 @@ impl Watched {
             "{} is asked too often at once",
             lease.entry.queue
         );
+        // Delays are set at any time, and robots.txt files ask for others.
+        assert!(
+            lease.pause.is_none_or(|pause| pause >= lease.delay),
+            "{lease:?} is early"
+        );
         let is_out = |other: &Lease| other.entry.purpose == lease.entry.purpose && other.entry.url == lease.entry.url;
         assert!(!self.out.iter().any(is_out), "{lease:?} is out already");
         if let Some(key) = key_of(&lease.entry) {
