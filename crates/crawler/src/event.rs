@@ -226,6 +226,17 @@ pub struct RequestRecord {
     pub took: Duration,
     /// The size of the body as far as it was read, in bytes after decompression.
     pub bytes: u64,
+    /// From the end of the last request to the host until this one was leased, as [`frontier::Lease::pause`] says; `None` for its first.
+    pub pause: Option<Duration>,
+    /// The delay that was owed to the host in that pause.
+    pub owed: Duration,
+}
+
+impl RequestRecord {
+    /// Returns by how many seconds its pause was longer than what was owed. A negative number is a broken promise.
+    pub fn slack_seconds(&self) -> Option<f64> {
+        self.pause.map(|pause| pause.as_secs_f64() - self.owed.as_secs_f64())
+    }
 }
 
 /// One commit to the state directory.

@@ -37,7 +37,7 @@ use frontier::{AwayReport, Frontier, HostReport, Refusal, Report, Time};
 
 pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
-pub use answers::BusyHost;
+pub use answers::HostFigures;
 pub use counts::Counts;
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
@@ -101,9 +101,10 @@ pub struct Summary {
     pub report: Report,
     /// The requests and pauses of each host at the end; the host with the most requests first.
     pub hosts: Vec<HostReport>,
-    /// The hosts with the most waiting entries, then with the most requests, and how they answer: at the end, each minute, and
-    /// after 1, 2, 4 … seconds.
-    pub busiest: Vec<BusyHost>,
+    /// The hosts with the most waiting entries, then with the most requests: up to 20 at the end, each minute, and after 1, 2, 4 … seconds.
+    pub busiest: Vec<HostFigures>,
+    /// The hosts that take longest to answer, by the median, of those with at least three answers: as many, and at the same times.
+    pub slowest: Vec<HostFigures>,
     /// Origins that were away then, those with the most waiting entries first.
     pub away: Vec<AwayReport>,
     /// The time at which the numbers were true.
@@ -167,6 +168,7 @@ impl Summary {
             report,
             hosts: Vec::new(),
             busiest: Vec::new(),
+            slowest: Vec::new(),
             away: Vec::new(),
             as_of: Time::EPOCH,
             peak_memory_bytes: None,
@@ -180,7 +182,7 @@ impl Summary {
 
     /// Adds what the frontier knows of its hosts.
     pub(crate) fn with_hosts(mut self, answer_times: &AnswerTimes, frontier: &Frontier, as_of: Time) -> Self {
-        self.busiest = answer_times.busiest(frontier);
+        [self.busiest, self.slowest] = answer_times.busiest_and_slowest(frontier);
         self.away = frontier.away().collect();
         self.away.sort_by_key(|away| (Reverse(away.waiting), away.since));
         Self { as_of, ..self }

@@ -65,7 +65,7 @@ impl Recorder {
         if summary.as_of > Time::EPOCH {
             self.away = summary.away.iter().map(|away| away.origin.clone()).collect();
         } else if let Some(earlier) = self.status.summary.take() {
-            (summary.busiest, summary.away) = (earlier.busiest, earlier.away);
+            (summary.busiest, summary.slowest, summary.away) = (earlier.busiest, earlier.slowest, earlier.away);
         }
         self.status.origins_away = self.away.len() as u64;
         self.status.summary = Some(summary);

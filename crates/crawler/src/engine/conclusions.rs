@@ -103,7 +103,7 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
         settlement,
         report: PendingReport {
             started,
-            request: kind.map(|kind| request_record(kind, &result, bytes)),
+            request: kind.map(|kind| request_record(kind, &lease, &result, bytes)),
             cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
             capture: Capture::from_result(&entry.url, started, result),
             entry: lease.entry,
@@ -122,7 +122,12 @@ pub(crate) fn kind_of(purpose: &Purpose) -> Option<ResourceKind> {
     }
 }
 
-fn request_record(kind: ResourceKind, result: &Result<Response, FetchError>, bytes: u64) -> RequestRecord {
+fn request_record(
+    kind: ResourceKind,
+    lease: &Lease,
+    result: &Result<Response, FetchError>,
+    bytes: u64,
+) -> RequestRecord {
     let is_error = |answer: &Response| kind == ResourceKind::Page && answer.status >= 400;
     let failure = match result {
         Ok(answer) => match outcome_of(answer) {
@@ -138,6 +143,8 @@ fn request_record(kind: ResourceKind, result: &Result<Response, FetchError>, byt
         failure,
         took: answer.map_or(Duration::ZERO, |answer| answer.elapsed),
         bytes,
+        pause: lease.pause,
+        owed: lease.delay,
     }
 }
 

@@ -1,11 +1,12 @@
-//! How long the busiest hosts take to answer: a bounded table in the crawler, beside what the frontier knows of each host.
+//! How long hosts take to answer, and how long they are left alone: a bounded table in the crawler, beside what the frontier knows of each host.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use frontier::{Frontier, HostKey};
+use frontier::{Frontier, HostKey, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::event::RequestRecord;
@@ -16,16 +17,20 @@ const FILE: &str = "hosts.json";
 /// The most hosts in the table.
 const HOSTS: usize = 256;
 
-/// The last answers of a host, of which the median is taken.
+/// The last times of a host, of which the median is taken.
 const SAMPLES: usize = 31;
 
-/// The most hosts that a list of the busiest has.
-const LISTED: usize = 10;
+/// The most hosts that a list has.
+const LISTED: usize = 20;
 
-/// A host with waiting pages, and how it answers. The times are of its answers, from the start of the request to the end of the body.
+/// The least answers of a host that counts among the slowest.
+const FEWEST_ANSWERS: u64 = 3;
+
+/// A host: what waits for it, how it answers, and how it is treated. The times of answers are from the start of the request to the end of the
+/// body; pauses are from the end of a request to the lease of the next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct BusyHost {
+pub struct HostFigures {
     /// The host.
     pub host: HostKey,
     /// Entries that wait for it.
@@ -41,6 +46,12 @@ pub struct BusyHost {
     pub longest: Option<Duration>,
     /// The delay that is owed to it.
     pub delay: Duration,
+    /// The shortest pause between two requests; `None` before the second.
+    pub shortest_pause: Option<Duration>,
+    /// The median of its last 31 pauses; `None` before the second request.
+    pub median_pause: Option<Duration>,
+    /// When its robots.txt was read, as [`frontier::HostReport::robots_at`] says.
+    pub robots_at: Option<Time>,
 }
 
 /// The hosts on which the crawl has spent most time. It keeps them as the Space-Saving algorithm does (Metwally, Agrawal and El Abbadi,
@@ -54,10 +65,35 @@ pub(crate) struct AnswerTimes {
 struct Times {
     spent: Duration,
     failures: u64,
-    answers: u64,
     longest: Duration,
-    /// The last answers, in milliseconds. The next one replaces the one at `answers % SAMPLES`.
+    answers: LastTimes,
+    pauses: LastTimes,
+}
+
+/// The last of many times, in milliseconds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct LastTimes {
+    /// How many there were. The next one replaces the one at `all % SAMPLES`.
+    all: u64,
     last: Vec<u32>,
+}
+
+impl LastTimes {
+    fn add(&mut self, time: Duration) {
+        let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        match self.last.get_mut((self.all % SAMPLES as u64) as usize) {
+            Some(oldest) => *oldest = milliseconds,
+            None => self.last.push(milliseconds),
+        }
+        self.all += 1;
+    }
+
+    fn median(&self) -> Option<Duration> {
+        let mut last = self.last.clone();
+        last.sort_unstable();
+        let median = last.get(last.len() / 2);
+        median.map(|milliseconds| Duration::from_millis(u64::from(*milliseconds)))
+    }
 }
 
 impl AnswerTimes {
@@ -90,16 +126,13 @@ impl AnswerTimes {
         let Some(times) = self.hosts.get_mut(host) else { return };
         times.spent += spent;
         times.failures += u64::from(request.failure.is_some());
-        let Some(answer) = request.status.map(|_| request.took) else {
-            return;
-        };
-        times.longest = times.longest.max(answer);
-        let milliseconds = u32::try_from(answer.as_millis()).unwrap_or(u32::MAX);
-        match times.last.get_mut((times.answers % SAMPLES as u64) as usize) {
-            Some(oldest) => *oldest = milliseconds,
-            None => times.last.push(milliseconds),
+        if let Some(pause) = request.pause {
+            times.pauses.add(pause);
         }
-        times.answers += 1;
+        if request.status.is_some() {
+            times.longest = times.longest.max(request.took);
+            times.answers.add(request.took);
+        }
     }
 
     /// Removes the host with the least time if the table is full, and returns that time.
@@ -115,30 +148,31 @@ impl AnswerTimes {
         spent
     }
 
-    /// Returns the hosts of the table with the most waiting entries, then those with the most requests.
-    pub(crate) fn busiest(&self, frontier: &Frontier) -> Vec<BusyHost> {
+    /// Returns the hosts of the table with the most waiting entries, then those with the most requests; and those that take longest to answer.
+    pub(crate) fn busiest_and_slowest(&self, frontier: &Frontier) -> [Vec<HostFigures>; 2] {
         let hosts = self.hosts.iter().filter_map(|(host, times)| {
             let report = frontier.host_report(host)?;
-            let mut last = times.last.clone();
-            last.sort_unstable();
-            let median = last.get(last.len() / 2);
-            Some(BusyHost {
+            let figures = HostFigures {
                 host: host.clone(),
                 waiting: report.queued,
                 requests: report.requests,
                 failures: times.failures,
-                median: median.map(|milliseconds| Duration::from_millis(u64::from(*milliseconds))),
-                longest: (times.answers > 0).then_some(times.longest),
+                median: times.answers.median(),
+                longest: (times.answers.all > 0).then_some(times.longest),
                 delay: report.delay,
-            })
+                shortest_pause: report.shortest_gap,
+                median_pause: times.pauses.median(),
+                robots_at: report.robots_at,
+            };
+            Some((figures, times.answers.all >= FEWEST_ANSWERS))
         });
         let mut hosts: Vec<_> = hosts.collect();
-        hosts.sort_by(|a, b| {
-            let by_numbers = (b.waiting, b.requests).cmp(&(a.waiting, a.requests));
-            by_numbers.then_with(|| a.host.cmp(&b.host))
-        });
-        hosts.truncate(LISTED);
-        hosts
+        hosts.sort_by(|(a, _), (b, _)| a.host.cmp(&b.host));
+        let mut slowest = hosts.clone();
+        slowest.retain(|(_, has_enough_answers)| *has_enough_answers);
+        slowest.sort_by_key(|(host, _)| Reverse(host.median));
+        hosts.sort_by_key(|(host, _)| Reverse((host.waiting, host.requests)));
+        [hosts, slowest].map(|hosts| hosts.into_iter().take(LISTED).map(|(host, _)| host).collect())
     }
 }
 
@@ -157,7 +191,8 @@ mod tests {
             status,
             failure: status.is_none().then_some(FailureKind::Timeout),
             took,
-            bytes: 0,
+            pause: Some(took),
+            ..RequestRecord::default()
         };
         let slow = host("slow.example".to_owned());
         let mut table = AnswerTimes::default();
@@ -179,7 +214,11 @@ mod tests {
         };
         (0..1_000).for_each(|n| answer(&mut table, n));
         let times = &table.hosts[&slow];
-        assert_eq!((times.last.len(), times.answers), (SAMPLES, 1_000));
-        assert!(times.last.iter().all(|time| *time >= 969));
+        assert_eq!((times.answers.all, times.pauses.all), (1_000, 1_100));
+        for times in [&times.answers, &times.pauses] {
+            assert_eq!(times.last.len(), SAMPLES);
+            assert!(times.last.iter().all(|time| *time >= 969));
+            assert_eq!(times.median(), Some(Duration::from_millis(984)));
+        }
     }
 }

@@ -9,7 +9,7 @@ use frontier::{AwayReport, HostReport, NotFetched};
 use serde_json::{Value, json};
 
 use super::rows::{Rows, counted, duration, grouped, listed, size};
-use super::{BusyHost, SitemapCounts, Summary};
+use super::{HostFigures, SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
 use crate::timestamp::rfc3339;
 
@@ -123,7 +123,7 @@ impl Summary {
             format!("{}{}", grouped(report.hosts), shortest_pause(&self.hosts)),
         );
         let busiest = self.busiest.iter().take(HOSTS_SHOWN);
-        rows.add_all("busiest hosts", busiest.map(BusyHost::to_string));
+        rows.add_all("busiest hosts", busiest.map(HostFigures::to_string));
         let seen_set = report.saturation.to_string().replace(" dropped, ", " dropped; ");
         rows.add_all("seen-set", seen_set.split("; "));
         rows.add("seen-set memory", size(report.saturation.memory_bytes));
@@ -259,7 +259,8 @@ impl Summary {
             "queued": report.queued_pages,
             "cut_short": self.cut_short,
             "hosts": report.hosts,
-            "busiest": self.busiest.iter().map(BusyHost::to_json).collect::<Vec<_>>(),
+            "busiest": self.busiest.iter().map(HostFigures::to_json).collect::<Vec<_>>(),
+            "slowest": self.slowest.iter().map(HostFigures::to_json).collect::<Vec<_>>(),
             "away": self.away.iter().map(away_to_json).collect::<Vec<_>>(),
             "origins_given_up": report.origins_given_up,
             "duplicates": report.resemblance.exact,
@@ -288,21 +289,25 @@ impl Summary {
     }
 }
 
-impl BusyHost {
+impl HostFigures {
     fn to_json(&self) -> Value {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         json!({
             "host": self.host,
             "waiting": self.waiting,
             "requests": self.requests,
             "failures": self.failures,
-            "median_seconds": self.median.map(|time| time.as_secs_f64()),
-            "longest_seconds": self.longest.map(|time| time.as_secs_f64()),
+            "median_seconds": seconds(self.median),
+            "longest_seconds": seconds(self.longest),
             "delay_seconds": self.delay.as_secs_f64(),
+            "shortest_pause_seconds": seconds(self.shortest_pause),
+            "median_pause_seconds": seconds(self.median_pause),
+            "robots_fetched_at": self.robots_at.map(rfc3339),
         })
     }
 }
 
-impl fmt::Display for BusyHost {
+impl fmt::Display for HostFigures {
     /// Writes what waits, what was asked, how long answers took and the delay, without what is 0.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.host)?;

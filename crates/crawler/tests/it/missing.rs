@@ -230,6 +230,12 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
             "{summary}"
         );
         assert_eq!(slow.delay, Duration::from_millis(500));
+        let pauses = [slow.shortest_pause, slow.median_pause].map(|pause| pause.unwrap().as_millis());
+        assert_eq!(pauses, [500, 500]);
+        assert!(slow.robots_at < Some(summary.as_of) && slow.robots_at.is_some());
+        // The other two have fewer than three answers.
+        let slowest: Vec<_> = summary.slowest.iter().map(|one| &one.host).collect();
+        assert_eq!(slowest, [&slow.host, &quick.host]);
         let [away] = &summary.away[..] else { panic!("{summary}") };
         assert_eq!(away.origin.as_str(), "http://dead.example");
         let text = summary.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -240,6 +246,10 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
         assert!(text.contains("answers in 2.0 s (median) to 20.0 s"), "{text}");
         let json = summary.to_json(str::to_owned);
         assert_eq!(json["busiest"][0]["median_seconds"], 0.3);
+        assert_eq!(json["slowest"][0]["median_pause_seconds"], 0.5);
+        assert_eq!(json["slowest"][0]["shortest_pause_seconds"], 0.5);
+        let robots_at = slow.robots_at.map(crawler::summary::rfc3339);
+        assert_eq!(json["slowest"][0]["robots_fetched_at"].as_str(), robots_at.as_deref());
         assert_eq!(json["away"][0]["kind"], "connect");
     }
     assert_eq!(

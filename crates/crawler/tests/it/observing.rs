@@ -184,4 +184,9 @@ fn each_request_is_reported_with_its_status_failure_time_and_size() {
     ];
     expected.sort();
     assert_eq!(all, expected);
+    let delay = scripted::everywhere("http://a.example/").frontier.delay;
+    assert!(requests.iter().all(|one| one.owed == delay));
+    let pauses: Vec<_> = requests.iter().map(|one| one.pause).collect();
+    assert!(pauses[0].is_none() && pauses[1..].iter().all(|pause| *pause >= Some(delay)));
+    assert_eq!(requests[1].slack_seconds(), Some(0.0));
 }
