@@ -244,7 +244,6 @@ async fn run(
     let watching = options.watch.map_or(0, |_| Server::MOST_CONNECTIONS);
     open_files::fit_into_limit(&mut http, &mut crawl.concurrency, watching);
     let status = StatusRequest::default();
-    let reporter = Reporter::new(bar.clone(), &crawl, status.clone());
     let mut builder = Crawl::builder(crawl)?.http(http);
     let state = site.and_then(|site| site.state.as_deref());
     if let Some(state) = state {
@@ -261,6 +260,8 @@ async fn run(
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }
+    let stop = crawl.stop_handle();
+    let reporter = Reporter::new(bar.clone(), crawl.config().options(), status.clone(), stop.clone());
     let crawl = crawl.observe(reporter);
     let crawl = match recrawl {
         Some(path) => crawl.recrawl(PreviousCrawl::open(path)?)?,
@@ -273,7 +274,7 @@ async fn run(
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
-    let signal_lines = signals::handle(crawl.stop_handle(), status).unwrap_or_else(|error| {
+    let signal_lines = signals::handle(stop, status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()
     });

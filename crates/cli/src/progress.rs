@@ -1,20 +1,27 @@
-//! The progress of the crawl: a view of two lines on a terminal, log lines elsewhere and for SIGUSR1. All have one text.
+//! The progress of the crawl: a view of at most four lines on a terminal, log lines elsewhere and for SIGUSR1.
+//!
+//! The lines are the pace; the pages; the seen-set, with the worst host; and the last page. The first two are the text of log lines, too. A
+//! seen-set beyond its capacity has the third line for itself, in colour unless `NO_COLOR` is set. A text that a site chooses comes last in its
+//! line, and is cut. A terminal that cannot move its cursor (`TERM=dumb`) gets log lines.
 
 mod losses;
 mod notices;
 mod pace;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawler::summary::{duration, grouped, rounded_down, size};
-use crawler::{CrawlOptions, Event, FailureKind, Missing, Observer, SitemapEnd, SitemapRecord, Summary};
-use frontier::{Notice, Origin};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sieve::Level;
+use crawler::{
+    CrawlOptions, Event, FailureKind, Missing, Observer, Phase, SitemapEnd, SitemapRecord, StopHandle, Summary,
+};
+use frontier::{HostKey, Notice, Origin, Time};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use sieve::{Level, Saturation};
 
 use self::losses::Losses;
 use self::notices::LineBudget;
@@ -29,8 +36,14 @@ const LOG_LINE_EVERY: Duration = Duration::from_secs(5);
 /// The maximum rate at which the view is drawn.
 const DRAWS_PER_SECOND: u8 = 20;
 
-/// The view: the progress, and below it the last page, cut at the edge of the terminal.
-const TEMPLATE: &str = "{spinner} {prefix}\n  {wide_msg}";
+/// The view: the pace and the pages, the seen-set, and the last page, which is cut at the edge of the terminal.
+const TEMPLATE: &str = "{spinner} {prefix}\n  {seen_set}\n  {wide_msg}";
+
+/// The view when the seen-set is full. indicatif leaves the colour out as `NO_COLOR` or `CLICOLOR` say.
+const WARNING: &str = "{spinner} {prefix}\n  {seen_set:.yellow}\n  {wide_msg}";
+
+/// The columns of a line beside its indent: 80 in all.
+const COLUMNS: usize = 78;
 
 /// Makes the progress view. It is also hidden if standard error is not a terminal.
 pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
@@ -39,8 +52,13 @@ pub(crate) fn bar(is_hidden: bool) -> ProgressBar {
     } else {
         ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND)
     };
-    let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_spinner());
-    ProgressBar::with_draw_target(None, target).with_style(style)
+    ProgressBar::with_draw_target(None, target).with_style(style(TEMPLATE, String::new()))
+}
+
+fn style(template: &str, seen_set: String) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let write = move |_: &ProgressState, to: &mut dyn fmt::Write| _ = to.write_str(&seen_set);
+    style.with_key("seen_set", write)
 }
 
 /// A request for a progress line in the log, which comes within a second. Several requests within that time get one line.
@@ -65,15 +83,21 @@ pub(crate) struct Reporter {
     has_logged_failure: bool,
     has_logged_sitemap: bool,
     has_pages: bool,
-    /// The origins that are away now. The frontier limits the number of hosts.
-    away: HashSet<Origin>,
+    /// The origins that are away now, and since when. The frontier limits the number of hosts.
+    away: HashMap<Origin, Duration>,
+    /// The host with the most waiting entries, and their number, if others have some, too. Few ticks bring it.
+    busiest: Option<(HostKey, u64)>,
+    /// What the crawl does.
+    stop: StopHandle,
+    /// The duration of the crawl at the last tick.
+    elapsed: Duration,
     hosts: LineBudget,
     near_duplicates: LineBudget,
     losses: Losses,
 }
 
 impl Reporter {
-    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions, request: StatusRequest) -> Self {
+    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions, request: StatusRequest, stop: StopHandle) -> Self {
         Self {
             bar,
             request,
@@ -82,7 +106,10 @@ impl Reporter {
             has_logged_failure: false,
             has_logged_sitemap: false,
             has_pages: false,
-            away: HashSet::new(),
+            away: HashMap::new(),
+            busiest: None,
+            stop,
+            elapsed: Duration::ZERO,
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
             losses: Losses::default(),
@@ -99,7 +126,7 @@ impl Reporter {
 
     fn notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::Away { origin, .. } => _ = self.away.insert(origin.clone()),
+            Notice::Away { origin, .. } => _ = self.away.insert(origin.clone(), self.elapsed),
             Notice::Back { origin, .. } | Notice::GivenUp { origin, .. } => _ = self.away.remove(origin),
             _ => {}
         }
@@ -111,13 +138,22 @@ impl Reporter {
 
     fn tick(&mut self, summary: &Summary) {
         self.pace.add(summary);
+        self.elapsed = summary.elapsed;
+        if summary.as_of > Time::EPOCH {
+            self.busiest = match &summary.busiest[..] {
+                [first, second, ..] if second.waiting > 0 => Some((first.host.clone(), first.waiting)),
+                _ => None,
+            };
+        }
         let texts = self.texts(summary);
         let log = |target| log_records::progress(target, summary, self.away.len(), &texts.join(", "));
         if self.request.take() {
             log(logging::STATUS);
         }
         if !self.bar.is_hidden() {
-            self.bar.set_prefix(texts.join("\n  "));
+            let (template, [pace, pages, seen_set]) = self.view(summary, self.stop.phase());
+            self.bar.set_style(style(template, seen_set));
+            self.bar.set_prefix(format!("{pace}\n  {pages}"));
             self.bar.tick();
         } else if summary.elapsed >= self.last_line + LOG_LINE_EVERY {
             log("crawler::progress");
@@ -131,14 +167,40 @@ impl Reporter {
 
     /// Returns the progress as two texts, each of which fits into a line of a terminal. The remaining time is an estimate.
     fn texts(&self, summary: &Summary) -> [String; 2] {
-        let report = &summary.report;
+        let (mut pages, lost) = (self.pages(summary), lost(summary));
+        match summary.report.saturation.level {
+            Level::HEALTHY => pages.extend(lost),
+            level => pages.push(lost.unwrap_or_else(|| format!("seen-set {level}"))),
+        }
+        [self.pace(summary, Phase::Running), pages.join(", ")]
+    }
+
+    /// Returns the template and the first three lines of the view. A crawl that does not just run has its phase instead of its end.
+    fn view(&self, summary: &Summary, phase: Phase) -> (&'static str, [String; 3]) {
+        let mut pages = self.pages(summary);
+        pages.extend(lost(summary));
+        let (level, seen_set) = seen_set(&summary.report.saturation, self.worst_host(summary));
+        let template = if level < Level::FULL { TEMPLATE } else { WARNING };
+        let seen_set = seen_set.chars().take(COLUMNS).collect();
+        (template, [self.pace(summary, phase), pages.join(", "), seen_set])
+    }
+
+    fn pace(&self, summary: &Summary, phase: Phase) -> String {
         let mut pace = vec![
             format!("{} pages in {}", grouped(summary.pages), duration(summary.elapsed)),
             format!("{:.1}/s recent", summary.recent_pages_per_second()),
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
-        pace.extend(self.pace.remaining().map(|time| format!("ETA {}", duration(time))));
+        pace.extend(match phase {
+            Phase::Running => self.pace.remaining().map(|time| format!("ETA {}", duration(time))),
+            phase => Some(phase.name().to_owned()),
+        });
         pace.push(size(summary.bytes).to_string());
+        pace.join(", ")
+    }
+
+    fn pages(&self, summary: &Summary) -> Vec<String> {
+        let report = &summary.report;
         let mut pages = vec![
             format!("{} queued", grouped(report.queued)),
             format!("{} in flight", report.leased),
@@ -147,15 +209,57 @@ impl Reporter {
         if !self.away.is_empty() {
             pages.push(format!("{} away", self.away.len()));
         }
-        let lost = summary.missing().iter().map(Missing::lost).sum::<u64>();
-        match (summary.lost_at_least(), lost, report.saturation.level) {
-            (0, 0, Level::HEALTHY) => {}
-            (0, 0, level) => pages.push(format!("seen-set {level}")),
-            (0, lost, _) => pages.push(format!("~{} LOST", grouped(rounded_down(lost)))),
-            (lost, _, _) => pages.push(format!("{}+ LOST", grouped(rounded_down(lost)))),
-        }
-        [pace, pages].map(|parts| parts.join(", "))
+        pages
     }
+
+    /// Returns the origin that is away for the longest time; or else, if pages wait for several hosts, the one with the most.
+    fn worst_host(&self, summary: &Summary) -> Option<String> {
+        let away = self.away.iter();
+        if let Some((origin, since)) = away.min_by_key(|(origin, since)| (**since, origin.as_str())) {
+            // Before the first tick of a run, the duration of earlier ones is not known.
+            let away = duration(summary.elapsed.saturating_sub(summary.elapsed_before.max(*since)));
+            return Some(format!("away for {away}: {origin}"));
+        }
+        let (host, waiting) = self.busiest.as_ref().filter(|_| summary.report.queued > 0)?;
+        let waiting = grouped(*waiting.min(&summary.report.queued));
+        Some(format!("busiest ({waiting} waiting): {host}"))
+    }
+}
+
+/// Returns how many pages are lost: at least, or about; `None` if none is.
+fn lost(summary: &Summary) -> Option<String> {
+    let lost = summary.missing().iter().map(Missing::lost).sum::<u64>();
+    match (summary.lost_at_least(), lost) {
+        (0, 0) => None,
+        (0, lost) => Some(format!("~{} LOST", grouped(rounded_down(lost)))),
+        (lost, _) => Some(format!("{}+ LOST", grouped(rounded_down(lost)))),
+    }
+}
+
+/// Returns the level of the seen-set, and a line about it and a host. A full one leaves no room for the host.
+fn seen_set(saturation: &Saturation, host: Option<String>) -> (Level, String) {
+    let keys = saturation.estimated as u64;
+    let host = host.map(|host| format!("; {host}"));
+    let Some(capacity) = saturation.grown_capacity.or(saturation.capacity) else {
+        let (keys, host) = (grouped(keys), host.unwrap_or_default());
+        return (Level::HEALTHY, format!("seen-set: {keys} keys{host}"));
+    };
+    let ratio = saturation.estimated / capacity as f64;
+    let level = Level::of(ratio);
+    let name = match level {
+        Level::HEALTHY => "seen-set".to_owned(),
+        level => format!("seen-set {level}"),
+    };
+    let (keys, capacity, percent) = (grouped(rounded_down(keys)), grouped(capacity), 100.0 * ratio);
+    let text = match host {
+        _ if level >= Level::FULL => {
+            let dropped = 100.0 * saturation.rate;
+            format!("{name}: {keys} of {capacity} keys, {dropped:.1} % of new keys dropped")
+        }
+        Some(host) => format!("{name} {percent:.0} %{host}"),
+        None => format!("{name}: {keys} of {capacity} keys ({percent:.0} %)"),
+    };
+    (level, text)
 }
 
 impl Observer for Reporter {
@@ -213,9 +317,19 @@ mod tests {
 
     use super::*;
 
+    fn reporter(options: &CrawlOptions) -> Reporter {
+        let seeds = vec!["http://a.example/".to_owned()];
+        let crawl = crawler::Crawl::new(CrawlOptions {
+            seeds,
+            ..CrawlOptions::default()
+        });
+        let stop = crawl.unwrap().stop_handle();
+        Reporter::new(bar(true), options, StatusRequest::default(), stop)
+    }
+
     #[test]
     fn the_first_failure_of_a_site_is_logged_and_a_lack_of_file_handles_is_not() {
-        let mut reporter = Reporter::new(bar(true), &CrawlOptions::default(), StatusRequest::default());
+        let mut reporter = reporter(&CrawlOptions::default());
         assert!(!reporter.is_first_failure(FailureKind::OutOfHandles));
         assert!(!reporter.is_first_failure(FailureKind::Connect));
         assert!(reporter.is_first_failure(FailureKind::Timeout));
@@ -230,7 +344,7 @@ mod tests {
             .unwrap()
             .report();
         options.max_time = Some(Duration::from_secs(6_540));
-        let mut reporter = Reporter::new(bar(true), &options, StatusRequest::default());
+        let mut reporter = reporter(&options);
         let mut summary = Summary::new(Ending::Drained, Counts::default(), report);
         reporter.pace.add(&summary);
         summary.elapsed = Duration::from_secs(6_000);
@@ -238,7 +352,7 @@ mod tests {
         assert_eq!(reporter.texts(&summary), [pace, "0 queued, 0 in flight, 0 failed"]);
         reporter.pace.add(&summary);
         let origin = |host: u32| Origin::of(&url::Url::parse(&format!("http://{host}.example/")).unwrap()).unwrap();
-        reporter.away.extend((0..12).map(origin));
+        reporter.away.extend((0..12).map(|host| (origin(host), Duration::ZERO)));
         (summary.counts.pages, summary.counts.bytes) = (1_234_567, 1 << 45);
         summary.counts.failed.insert(FailureKind::Timeout, 12_345);
         (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
@@ -248,5 +362,56 @@ mod tests {
         assert!(texts[0].starts_with(pace), "{texts:?}");
         assert!(texts[1].ends_with("12 345 failed, 12 away, 45 600+ LOST"), "{texts:?}");
         assert!(texts.iter().all(|text| text.len() <= 78), "{texts:?}");
+        let (_, view) = reporter.view(&summary, Phase::Running);
+        assert_eq!(view[..2], texts);
+        let (_, view) = reporter.view(&summary, Phase::Pausing);
+        assert!(view[0].contains("/s mean, pausing, "), "{view:?}");
+        assert_eq!(view[1], texts[1]);
+    }
+
+    #[test]
+    fn the_third_line_of_the_view_has_the_seen_set_and_the_host_that_is_away_for_the_longest_time() {
+        let options = CrawlOptions::default();
+        let report = frontier::Frontier::in_memory(options.frontier.clone());
+        let mut summary = Summary::new(Ending::Drained, Counts::default(), report.unwrap().report());
+        (summary.elapsed, summary.elapsed_before) = (Duration::from_secs(100), Duration::from_secs(60));
+        summary.report.queued = 7;
+        let million = Some(1_000_000);
+        let url = |host: &str| url::Url::parse(&format!("http://{host}.example/")).unwrap();
+        let away = |host: &str, since| (Origin::of(&url(host)).unwrap(), Duration::from_secs(since));
+        let long = vec!["a".repeat(60); 3].join(".");
+        let all = [away("b", 70), away("c", 80), away(&long, 0)];
+        let cut = format!(" 1 %; away for 40.0 s: http://{}", &long[..40]);
+        let full = " 1.5x: 1 600 000 of 1 000 000 keys, 3.2 % of new keys dropped";
+        let (fixed, exact, grown) = ((million, None), (None, None), (million, Some(4_000_000)));
+        let cases = [
+            // Hosts, capacity, keys.
+            (0_usize, fixed, 12_345.6, ": 12 300 of 1 000 000 keys (1 %)"),
+            (1, exact, 12_345.0, ": 12 345 keys; busiest (7 waiting): d.example"),
+            (0, fixed, 850e3, " filling: 850 000 of 1 000 000 keys (85 %)"),
+            (0, grown, 2e6, ": 2 000 000 of 4 000 000 keys (50 %)"),
+            (2, exact, 9.0, ": 9 keys; away for 30.0 s: http://b.example"),
+            (2, fixed, 850e3, " filling 85 %; away for 30.0 s: http://b.example"),
+            (4, fixed, 12_345.6, cut.as_str()),
+            (3, fixed, 1.6e6, full),
+        ];
+        for (hosts, (capacity, grown), keys, expected) in cases {
+            let mut reporter = reporter(&options);
+            reporter.busiest = (hosts > 0).then(|| (HostKey::of(&url("d")).unwrap(), 9));
+            reporter.away.extend(all.iter().take(hosts.saturating_sub(1)).cloned());
+            reporter.tick(&summary);
+            let saturation = &mut summary.report.saturation;
+            (saturation.capacity, saturation.grown_capacity) = (capacity, grown);
+            (saturation.estimated, saturation.rate) = (keys, 0.032);
+            saturation.level = Level::of(keys / 1e6);
+            let (template, [_, pages, shown]) = reporter.view(&summary, Phase::Running);
+            assert_eq!(shown, format!("seen-set{expected}"));
+            assert!(shown.len() <= COLUMNS && !pages.contains("seen-set"), "{shown}");
+            assert_eq!(template == WARNING, expected == full, "{shown}");
+            summary.as_of = Time::EPOCH + Duration::from_secs(1);
+            reporter.tick(&summary);
+            assert_eq!(reporter.busiest, None);
+            summary.as_of = Time::EPOCH;
+        }
     }
 }

@@ -137,22 +137,47 @@ fn a_loss_is_logged_during_the_crawl_and_the_progress_and_the_status_have_it() {
     }
 }
 
-/// On a terminal of 80 columns, by the program `script` of util-linux, which every Linux system has.
+/// Returns what a command shows on a terminal of 80 columns, by the program `script` of util-linux, which every Linux system has.
+#[cfg(target_os = "linux")]
+fn on_terminal(arguments: &str, environment: &[(&str, &str)]) -> String {
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("stty cols 80; {PROGRAM} {arguments}"), "/dev/null"]);
+    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        script.env_remove(name);
+    }
+    script.env("TERM", "xterm").envs(environment.iter().copied());
+    let shown = script.stdin(std::process::Stdio::null()).output().unwrap().stdout;
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_shows_the_local_time_the_sentence_and_no_target() {
-    let run = |zone: &str| {
-        let line = format!("stty cols 80; {PROGRAM} demo --capacity 100 --on-saturation warn --max-pages 200");
-        let mut script = Command::new("script");
-        script
-            .args(["-qec", &line, "/dev/null"])
-            .env("TZ", zone)
-            .env_remove("RUST_LOG");
-        let shown = script.stdin(std::process::Stdio::null()).output().unwrap().stdout;
-        String::from_utf8_lossy(&shown).into_owned()
+fn a_terminal_shows_the_local_time_the_sentence_no_target_and_colours_unless_the_environment_forbids_them() {
+    let has_colours = |shown: &str| {
+        let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
+        let mut codes = shown.split("\x1b[").skip(1);
+        codes.any(|code| code.trim_start_matches(is_parameter).starts_with('m'))
     };
-    for (zone, hours) in [("UTC", 0), ("Asia/Tokyo", 9), ("America/Caracas", 20)] {
-        let shown = run(zone);
+    for (name, value, is_coloured) in [
+        ("TERM", "xterm", true),
+        ("NO_COLOR", "1", false),
+        ("CLICOLOR", "0", false),
+    ] {
+        let help = on_terminal("-h", &[(name, value)]);
+        assert_eq!(has_colours(&help), is_coloured, "{name}: {help}");
+    }
+    let dumb = on_terminal("demo --max-pages 2", &[("TERM", "dumb")]);
+    assert!(dumb.contains("\n200 http://") && !dumb.contains('\x1b'), "{dumb}");
+    let run = |zone: &str, variable| {
+        let demo = "demo --capacity 100 --on-saturation warn --max-pages 200";
+        on_terminal(demo, &[("TZ", zone), variable])
+    };
+    for (zone, hours, variable, is_coloured) in [
+        ("UTC", 0, ("TERM", "xterm"), true),
+        ("Asia/Tokyo", 9, ("NO_COLOR", "1"), false),
+        ("America/Caracas", 20, ("CLICOLOR", "0"), false),
+    ] {
+        let shown = run(zone, variable);
         let full = shown.lines().find(|line| line.contains("WARN  seen-set full: "));
         let full = full.unwrap_or_else(|| panic!("{zone}: {shown}"));
         let at = full.find(" WARN").unwrap();
@@ -164,7 +189,31 @@ fn a_terminal_shows_the_local_time_the_sentence_and_no_target() {
         assert!(line.ends_with(" or more") && line.chars().count() <= 240, "{line}");
         assert!(!shown.contains("sieve::") && !shown.contains("crawler::"), "{shown}");
         assert!(shown.contains("/s recent") && shown.contains(" queued, "), "{shown}");
+        assert_eq!(has_colours(&shown), is_coloured, "{variable:?}: {shown}");
+        let warning = shown.split(['\n', ' ']).any(|word| word == "dropped\x1b[0m");
+        assert_eq!(warning, is_coloured, "{variable:?}: {shown}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_view_names_the_host_with_the_most_waiting_pages_if_several_have_some() {
+    let page: String = (0..40).map(|at| format!("<a href=/{at}>{at}</a>")).collect();
+    let seed = site_of(move |_| Some(page.clone()));
+    let hosts = |names: &[&str]| {
+        let seeds = names.iter().map(|name| seed.replace("127.0.0.1", name));
+        let seeds = seeds.collect::<Vec<_>>().join(" ");
+        on_terminal(
+            &format!("--allow-private-addresses --delay 400ms --max-time 3s {seeds}"),
+            &[],
+        )
+    };
+    let several = hosts(&["a.localhost", "b.localhost"]);
+    assert!(several.contains("  seen-set 0 %; busiest (3"), "{several}");
+    assert!(several.contains(" waiting): a.localhost  ") || several.contains(" waiting): b.localhost  "));
+    let one = hosts(&["a.localhost"]);
+    assert!(one.contains("  seen-set: 41 of 1 000 000 keys (0 %)  "), "{one}");
+    assert!(!one.contains("busiest ("), "{one}");
 }
 
 #[test]
