@@ -38,7 +38,7 @@ use frontier::{AwayReport, Frontier, HostReport, Refusal, Report, Time};
 pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
 pub use answers::HostFigures;
-pub use counts::Counts;
+pub use counts::{ANSWER_SECONDS, Counts};
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
 pub use rows::{Rows, counted, duration, grouped, listed, size};

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crawler::summary::Summary;
+use crawler::summary::{ANSWER_SECONDS, Summary};
 use crawler::{CommitRecord, FailureKind, Phase, RequestRecord};
 use serde_json::{Value, json};
 
 use crate::histogram::Histogram;
 use crate::series::Series;
-
-/// The upper bounds of the times of answers, in seconds.
-const ANSWER_SECONDS: [f64; 11] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
 /// The upper bounds of the sizes of bodies, in bytes: powers of four from 1 KiB to 16 MiB.
 const BODY_BYTES: [f64; 8] = [

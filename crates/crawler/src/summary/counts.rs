@@ -31,6 +31,12 @@ const NAMES_SHOWN: usize = 5;
 const TYPES_NAMED: usize = 20;
 const LONGEST_TYPE: usize = 100;
 
+/// The greatest depth that is counted of its own. Deeper pages count with it.
+const DEEPEST: usize = 31;
+
+/// The upper bounds by which times of answers are counted, in seconds.
+pub const ANSWER_SECONDS: [f64; 11] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+
 /// What a crawl counts, in all its runs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -39,6 +45,12 @@ pub struct Counts {
     pub pages: u64,
     /// Pages by the HTTP status of their final answer.
     pub by_status: BTreeMap<u16, u64>,
+    /// The same pages by depth, from 0; the 32nd number has all deeper ones, too. It ends with the last that is not 0. A page that a later
+    /// run asks again counts again, here and by time.
+    pub by_depth: Vec<u64>,
+    /// The same pages by the time that their answer took: up to each of the [`ANSWER_SECONDS`], and above all. It ends with the last that
+    /// is not 0.
+    pub by_answer_time: Vec<u64>,
     /// Bytes of bodies that were read, after decompression.
     pub bytes: u64,
     /// Links that are not followed because they, or their page, say `nofollow`.
@@ -219,6 +231,12 @@ impl Counts {
         self.failed.values().sum()
     }
 
+    /// Returns the numbers of [`by_answer_time`](Self::by_answer_time), all twelve, each with its upper bound in seconds: none for the last.
+    pub fn answer_times(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
+        let bounds = ANSWER_SECONDS.into_iter().map(Some).chain([None]);
+        bounds.zip(self.by_answer_time.iter().copied().chain(std::iter::repeat(0)))
+    }
+
     fn count_notice(&mut self, notice: &Notice) {
         match notice {
             // A place without a scheme is a whole site, not a path prefix.
@@ -252,6 +270,10 @@ impl Counts {
             return;
         }
         *self.by_status.entry(record.status).or_default() += 1;
+        count_at(&mut self.by_depth, (record.depth as usize).min(DEEPEST));
+        let seconds = record.milliseconds as f64 / 1000.0;
+        let place = ANSWER_SECONDS.partition_point(|bound| *bound < seconds);
+        count_at(&mut self.by_answer_time, place);
         self.pages += u64::from((200..300).contains(&record.status));
         if record.status >= 400 {
             *self.failed.entry(FailureKind::Status).or_default() += 1;
@@ -298,6 +320,14 @@ fn is_answer(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Status | FailureKind::Throttled)
 }
 
+/// Counts one more at a place of a list, which grows as far as needed: it is stored with each commit.
+fn count_at(counts: &mut Vec<u64>, place: usize) {
+    if counts.len() <= place {
+        counts.resize(place + 1, 0);
+    }
+    counts[place] += 1;
+}
+
 /// Takes a number out of a count, which has no entry when nothing is left. Returns how many it had of it.
 fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
     let Some(count) = counts.get_mut(&of) else { return 0 };
@@ -307,4 +337,35 @@ fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
         counts.remove(&of);
     }
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_count_by_depth_up_to_the_deepest_and_by_time_at_the_first_bound_that_is_not_below() {
+        let mut counts = Counts::default();
+        for (depth, milliseconds) in [(0, 0), (1, 10), (31, 11), (32, 30_000), (1_000, 30_001)] {
+            let page = PageRecord {
+                depth,
+                milliseconds,
+                ..PageRecord::default()
+            };
+            counts.count(&Event::Page(&page));
+        }
+        let refreshed = PageRecord {
+            unchanged: Some(true),
+            ..PageRecord::default()
+        };
+        counts.count(&Event::Page(&refreshed));
+        let at = |counts: &[u64], places: &[usize]| places.iter().map(|place| counts[*place]).collect::<Vec<_>>();
+        assert_eq!(
+            (counts.by_depth.len(), at(&counts.by_depth, &[0, 1, 31])),
+            (32, vec![1, 1, 3])
+        );
+        assert_eq!(at(&counts.by_answer_time, &[0, 1, 10, 11]), [2, 1, 1, 1]);
+        let last = counts.answer_times().last();
+        assert_eq!((counts.answer_times().count(), last), (12, Some((None, 1))));
+    }
 }

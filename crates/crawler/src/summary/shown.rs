@@ -226,6 +226,8 @@ impl Summary {
             "mean_pages_per_second": self.mean_pages_per_second(),
             "recent_pages_per_second": self.recent_pages_per_second(),
             "by_status": self.by_status,
+            "by_depth": self.by_depth,
+            "by_answer_time": self.answer_times().map(answer_time_to_json).collect::<Vec<_>>(),
             "redirects": report.pages.redirected,
             "bytes": self.bytes,
             "failed": self.failed_pages(),
@@ -326,6 +328,10 @@ impl fmt::Display for HostFigures {
             delay => write!(f, ", delay {}", duration(delay)),
         }
     }
+}
+
+fn answer_time_to_json((seconds, pages): (Option<f64>, u64)) -> Value {
+    json!({ "seconds": seconds, "pages": pages })
 }
 
 fn away_to_json(away: &AwayReport) -> Value {

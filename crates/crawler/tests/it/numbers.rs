@@ -30,7 +30,10 @@ fn every_end(url: &str) -> Reply {
     match url {
         SEED => body(HOME),
         "http://a.example/robots.txt" => body(rules),
-        "http://a.example/ok" => body("<a href=/too-deep></a>"),
+        "http://a.example/ok" => body("<a href=/too-deep></a>").map(|mut answer| {
+            answer.elapsed = Duration::from_secs(31);
+            answer
+        }),
         "http://a.example/failing" => status(500),
         "http://a.example/silent" => Err(FetchError::Timeout),
         "http://a.example/cut" => {
@@ -185,6 +188,19 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         (answered, answered),
         "a JSON line per answer"
     );
+    let json = summary.to_json(str::to_owned);
+    assert_eq!(json["by_depth"], serde_json::json!([1, answered - 1]));
+    for page in &pages {
+        let depth = page["depth"].as_u64().unwrap();
+        assert_eq!(depth, u64::from(page["url"] != SEED), "{page}");
+    }
+    let times = json["by_answer_time"].as_array().unwrap();
+    assert_eq!((times.len(), &times[0]["seconds"]), (12, &Value::from(0.01)));
+    assert_eq!(
+        (&times[0]["pages"], &times[11]["pages"]),
+        (&Value::from(answered - 1), &Value::from(1))
+    );
+    assert_eq!(times[11]["seconds"], Value::Null);
     let statuses = pages.iter().filter(|page| page["status"].as_u64().unwrap() >= 400);
     assert_eq!(
         statuses.count() as u64,
