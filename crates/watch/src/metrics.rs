@@ -114,6 +114,11 @@ impl Status {
             "crawler_body_size_bytes",
             "Sizes of the bodies of answers, after decompression, in this process",
             &requests.body_bytes,
+        )?;
+        page.gauges(
+            "crawler_politeness_slack_seconds",
+            "By how much a host was left alone for longer than it was owed, at least, in this process: below 0 is a broken promise",
+            requests.least_slack.map(|slack| ([], slack)),
         )
     }
 

@@ -123,6 +123,7 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
         ("crawler_response_duration_seconds_count", ok + gone),
         ("crawler_body_size_bytes_bucket{le=\"+Inf\"}", ok + gone),
         ("crawler_body_bytes_total", summary.bytes as f64),
+        ("crawler_politeness_slack_seconds", 0.0),
         ("crawler_links_total{verdict=\"queued\"}", report.links.queued as f64),
         ("crawler_links_total{verdict=\"seen\"}", report.links.seen as f64),
         ("crawler_links_refused_total{reason=\"other_host\"}", 1.0),
