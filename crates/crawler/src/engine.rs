@@ -210,6 +210,8 @@ impl<S: Fetcher> Run<S> {
     }
 
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
+        // So that the state directory gets the duration that the summary has.
+        self.clock.set_paused(true);
         let mut hosts: Vec<_> = self.frontier.host_reports().collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
         let summary = Summary {

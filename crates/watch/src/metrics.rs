@@ -298,7 +298,7 @@ fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
 }
 
 fn encode_links(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
-    let links = &summary.report.links;
+    let links = summary.found_links();
     let refused: u64 = links.refused.values().sum();
     let verdicts = [("queued", links.queued), ("seen", links.seen), ("refused", refused)];
     let verdicts = verdicts.map(|(verdict, number)| ([("verdict", verdict)], number));

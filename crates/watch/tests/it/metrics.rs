@@ -107,6 +107,7 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
     let found = values(&text);
     let report = &summary.report;
     let saturation = &report.saturation;
+    let links = summary.found_links();
     let expected = [
         ("crawler_pages{state=\"ok\"}", summary.pages as f64),
         ("crawler_pages{state=\"failed\"}", summary.failed_pages() as f64),
@@ -124,8 +125,8 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
         ("crawler_body_size_bytes_bucket{le=\"+Inf\"}", ok + gone),
         ("crawler_body_bytes_total", summary.bytes as f64),
         ("crawler_politeness_slack_seconds", 0.0),
-        ("crawler_links_total{verdict=\"queued\"}", report.links.queued as f64),
-        ("crawler_links_total{verdict=\"seen\"}", report.links.seen as f64),
+        ("crawler_links_total{verdict=\"queued\"}", links.queued as f64),
+        ("crawler_links_total{verdict=\"seen\"}", links.seen as f64),
         ("crawler_links_refused_total{reason=\"other_host\"}", 1.0),
         ("crawler_elapsed_seconds", summary.elapsed.as_secs_f64()),
         ("crawler_complete", 0.0),
