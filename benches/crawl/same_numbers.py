@@ -1,0 +1,184 @@
+"""The numbers of a crawl in all places that have them: its log, `crawler status`, events, metrics, page and report."""
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+
+# What a page shows, as text.
+READ_PAGE = """(() => {
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    const text = (selector, from = document) => from.querySelector(selector)?.textContent ?? "";
+    // A row with a wide cell says that there are none.
+    const rows = (id) => all(`#${id} tbody tr:not(:has([colspan]))`).map((row) => [...row.cells].map((cell) => cell.textContent));
+    const is_usable = (button) => button.offsetParent !== null && !button.disabled;
+    return {
+        title: document.title,
+        phase: text("#phase"),
+        note: document.getElementById("note").hidden ? "" : text("#note"),
+        buttons: all("button").filter(is_usable).map((one) => one.dataset.order),
+        figures: Object.fromEntries(all("#figures div").map((one) => [text("dt", one), text("dd", one)])),
+        wrong: all("#wrong li").map((one) => one.textContent),
+        seen_set: text("#seen-set"),
+        counts: Object.fromEntries(rows("counts")),
+        busiest: rows("busiest"),
+        away: rows("away"),
+        curve: document.querySelector("#pages-chart polyline")?.getAttribute("points").split(" ") ?? [],
+        end_of_curve: rows("pages-chart").at(-1) ?? [],
+    };
+})()"""
+
+
+def metrics_of(text):
+    """Returns the value of each line of the text format of Prometheus, by name and labels."""
+    lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+# Numbers in words, as the page writes them.
+
+
+def rounded(number, to="0.1"):
+    """Rounds as JavaScript does."""
+    return Decimal(number).quantize(Decimal(to), ROUND_HALF_UP)
+
+
+def grouped(number):
+    return f"{rounded(number, '1'):,}".replace(",", "\u202f")
+
+
+def rate(number):
+    return str(rounded(number))
+
+
+def size(number):
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    at = min(len(units) - 1, max(number.bit_length() - 1, 0) // 10)
+    return f"{rounded(number / 1024**at) if at else number} {units[at]}"
+
+
+def duration(seconds):
+    for length, unit in [(86400, "d"), (3600, "h"), (60, "min"), (1, "s")]:
+        if seconds >= length:
+            return f"{rounded(seconds / length)} {unit}"
+    return f"{rounded(1000 * seconds, '1')} ms"
+
+
+# How a page shows a number. Each returns a function from the page and the number to what is there and what should be.
+
+
+def figure(name, write):
+    return lambda page, number: (page["figures"].get(name), write(number))
+
+
+def seen_set(pattern, write):
+    return lambda page, number: ((re.search(pattern, page["seen_set"]) or ["", None])[1], write(number))
+
+
+def counts(prefix):
+    """The rows of the table of counts that begin with these words, for an object of counts."""
+    prefix += " "
+
+    def compare(page, numbers):
+        shown = {name: number for name, number in page["counts"].items() if name.startswith(prefix)}
+        return shown, {prefix + name.replace("_", " "): grouped(number) for name, number in numbers.items()}
+
+    return compare
+
+
+def wrong(page, texts):
+    """More may follow, such as a hint."""
+    return page["wrong"][: max(len(texts), 1)], texts or ["Nothing is missing."]
+
+
+def busiest(page, hosts):
+    rows = [[host["host"], *(grouped(host[name]) for name in ["waiting", "requests", "failures"])] for host in hosts]
+    return [row[:4] for row in page["busiest"]], rows
+
+
+def away(page, origins):
+    return [[row[0], row[3]] for row in page["away"]], [[one["origin"], grouped(one["waiting"])] for one in origins]
+
+
+# Each number by its name in the log, in `crawler status` and in events, with its metric, in which ? stands for the keys of an
+# object, and how the page shows it. None is for a place that does not have it.
+NUMBERS = {
+    "ending": ('crawler_finished{ending="?"}', None),
+    "complete": ("crawler_complete", None),
+    "missing": (None, wrong),
+    "elapsed_seconds": ("crawler_elapsed_seconds", figure("time", duration)),
+    "pages": ('crawler_pages{state="ok"}', figure("pages", grouped)),
+    "mean_pages_per_second": (None, figure("pages/s, mean", rate)),
+    "recent_pages_per_second": (None, figure("pages/s, recent", rate)),
+    "by_status": (None, counts("status")),
+    "redirects": ('crawler_pages{state="redirected"}', None),
+    "bytes": ("crawler_body_bytes_total", figure("bytes", size)),
+    "failed": ('crawler_pages{state="failed"}', figure("failed", grouped)),
+    "failed_by_kind": ('crawler_failed_pages{reason="?"}', counts("failed:")),
+    "not_fetched": ('crawler_not_fetched_pages{reason="?"}', counts("not fetched:")),
+    "links_queued": ('crawler_links_total{verdict="queued"}', None),
+    "links_seen": ('crawler_links_total{verdict="seen"}', None),
+    "links_refused": ('crawler_links_refused_total{reason="?"}', counts("links refused:")),
+    "queued": ('crawler_pages{state="queued"}', figure("queued", grouped)),
+    "hosts": ("crawler_hosts", None),
+    "busiest": (None, busiest),
+    "away": (None, away),
+    "origins_given_up": ('crawler_origins{state="given_up"}', None),
+    "saturation_level": (None, seen_set(r"\((.*?)\)", str)),
+    "estimated": ("crawler_seen_set_estimated_keys", seen_set("about ([^ ]+) distinct", grouped)),
+    "capacity": ("crawler_seen_set_capacity_keys", seen_set("a capacity of ([^ ]+)", grouped)),
+    "accepted": ("crawler_seen_set_accepted_keys", None),
+    "fill": ("crawler_seen_set_fill_ratio", None),
+    "rate": ("crawler_seen_set_false_positive_ratio", None),
+    "lost": ("crawler_lost", None),
+    "lost_at_least": ("crawler_lost_pages_lower_bound", figure("lost at least", grouped)),
+    "layers": ("crawler_seen_set_layers", None),
+    "memory_bytes": ("crawler_seen_set_memory_bytes", None),
+}
+# Those that neither the metrics nor the page have.
+OTHER_NUMBERS = """hint retries retried_by_kind robots_name bodies_truncated bodies_skipped not_html refreshed refreshed_unchanged
+    refreshed_gone refreshed_failed links_offered links_nofollow links_dropped links_other_scheme links_unresolvable sitemaps
+    sitemaps_failed sitemap_urls cut_short duplicates near_duplicates prefixes_postponed prefixes_closed cookies_dropped
+    peak_memory_bytes by_depth by_answer_time slowest"""
+NUMBERS |= {name: (None, None) for name in OTHER_NUMBERS.split()}
+# What no other place has.
+OF_A_RECORD = {"time", "level", "target", "message"}
+OTHER_METRICS = re.compile(
+    r"crawler_(build_info|process_\w+|phase|responses_total|request_failures_total|response_duration_\w+|body_size_\w+|missing"
+    r"|pages_postponed|requests_in_flight|politeness_\w+|memory_\w+|state_\w+|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
+    r'|crawler_(pages\{state="(other_status|not_fetched)|links_total\{verdict="refused|origins\{state="away)"}'
+)
+# Memory of a process. A state directory does not say either why the crawl in it is not finished.
+NOT_IN_STATUS = {"peak_memory_bytes"}
+NOT_IN_STATUS_UNLESS_DRAINED = {"ending", "missing"}
+
+
+def differences(log, status, event, metrics, pages):
+    """Returns a line for each number that is missing, or differs from that of the log. `pages` has by name what `READ_PAGE` returned."""
+    found, used = [], set()
+    excused = NOT_IN_STATUS | (NOT_IN_STATUS_UNLESS_DRAINED if log["ending"] != "drained" else set())
+    for name, (metric, shown) in NUMBERS.items():
+        if name not in log:
+            found.append(f"the log has no {name}")
+            continue
+        number = log[name]
+        others = [("the event", event.get(name, "missing"), number)]
+        if name not in excused:
+            others.append(("crawler status", status.get(name, "missing"), number))
+        if metric:
+            others.append(("the metrics", *metric_of(metric, number, metrics)))
+            used |= set(others[-1][1])
+        if shown:
+            others += [(place, *shown(page, number)) for place, page in pages.items()]
+        found += [f"{name} is {number} in the log, and {got!r} in {place}" for place, got, wanted in others if got != wanted]
+    found += [f"NUMBERS lacks {name} of the log" for name in set(log) - set(NUMBERS) - OF_A_RECORD]
+    found += [f"NUMBERS lacks {name} of the metrics" for name in set(metrics) - used if not OTHER_METRICS.match(name)]
+    return found
+
+
+def metric_of(metric, number, metrics):
+    """Returns the lines that a metric has, and those that it must have."""
+    start, _, end = metric.partition("?")
+    if not end:
+        return {name: value for name, value in metrics.items() if name == metric}, {metric: number}
+    wanted = number if isinstance(number, dict) else {number: 1}
+    found = {name: value for name, value in metrics.items() if name.startswith(start)}
+    return found, {f"{start}{key}{end}": value for key, value in wanted.items()}
