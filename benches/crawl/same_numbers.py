@@ -13,7 +13,7 @@ READ_PAGE = """(() => {
     return {
         title: document.title,
         phase: text("#phase"),
-        note: document.getElementById("note").hidden ? "" : text("#note"),
+        note: text("#note:not([hidden])"),
         buttons: all("button").filter(is_usable).map((one) => one.dataset.order),
         figures: Object.fromEntries(all("#figures div").map((one) => [text("dt", one), text("dd", one)])),
         wrong: all("#wrong li").map((one) => one.textContent),

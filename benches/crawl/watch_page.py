@@ -81,7 +81,7 @@ def show(name, stage):
     try:
         measured, promises = CHECKS[name](stage)
         promises.append((not stage.browser.errors, f"the console has errors: {stage.browser.errors[:3]}"))
-    except BrowserError as error:
+    except (BrowserError, OSError, http.client.HTTPException) as error:
         measured, promises = "not finished", [(False, str(error))]
     broken = [text for is_kept, text in promises if not is_kept]
     print(f"{name}: {measured}, {time.monotonic() - began:.1f} s: {'broken' if broken else 'held'}")
@@ -229,15 +229,15 @@ def refusals(stage):
         hosts = [other, f"{other}:{crawl.address.split(':')[1]}", f"{crawl.address}.{other}", f"localhost.{other}"]
         requests = [("POST", path, authorization, None) for path in ORDERS for authorization in wrong]
         requests += [(method, path, f"Bearer {token}", host) for path in PATHS for host in hosts for method in ["GET", "POST"]]
-        taken = [one for one in requests if crawl.ask(*one)[0] != 403]
-        taken += [("GET", path) for path in ORDERS if crawl.ask("GET", path)[0] != 405]
+        # The first one may have ended the crawl.
+        taken = next((one for one in requests if crawl.ask(*one)[0] != 403), None)
         before = stage.large.count()
         crawl.wait(SECONDS, until=lambda: stage.large.count() > before)
         phase, goes_on = crawl.status()["phase"], stage.large.count() > before
         right = crawl.order("pause")
     promises = [
         (page["buttons"] == [], f"without a token the page has the buttons {page['buttons']}"),
-        (not taken, f"{len(taken)} requests were not refused, such as {taken[:1]}"),
+        (not taken, f"a request was not refused: {taken}"),
         (phase == "running" and goes_on, f"after the refusals the crawl is {phase}"),
         (right == 204, f"the right token gets {right}"),
     ]
