@@ -232,7 +232,7 @@ impl Summary {
             return Some(format!("all links of the page lead out of the scope: {wider}"));
         }
         if !links.refused.is_empty() && links.refused.keys().all(|why| *why == Refusal::NotIncluded) {
-            let (include, report) = (name("include"), name("report"));
+            let (include, report) = (name("include"), name("output_include"));
             return Some(format!(
                 "no link of the page matches {include}, which pages that lead further must match, too: {report} follows all, and \
                  writes only what matches"

@@ -139,7 +139,7 @@ pub(super) struct Scope {
     /// Follow only URLs that match this regular expression; repeatable.
     ///
     /// If the option is repeated, a URL has to match one of the expressions. Seeds are fetched anyway, but no other page that does not match,
-    /// so nothing is found behind those: to follow all and get only what matches, give --report instead.
+    /// so nothing is found behind those: to follow all and get only what matches, give --output-include instead.
     #[arg(long, value_name = "REGEX")]
     include: Vec<String>,
     /// Do not follow URLs that match this regular expression; repeatable.

@@ -44,7 +44,7 @@ pub(crate) struct Outputs {
     /// For --output, --save and the lines on standard output. The other pages are fetched and followed all the same: to follow none of them,
     /// give --include.
     #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
-    pub(crate) report: Vec<Regex>,
+    pub(crate) output_include: Vec<Regex>,
     /// Archive every response and its request in this file, as WARC 1.1.
     ///
     /// The file is compressed if its name ends in .gz. An existing file is not overwritten.
@@ -179,10 +179,10 @@ fn place_of(path: &Path) -> Option<Place> {
     })
 }
 
-/// Reads a pattern of --report. Its error is that of --include.
+/// Reads a pattern of --output-include. Its error is that of --include.
 fn parse_pattern(text: &str) -> Result<Regex, ScopeError> {
     Regex::new(text).map_err(|reason| ScopeError::Pattern {
-        list: "report",
+        list: "output-include",
         pattern: text.to_owned(),
         reason,
     })

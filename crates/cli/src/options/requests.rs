@@ -41,11 +41,6 @@ pub(crate) struct Requests {
     /// give secret ones.
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Use HTTP/1.1 only.
-    ///
-    /// Servers that offer HTTP/2 and then refuse it need no option: they are asked again over HTTP/1.1.
-    #[arg(long)]
-    pub(crate) http1: bool,
     /// Send all requests through this proxy.
     ///
     /// The URL starts with http://, https://, socks5:// or socks5h://. The crawler cannot see which addresses the proxy
@@ -65,7 +60,6 @@ impl Requests {
         http.logins = secrets(&self.basic_auth);
         http.cookies = self.cookies;
         http.accept_any_certificate = self.insecure;
-        http.only_http1 = self.http1;
         http.proxy = self.proxy.as_deref().map(Secret::from);
     }
 

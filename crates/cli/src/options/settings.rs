@@ -86,6 +86,7 @@ pub(crate) const ALL: &[Setting] = settings! {
     "max-headers" Positive http.max_headers: "Maximum headers of one response, never more than 16 384";
     "max-header-bytes" Size http.max_header_bytes: "Maximum size of the headers of one response";
     "max-idle-connections" Positive http.max_idle_connections: "Maximum connections to keep open for later requests";
+    "only-http1" Switch http.only_http1: "Use HTTP/1.1 only; servers that offer HTTP/2 and refuse it do not need this";
     "environment-proxies" Switch http.environment_proxies: "Use the proxies of HTTP_PROXY, HTTPS_PROXY and ALL_PROXY";
     "max-crawl-delay" Time crawl.frontier.max_crawl_delay: "Maximum Crawl-delay of a robots.txt to obey; with 0, only --delay counts";
     "max-sitemaps" Count crawl.frontier.max_sitemaps: "Maximum sitemaps to read in total";

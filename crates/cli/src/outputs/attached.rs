@@ -162,9 +162,9 @@ fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink, options: &Optio
     })
 }
 
-/// Lets only those pages through to an output that --report names.
+/// Lets only those pages through to an output that --output-include names.
 pub(super) fn matching<O>(to: O, options: &Options) -> Matching<O> {
-    let patterns = options.outputs.report.clone();
+    let patterns = options.outputs.output_include.clone();
     Matching { to, patterns }
 }
 

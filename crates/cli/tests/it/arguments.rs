@@ -235,8 +235,8 @@ fn what_is_probably_meant_is_in_the_message() {
         resume --outptu x crawl | the directory goes before all options | crawler resume DIR
         resume crawl --outptu x | --output | Usage: crawler resume <DIR>
         --exclude *.pdf http://127.0.0.1:1/ | write \\.pdf$
-        --report *.pdf http://127.0.0.1:1/ | --report | write \\.pdf$
-        --report *.{jpg,png} http://127.0.0.1:1/ | write \\.(jpg|png)$
+        --output-include *.pdf http://127.0.0.1:1/ | --output-include | write \\.pdf$
+        --output-include *.{jpg,png} http://127.0.0.1:1/ | write \\.(jpg|png)$
         --include */private/* http://127.0.0.1:1/ | write /private/
         --exclude *.{jpg,png} http://127.0.0.1:1/ | write \\.(jpg|png)$"
         .lines()

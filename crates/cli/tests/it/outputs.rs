@@ -425,10 +425,10 @@ fn links_that_say_nofollow_are_followed_if_wanted_and_reports_may_be_of_some_pag
         one_line(&succeeds([&["-q", "--delay", "0"], options, &[&seed]].concat().as_slice()).stdout)
     };
     let advice =
-        "no link of the page matches --include, which pages that lead further must match, too: --report follows all";
+        "no link of the page matches --include, which pages that lead further must match, too: --output-include follows all";
     assert!(hints(&["--include", "\\.pdf$"], "").contains(advice));
     assert!(hints(&[], "by-meta").contains("say nofollow: --follow-nofollow follows them"));
-    let all = format!("--follow-nofollow --delay 0 --report \\.pdf$ --report /b/$ {seed}");
+    let all = format!("--follow-nofollow --delay 0 --output-include \\.pdf$ --output-include /b/$ {seed}");
     let saved = folder.path("saved");
     let summary = succeeds(&format!("-q -o {pages} --save {saved} {all}")).stdout;
     assert!(summary.contains("14 answered 2xx"), "all are fetched: {summary}");
