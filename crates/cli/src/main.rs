@@ -268,7 +268,7 @@ async fn run(
         None => crawl,
     };
     // First: an output may be replaced only if nothing else stands in the way.
-    let (crawl, watching) = watching::attach(crawl, options)?;
+    let (crawl, watching) = watching::attach(crawl, options, state)?;
     let crawl = outputs::attach(crawl, options, state, bar)?;
     // Only now it is sure that the crawl accepts them.
     if let (Some(site), Some(state)) = (site, state) {

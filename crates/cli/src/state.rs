@@ -3,6 +3,7 @@
 mod damage;
 mod list;
 mod repair;
+mod report;
 pub(crate) mod resume;
 mod status;
 mod why;
@@ -37,7 +38,7 @@ enum StateFailure {
     #[error("{} is a file, and cannot be read as the directory of a crawl: give that of --state", .0.display())]
     NotADirectory(PathBuf),
     #[error("{} cannot be written: {source}", path.display())]
-    Exported { path: PathBuf, source: io::Error },
+    Written { path: PathBuf, source: io::Error },
     #[error("standard output cannot be written: {0}")]
     Output(#[from] io::Error),
 }
@@ -82,6 +83,7 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         StateCommand::Status(args) => status::run(args).map(|()| 0),
         StateCommand::Why(args) => why::run(args).map(|is_met| if is_met { 0 } else { NOT_MET }),
         StateCommand::List(args) => list::run(args).map(|()| 0),
+        StateCommand::Report(args) => report::run(args).map(|()| 0),
         StateCommand::Repair(args) => repair::run(args).map(|recovered| match recovered {
             Recovered::Wholly => 0,
             Recovered::Partly => SOME_LOST,

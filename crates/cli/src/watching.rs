@@ -2,10 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crawler::Crawl;
-use crawler_watch::{MetricsFile, Server, Watch};
+use crawler_watch::{MetricsFile, Server, Watch, write_report};
 
 use crate::flag;
 use crate::options::Options;
@@ -15,7 +15,7 @@ use crate::options::Options;
 pub(crate) enum WatchError {
     #[error("the crawl cannot be watched at {0}: {1}")]
     Address(SocketAddr, io::Error),
-    #[error("the metrics cannot be written: {}: {error}", path.display())]
+    #[error("{} cannot be written: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
 }
 
@@ -23,17 +23,19 @@ pub(crate) enum WatchError {
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     file: Option<MetricsFile>,
+    report: Option<(PathBuf, Watch)>,
     server: Option<Server>,
 }
 
-/// Attaches what the options name.
-pub(crate) fn attach(crawl: Crawl, options: &Options) -> Result<(Crawl, Watching), WatchError> {
-    if options.watch.is_none() && options.outputs.metrics_file.is_none() {
+/// Attaches what the options name. With a state directory, the numbers over time are kept there for `crawler report`.
+pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> Result<(Crawl, Watching), WatchError> {
+    let outputs = &options.outputs;
+    if options.watch.is_none() && outputs.metrics_file.is_none() && outputs.report.is_none() && state.is_none() {
         return Ok((crawl, Watching::default()));
     }
     let handle = crawl.stop_handle();
-    let (watch, recorder) = Watch::new(handle.clone());
-    let file = options.outputs.metrics_file.clone().map(|path| {
+    let (watch, recorder) = Watch::new(handle.clone(), state);
+    let file = outputs.metrics_file.clone().map(|path| {
         let file = MetricsFile::new(path.clone(), &watch);
         file.map_err(|error| WatchError::File { path, error })
     });
@@ -43,6 +45,7 @@ pub(crate) fn attach(crawl: Crawl, options: &Options) -> Result<(Crawl, Watching
     });
     let watching = Watching {
         file: file.transpose()?,
+        report: outputs.report.clone().map(|path| (path, watch)),
         server: server.transpose()?,
     };
     if let Some(server) = &watching.server {
@@ -61,6 +64,11 @@ impl Watching {
     pub(crate) async fn finish(self) {
         if let Some(Err(error)) = self.file.map(MetricsFile::finish) {
             log::warn!(target: "crawler::metrics", "the metrics cannot be written: {error}");
+        }
+        if let Some((path, watch)) = self.report
+            && let Err(error) = write_report(&path, &watch.status(), flag::of)
+        {
+            log::error!(target: "crawler::watch", "the report cannot be written: {}: {error}", path.display());
         }
         if let Some(server) = self.server {
             server.finish().await;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use sieve::Saturation;
 
+use crate::status::next_level_keys;
+
 /// The length of a window. The pace is that of the last one or two of them.
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -28,7 +30,7 @@ impl Forecast {
     /// Returns in how many seconds the number of distinct keys reaches the threshold of the next level; `None` for a seen-set without a
     /// limit, or when nothing new is found.
     pub(crate) fn next_level_seconds(&self, elapsed: Duration, saturation: &Saturation) -> Option<f64> {
-        let threshold = saturation.level.next().threshold() * saturation.capacity? as f64;
+        let threshold = next_level_keys(saturation)?;
         let seconds = elapsed.saturating_sub(self.from.0).as_secs_f64();
         let pace = (saturation.estimated - self.from.1) / seconds;
         (seconds > 0.0 && pace > 0.0).then(|| (threshold - saturation.estimated).max(0.0) / pace)

@@ -1,20 +1,20 @@
-//! Watches a crawl of [`crawler`]: an observer keeps what is known of it, and shows it as metrics,
-//! in a file or over HTTP.
+//! Watches a crawl of [`crawler`]: an observer keeps what is known of it, and shows it as metrics, as a live page over HTTP, and as a report in
+//! one file.
 //!
 //! The [`Recorder`] observes the crawl. Each second, and at the end, it publishes a [`Status`] that a [`Watch`] reads at any time, from any
 //! thread. The crawl never waits for a reader.
 //!
 //! ```no_run
 //! use crawler::{Crawl, CrawlOptions};
-//! use crawler_watch::{Server, Watch};
+//! use crawler_watch::{Server, Watch, write_report};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
 //! let crawl = Crawl::new(options)?;
-//! let (watch, recorder) = Watch::new(crawl.stop_handle());
+//! let (watch, recorder) = Watch::new(crawl.stop_handle(), None);
 //! let server = Server::new(([127, 0, 0, 1], 8077).into(), &watch, crawl.stop_handle(), str::to_owned)?;
 //! crawl.observe(recorder).run().await?;
-//! println!("{}", watch.status().metrics());
+//! write_report("report.html".as_ref(), &watch.status(), str::to_owned)?;
 //! server.finish().await;
 //! # Ok(())
 //! # }
@@ -25,7 +25,11 @@ mod histogram;
 mod metrics;
 mod metrics_file;
 mod process;
+mod recent;
 mod recorder;
+mod remaining;
+mod replace;
+mod report;
 mod series;
 mod server;
 mod status;
@@ -34,5 +38,6 @@ pub use metrics::CONTENT_TYPE;
 pub use metrics_file::MetricsFile;
 pub use process::resident_memory_bytes;
 pub use recorder::{Recorder, Watch};
+pub use report::write_report;
 pub use server::Server;
 pub use status::Status;

@@ -1,14 +1,13 @@
 //! A file with the metrics, for the text file collector of Prometheus' node exporter.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::recorder::Watch;
+use crate::replace::{replace_file, replaceable};
 
 /// How often the file is written while the crawl runs. Prometheus asks every 15 to 60 seconds.
 const EVERY: Duration = Duration::from_secs(10);
@@ -32,12 +31,7 @@ impl MetricsFile {
     ///
     /// What is there and is no file, such as a device; a file that cannot be written; a thread that cannot start.
     pub fn new(path: impl Into<PathBuf>, watch: &Watch) -> io::Result<Self> {
-        let path = path.into();
-        // A file behind a link is replaced, not the link.
-        let path = fs::canonicalize(&path).unwrap_or(path);
-        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-            return Err(io::Error::other("it is not a file, so it cannot be replaced"));
-        }
+        let path = replaceable(&path.into())?;
         write(&path, watch)?;
         let (end, ended) = sync_channel::<()>(0);
         let (to, of) = (path.clone(), watch.clone());
@@ -81,15 +75,5 @@ impl MetricsFile {
 }
 
 fn write(path: &Path, watch: &Watch) -> io::Result<()> {
-    let text = Arc::clone(&watch.status()).metrics();
-    // The node exporter reads all files that end in `.prom`, so this one must not.
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    let written = fs::File::create(&new).and_then(|mut file| file.write_all(text.as_bytes()));
-    let renamed = written.and_then(|()| fs::rename(&new, path));
-    if renamed.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    renamed
+    replace_file(path, watch.status().metrics().as_bytes())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use crawler::{Event, Observer, Phase, StopHandle};
@@ -10,22 +11,28 @@ use tokio::sync::watch;
 
 use crate::forecast::Forecast;
 use crate::process;
-use crate::status::Status;
+use crate::series::{Change, Series, SeriesFile};
+use crate::status::{LISTED, Status};
 
 /// Reads what is known of a crawl. Clones read the same crawl.
 #[derive(Debug, Clone)]
 pub struct Watch(watch::Receiver<Arc<Status>>);
 
 impl Watch {
-    /// Makes a watch, and the observer that it reads: give that to [`Crawl::observe`](crawler::Crawl::observe).
-    pub fn new(handle: StopHandle) -> (Self, Recorder) {
-        let status = Status::new(process::now());
+    /// Makes a watch, and the observer that it reads: give that to [`Crawl::observe`](crawler::Crawl::observe). The numbers over time go on
+    /// from those of earlier runs in `state`, the [state directory](crawler::CrawlBuilder::state_dir) of the crawl if it has one.
+    pub fn new(handle: StopHandle, state: Option<&Path>) -> (Self, Recorder) {
+        let mut status = Status::new(process::now());
+        status.state = state.map(|state| state.display().to_string());
+        status.series = state.map(Series::read).unwrap_or_default();
         let (sender, receiver) = watch::channel(Arc::new(status.clone()));
         let recorder = Recorder {
             status,
             handle,
             away: HashSet::new(),
             forecast: Forecast::default(),
+            file: state.map(SeriesFile::new),
+            has_begun: false,
             sender,
         };
         (Self(receiver), recorder)
@@ -51,6 +58,9 @@ pub struct Recorder {
     /// The origins that are away. The frontier limits the number of hosts.
     away: HashSet<Origin>,
     forecast: Forecast,
+    /// The series in the state directory.
+    file: Option<SeriesFile>,
+    has_begun: bool,
     sender: watch::Sender<Arc<Status>>,
 }
 
@@ -59,17 +69,33 @@ impl Recorder {
         let saturation = &summary.report.saturation;
         self.forecast.note(summary.elapsed, saturation);
         self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
-        self.status.series.add(summary, self.status.is_finished);
+        self.keep_series(summary);
         let mut summary = summary.clone();
         // The hosts come each minute. An earlier run may have left some away.
         if summary.as_of > Time::EPOCH {
             self.away = summary.away.iter().map(|away| away.origin.clone()).collect();
+            summary.away.truncate(LISTED);
         } else if let Some(earlier) = self.status.summary.take() {
             (summary.busiest, summary.slowest, summary.away) = (earlier.busiest, earlier.slowest, earlier.away);
         }
+        self.status.as_of = process::now();
         self.status.origins_away = self.away.len() as u64;
         self.status.summary = Some(summary);
         self.sender.send_replace(Arc::new(self.status.clone()));
+    }
+
+    fn keep_series(&mut self, summary: &crawler::Summary) {
+        let series = &mut self.status.series;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            series.cut_after(summary.elapsed_before);
+            if let Some(file) = &mut self.file {
+                file.keep(series.points(), Change::Thinned);
+            }
+        }
+        let change = series.add(summary, self.status.is_finished);
+        if let Some(file) = &mut self.file {
+            file.keep(series.points(), change);
+        }
     }
 }
 
@@ -87,6 +113,10 @@ impl Observer for Recorder {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Requested(request) => self.status.requests.add(request),
+            Event::Page(page) => self.status.recent.add_page(page),
+            Event::Failed {
+                url, kind, why, fate, ..
+            } => self.status.recent.add_failure(url, *kind, why, *fate),
             Event::Committed(commit) => self.status.commits.add(commit, process::now()),
             Event::Notice(Notice::Away { origin, .. }) => _ = self.away.insert(origin.clone()),
             Event::Notice(Notice::Back { origin, .. } | Notice::GivenUp { origin, .. }) => _ = self.away.remove(origin),

@@ -1,82 +1,134 @@
-//! The course of a crawl: some numbers at regular times.
+//! The course of a crawl: some numbers at regular times, in memory and in the state directory.
 
+mod file;
+
+use std::path::Path;
 use std::time::Duration;
 
 use crawler::summary::Summary;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+pub(crate) use file::SeriesFile;
 
 /// The most points. When there are as many, every second one goes, and new ones come half as often.
 const POINTS: usize = 1000;
 
 /// The numbers at one time.
-#[derive(Debug, Clone, Copy)]
-struct Point {
-    elapsed: Duration,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) elapsed_seconds: f64,
     pages: u64,
     failed: u64,
-    queued: u64,
+    pub(crate) queued: u64,
+    in_flight: u64,
     bytes: u64,
+    links_offered: u64,
+    /// Links to new URLs, which were queued; seeds and targets of redirects are among them.
+    pub(crate) links_new: u64,
     estimated: f64,
     lost: f64,
 }
 
-/// The numbers of a crawl each second at first, and less often the longer it takes. Memory: 56 kB at most.
-#[derive(Debug, Clone)]
-pub(crate) struct Series {
-    points: Vec<Point>,
-    /// The distance of the points, in seconds of the crawl.
-    every: u64,
-}
-
-impl Default for Series {
-    fn default() -> Self {
+impl Point {
+    pub(crate) fn of(summary: &Summary) -> Self {
+        let report = &summary.report;
         Self {
-            points: Vec::new(),
-            every: 1,
+            elapsed_seconds: rounded(summary.elapsed.as_secs_f64(), 1000.0),
+            pages: summary.pages,
+            failed: summary.failed_pages(),
+            queued: report.queued_pages,
+            in_flight: report.leased,
+            bytes: summary.bytes,
+            links_offered: report.links.offered(),
+            links_new: report.links.queued,
+            estimated: rounded(report.saturation.estimated, 10.0),
+            lost: rounded(summary.lost(), 100.0),
         }
+    }
+
+    /// Returns how many queued pages have come to an end.
+    pub(crate) fn settled(&self) -> u64 {
+        self.links_new.saturating_sub(self.queued + self.in_flight)
     }
 }
 
+/// The numbers of a crawl each second at first, and less often the longer it takes. Memory: 80 kB at most.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Series(Vec<Point>);
+
+/// What a new point has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It came too early.
+    Nothing,
+    /// It is the last one.
+    Added,
+    /// It is the last one, and many others are gone.
+    Thinned,
+}
+
 impl Series {
-    pub(crate) fn add(&mut self, summary: &Summary, is_last: bool) {
-        let last = self.points.last().map(|point| point.elapsed);
-        let is_due =
-            |last: Duration| summary.elapsed.saturating_sub(last) >= Duration::from_secs(self.every).mul_f64(0.99);
-        if !is_last && !last.is_none_or(is_due) {
-            return;
+    /// Reads the series of a state directory. What cannot be read is left out.
+    pub(crate) fn read(state: &Path) -> Self {
+        let mut series = Self(file::read(state));
+        // A crash can have left points that a later run has passed again.
+        series
+            .0
+            .dedup_by(|later, earlier| later.elapsed_seconds <= earlier.elapsed_seconds);
+        series
+    }
+
+    /// Removes the points after a time: a run that ended without a last commit has left them.
+    pub(crate) fn cut_after(&mut self, elapsed: Duration) {
+        self.0
+            .retain(|point| point.elapsed_seconds <= elapsed.as_secs_f64() + 0.001);
+    }
+
+    pub(crate) fn add(&mut self, summary: &Summary, is_last: bool) -> Change {
+        let point = Point::of(summary);
+        let last = self.0.last().map_or(f64::NEG_INFINITY, |last| last.elapsed_seconds);
+        let passed = point.elapsed_seconds - last;
+        // As many seconds as it takes for half of the points to have this distance: a power of two. Ticks are not exact.
+        let every = (0.99 * last / POINTS as f64).max(1.0).log2().ceil().exp2();
+        if passed <= 0.0 || passed < 0.99 * every && !is_last {
+            return Change::Nothing;
         }
-        if self.points.len() >= POINTS {
+        let is_full = self.0.len() >= POINTS;
+        if is_full {
             let mut is_even = false;
-            self.points.retain(|_| {
+            self.0.retain(|_| {
                 is_even = !is_even;
                 is_even
             });
-            self.every *= 2;
         }
-        self.points.push(Point {
-            elapsed: summary.elapsed,
-            pages: summary.pages,
-            failed: summary.failed_pages(),
-            queued: summary.report.queued_pages,
-            bytes: summary.bytes,
-            estimated: summary.report.saturation.estimated,
-            lost: summary.lost(),
-        });
+        self.0.push(point);
+        if is_full { Change::Thinned } else { Change::Added }
+    }
+
+    pub(crate) fn points(&self) -> &[Point] {
+        &self.0
     }
 
     /// Returns one list per number, each with the values in order.
     pub(crate) fn to_json(&self) -> Value {
-        let list = |of: fn(&Point) -> Value| self.points.iter().map(of).collect::<Vec<_>>();
+        let list = |of: fn(&Point) -> Value| self.0.iter().map(of).collect::<Vec<_>>();
         json!({
-            "elapsed_seconds": list(|point| point.elapsed.as_secs_f64().into()),
+            "elapsed_seconds": list(|point| point.elapsed_seconds.into()),
             "pages": list(|point| point.pages.into()),
             "failed": list(|point| point.failed.into()),
             "queued": list(|point| point.queued.into()),
             "bytes": list(|point| point.bytes.into()),
+            "links_offered": list(|point| point.links_offered.into()),
+            "links_new": list(|point| point.links_new.into()),
             "estimated": list(|point| point.estimated.into()),
             "lost": list(|point| point.lost.into()),
         })
     }
+}
+
+fn rounded(number: f64, parts: f64) -> f64 {
+    (number * parts).round() / parts
 }
 
 #[cfg(test)]
@@ -87,10 +139,22 @@ mod tests {
 
     use super::*;
 
+    fn summary() -> Summary {
+        let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
+        Summary::new(Ending::Drained, Counts::default(), report)
+    }
+
+    fn seconds(series: &Series) -> Vec<u64> {
+        series
+            .points()
+            .iter()
+            .map(|point| point.elapsed_seconds as u64)
+            .collect()
+    }
+
     #[test]
     fn a_series_of_days_has_few_points_from_the_first_second_to_the_last() {
-        let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
-        let mut summary = Summary::new(Ending::Drained, Counts::default(), report);
+        let mut summary = summary();
         let mut series = Series::default();
         for second in 1..=100_000 {
             // Ticks are not exact.
@@ -98,12 +162,60 @@ mod tests {
             series.add(&summary, false);
         }
         summary.elapsed += Duration::from_millis(300);
-        series.add(&summary, true);
-        let seconds: Vec<_> = series.points.iter().map(|point| point.elapsed.as_secs()).collect();
+        assert_eq!(series.add(&summary, true), Change::Added);
+        let seconds = seconds(&series);
         assert!((POINTS / 2..=POINTS).contains(&seconds.len()), "{}", seconds.len());
         assert_eq!((seconds[0], seconds[seconds.len() - 1]), (1, 100_000));
         let steps: Vec<_> = seconds.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let all_but_last = &steps[..steps.len() - 1];
-        assert!(all_but_last.iter().all(|step| (126..=130).contains(step)), "{steps:?}");
+        assert!(all_but_last.iter().all(|step| (64..=130).contains(step)), "{steps:?}");
+    }
+
+    #[test]
+    fn a_series_goes_on_after_kills_without_gaps_and_without_what_the_last_commit_lacks() {
+        let folder = std::env::temp_dir().join(format!("crawler-series-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut summary = summary();
+        // Twenty runs, each killed, of which the last two seconds are not committed.
+        for run in 0..20 {
+            let before = Duration::from_secs(run * 100);
+            let mut series = Series::read(&folder);
+            series.cut_after(before);
+            let mut file = SeriesFile::new(&folder);
+            file.keep(series.points(), Change::Thinned);
+            for second in 1..=102 {
+                summary.elapsed = before + Duration::from_secs(second);
+                summary.counts.pages = run * 1000 + second;
+                file.keep(series.points(), Change::Nothing);
+                let change = series.add(&summary, false);
+                file.keep(series.points(), change);
+            }
+            // The kill has cut the last line.
+            let path = folder.join("series.jsonl");
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(&path, &text[..text.len() - 20]).unwrap();
+        }
+        let mut series = Series::read(&folder);
+        std::fs::remove_dir_all(folder).unwrap();
+        series.cut_after(Duration::from_secs(2000));
+        let seconds = seconds(&series);
+        assert!(seconds[0] == 1 && seconds[seconds.len() - 1] > 1995, "{seconds:?}");
+        assert!(
+            seconds
+                .windows(2)
+                .all(|pair| pair[0] < pair[1] && pair[1] - pair[0] <= 4),
+            "{seconds:?}"
+        );
+        let runs = series
+            .points()
+            .iter()
+            .map(|point| (point.elapsed_seconds - 0.5) as u64 / 100);
+        assert!(
+            series
+                .points()
+                .iter()
+                .zip(runs)
+                .all(|(point, run)| point.pages / 1000 == run)
+        );
     }
 }

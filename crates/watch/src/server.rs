@@ -25,6 +25,7 @@ use tokio::time::{sleep, timeout};
 use self::answer::Site;
 use self::events::{Listeners, Place};
 use crate::recorder::Watch;
+use crate::report::random_hex;
 
 /// The most connections for anything but events, and the most for events.
 const CONNECTIONS: usize = 32;
@@ -79,9 +80,7 @@ impl Server {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let mut secret = [0_u8; 16];
-        getrandom::fill(&mut secret).map_err(io::Error::other)?;
-        let token = format!("{:032x}", u128::from_be_bytes(secret));
+        let token = random_hex()?;
         let listeners = Listeners::default();
         let site = Site {
             watch: watch.clone(),

@@ -1,13 +1,22 @@
 //! What is known of a crawl at one moment.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
-use crawler::summary::{ANSWER_SECONDS, Summary};
-use crawler::{CommitRecord, FailureKind, Phase, RequestRecord};
+use crawler::summary::{ANSWER_SECONDS, Summary, rfc3339};
+use crawler::{CommitRecord, Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
+use frontier::Time;
 use serde_json::{Value, json};
+use sieve::Saturation;
 
 use crate::histogram::Histogram;
-use crate::series::Series;
+use crate::recent::Recent;
+use crate::remaining::Remaining;
+use crate::series::{Point, Series};
+
+/// The most origins that are away and are listed.
+pub(crate) const LISTED: usize = 20;
 
 /// The upper bounds of the sizes of bodies, in bytes: powers of four from 1 KiB to 16 MiB.
 const BODY_BYTES: [f64; 8] = [
@@ -38,7 +47,12 @@ pub struct Status {
     pub has_failed: bool,
     /// Origins that do not answer at present.
     pub origins_away: u64,
+    /// The state directory, if there is one.
+    pub(crate) state: Option<String>,
+    /// When the numbers were true, in seconds since 1970.
+    pub(crate) as_of: f64,
     pub(crate) series: Series,
+    pub(crate) recent: Recent,
     pub(crate) requests: Requests,
     pub(crate) commits: Commits,
     /// In how many seconds the seen-set reaches its next level.
@@ -92,6 +106,16 @@ impl Commits {
 
 impl Status {
     /// Returns what is known as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
+    ///
+    /// | field | value |
+    /// |---|---|
+    /// | `phase`, `finished` | what the crawl does, and whether it has ended |
+    /// | `as_of` | when the numbers were true: RFC 3339, in UTC |
+    /// | `summary` | those of [`Summary::to_json`]; `ending` is null while the crawl runs |
+    /// | `point` | what [`series_to_json`](Self::series_to_json) has lists of, now |
+    /// | `left` | how many pages are left: at least, at most (null if nobody knows), and how many new ones each page led to |
+    /// | `next_level_seconds`, `next_level_keys` | in how many seconds the seen-set has so many keys that it reaches its next level |
+    /// | `last_pages`, `last_failures` | at most ten each, the last one first |
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
         let summary = self.summary.as_ref().map(|summary| {
             let mut summary = summary.to_json(name);
@@ -103,12 +127,21 @@ impl Status {
             }
             summary
         });
+        let (last_pages, last_failures) = self.recent.to_json();
+        let left = Remaining::of(&self.series).filter(|_| !self.is_finished);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "phase": self.phase.name(),
             "finished": self.is_finished,
+            "as_of": rfc3339(Time::since_epoch(Duration::try_from_secs_f64(self.as_of).unwrap_or_default())),
+            "state_dir": self.state,
             "origins_away": self.origins_away,
+            "point": self.summary.as_ref().map(Point::of),
+            "left": left.map(Remaining::to_json),
             "next_level_seconds": self.next_level_seconds,
+            "next_level_keys": self.summary.as_ref().and_then(|summary| next_level_keys(&summary.report.saturation)),
+            "last_pages": last_pages,
+            "last_failures": last_failures,
             "summary": summary,
         })
     }
@@ -118,9 +151,36 @@ impl Status {
         self.series.to_json()
     }
 
+    /// Returns what is known of a crawl in a state directory, as of its last commit. `is_running` says whether a process crawls there.
+    pub fn of_saved(crawl: &SavedCrawl, dir: &Path, is_running: bool) -> Self {
+        let mut summary = crawl.summary.clone();
+        if is_running {
+            // As each second of a crawl: what is queued is not missing yet.
+            summary.ending = Ending::Drained;
+        }
+        let mut series = Series::read(dir);
+        series.cut_after(summary.elapsed);
+        series.add(&summary, true);
+        let origins_away = summary.away.len() as u64;
+        summary.away.truncate(LISTED);
+        let saved_at = crawl.saved_at.unwrap_or(Time::EPOCH);
+        Self {
+            phase: if is_running { Phase::Running } else { Phase::Stopping },
+            is_finished: !is_running,
+            state: Some(dir.display().to_string()),
+            origins_away,
+            series,
+            summary: Some(summary),
+            ..Self::new(Duration::from_millis(saved_at.as_millis()).as_secs_f64())
+        }
+    }
+
     pub(crate) fn new(started_at: f64) -> Self {
         Self {
             summary: None,
+            state: None,
+            as_of: started_at,
+            recent: Recent::default(),
             phase: Phase::Running,
             is_finished: false,
             has_failed: false,
@@ -142,4 +202,9 @@ impl Status {
             started_at,
         }
     }
+}
+
+/// Returns how many distinct keys the seen-set has at its next level of saturation; `None` if it has no limit.
+pub(crate) fn next_level_keys(saturation: &Saturation) -> Option<f64> {
+    Some(saturation.level.next().threshold() * saturation.capacity? as f64)
 }

@@ -69,6 +69,12 @@ pub(crate) struct Outputs {
     /// docs/metrics.md lists the metrics; docs/monitoring.md has rules for alerts and a board for Grafana.
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub(crate) metrics_file: Option<PathBuf>,
+    /// Write a report to this HTML file at the end.
+    ///
+    /// It is the page of --watch with its data inside, and needs no network. crawler report writes that of a state directory at any time, also
+    /// after a crash.
+    #[arg(long, value_name = "FILE", value_parser = parse_file)]
+    pub(crate) report: Option<PathBuf>,
 }
 
 impl Format {
@@ -110,7 +116,10 @@ impl Outputs {
 
     /// Returns all files.
     pub(crate) fn all_files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.files().chain(&self.warc).chain(&self.metrics_file)
+        self.files()
+            .chain(&self.warc)
+            .chain(&self.metrics_file)
+            .chain(&self.report)
     }
 
     /// Returns the files of records.

@@ -19,6 +19,10 @@ pub(crate) enum StateCommand {
     ///
     /// Refused URLs are not in the state: for these, crawl with --refused FILE.
     List(ListArgs),
+    /// Write a report on the crawl in a state directory, as one HTML file.
+    ///
+    /// The crawl may be running. The numbers are those of its last commit. The file is replaced as a whole, and needs no network.
+    Report(ReportArgs),
     /// Repair a damaged state directory: go back to its last whole state, or export what can be read.
     ///
     /// The damaged database is kept under another name. A directory that is whole stays as it is. Give it as much free room on the disk as the
@@ -75,6 +79,17 @@ pub(crate) struct Which {
     pub(crate) not_fetched: bool,
 }
 
+/// A state directory, and the file of its report.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The directory of --state.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The HTML file to write.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
 impl StateCommand {
     /// Returns the state directory.
     pub(crate) fn dir(&self) -> &Path {
@@ -82,9 +97,10 @@ impl StateCommand {
             Self::Status(args) | Self::Repair(args) => &args.dir,
             Self::Why(args) => &args.of.dir,
             Self::List(args) => &args.dir,
+            Self::Report(args) => &args.dir,
         }
     }
 
     /// The names of the commands.
-    pub(super) const NAMES: [&str; 5] = ["status", "why", "list", "repair", "resume"];
+    pub(super) const NAMES: [&str; 6] = ["status", "why", "list", "report", "repair", "resume"];
 }

@@ -93,7 +93,7 @@ impl Lines {
                 .map(|()| Some(path.clone())),
             None => Ok(None),
         });
-        written.map_err(|source| StateFailure::Exported { path, source })
+        written.map_err(|source| StateFailure::Written { path, source })
     }
 }
 

@@ -424,8 +424,7 @@ fn links_that_say_nofollow_are_followed_if_wanted_and_reports_may_be_of_some_pag
         let seed = format!("{seed}{path}");
         one_line(&succeeds([&["-q", "--delay", "0"], options, &[&seed]].concat().as_slice()).stdout)
     };
-    let advice =
-        "no link of the page matches --include, which pages that lead further must match, too: --output-include follows all";
+    let advice = "no link of the page matches --include, which pages that lead further must match, too: --output-include follows all";
     assert!(hints(&["--include", "\\.pdf$"], "").contains(advice));
     assert!(hints(&[], "by-meta").contains("say nofollow: --follow-nofollow follows them"));
     let all = format!("--follow-nofollow --delay 0 --output-include \\.pdf$ --output-include /b/$ {seed}");

@@ -1,4 +1,5 @@
-// Shows the status of a crawl. Everything that a site has chosen is set as text, never as HTML.
+// Shows the status of a crawl: of a live one over server-sent events, or the one that stands in the page (a report). Everything that a site has
+// chosen is set as text, never as HTML.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -17,11 +18,13 @@ const SVG = new Set(["svg", "polyline", "line"]);
 // Numbers in words. The terminal writes them in the same way.
 const grouped = (number) => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 const rate = (number) => number.toFixed(1);
+const words = (name) => name.replaceAll("_", " ");
+const time = (text) => (text ? new Date(text).toLocaleString(LOCALE, { dateStyle: "medium", timeStyle: "medium", hour12: false }) : "");
 function percent(share) {
   return share === 0 ? "0 %" : share < 0.0001 ? "less than 0.01 %" : `${(100 * share).toPrecision(2)} %`;
 }
 function duration(seconds) {
-  if (seconds === null) return "";
+  if (seconds === null || seconds === undefined) return "";
   const units = [[86400, "d"], [3600, "h"], [60, "min"]];
   const unit = units.find(([size]) => seconds >= size);
   if (unit) return `${(seconds / unit[0]).toFixed(1)} ${unit[1]}`;
@@ -33,7 +36,7 @@ function size(bytes) {
   return `${at === 0 ? bytes : (bytes / 1024 ** at).toFixed(1)} ${units[at]}`;
 }
 
-function showFigures(summary, inFlight) {
+function showFigures(summary) {
   const figures = [
     ["pages", grouped(summary.pages)],
     ["pages/s, recent", rate(summary.recent_pages_per_second)],
@@ -58,6 +61,25 @@ function showWrong(status) {
   byId("wrong").replaceChildren(...lines.map(([kind, text]) => make("li", { class: kind }, text)));
 }
 
+function showLeft({ left, finished, summary }) {
+  if (finished) {
+    byId("left").textContent = summary.queued > 0 ? `${grouped(summary.queued)} pages were left in the queue.` : "Nothing is left in the queue.";
+    return;
+  }
+  const queued = `${grouped(summary.queued)} pages wait`;
+  if (!left) {
+    byId("left").textContent = `${queued}; how many more they lead to is not known yet.`;
+    return;
+  }
+  const [long, short] = left.new_per_page.map((number) => number.toFixed(2));
+  const leads = `a page led to ${short} new ones lately, to ${long} in the second half of the crawl`;
+  const at = summary.recent_pages_per_second;
+  const until = (pages) => (at > 0 ? `, ${duration(pages / at)} at the recent rate` : "");
+  byId("left").textContent = left.high === null
+    ? `${queued}; the end is not in sight: ${leads}.`
+    : `${queued}. With those that they lead to, about ${grouped(left.low)} to ${grouped(left.high)} are left${until(left.high)}, if the rest is like what was seen: ${leads}.`;
+}
+
 function showSeenSet(status) {
   const { summary } = status;
   if (summary.capacity === null) {
@@ -75,15 +97,18 @@ function showSeenSet(status) {
   byId("seen-set").textContent = `${parts.join("; ")}.`;
 }
 
-/** Draws lines over time, with a table behind them. Each line: name, class, values. */
-function draw(figure, times, lines, limit) {
+/** Draws lines over time, with a table behind them. Each line: name, class, values; `future` is a point to which the first one is continued. */
+function draw(figure, times, lines, { limit, future, show = grouped } = {}) {
   const width = 1000;
   const height = 180;
-  const most = Math.max(1, limit ?? 0, ...lines.flatMap((line) => line.values));
-  const last = Math.max(1, times.at(-1) ?? 1);
+  const present = times.at(-1) ?? 0;
+  // The forecast takes a fifth of the width at most.
+  const last = Math.max(1, future ? Math.min(future.time, present * 1.25) : present);
+  const ahead = future ? lines[0].values.at(-1) + (future.value - lines[0].values.at(-1)) * ((last - present) / (future.time - present)) : 0;
+  const most = Math.max(...lines.flatMap((line) => line.values), limit ?? 0, ahead) || 1;
   const x = (time) => ((time / last) * width).toFixed(1);
   const y = (value) => (height - (value / most) * (height - 8)).toFixed(1);
-  const text = lines.map((line) => `${line.name}: ${grouped(line.values.at(-1) ?? 0)}`).join(", ");
+  const text = lines.map((line) => `${line.name}: ${show(line.values.at(-1) ?? 0)}`).join(", ");
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": text });
   svg.append(make("line", { x1: 0, x2: width, y1: height, y2: height }));
   if (limit) svg.append(make("line", { class: "limit", x1: 0, x2: width, y1: y(limit), y2: y(limit) }));
@@ -91,20 +116,25 @@ function draw(figure, times, lines, limit) {
     const points = line.values.map((value, at) => `${x(times[at])},${y(value)}`).join(" ");
     svg.append(make("polyline", { class: line.class, points }));
   }
-  const keys = lines.map((line) => make("span", {}, make("i", { class: line.class }), `${line.name} ${grouped(line.values.at(-1) ?? 0)}`));
-  if (limit) keys.push(make("span", {}, make("i", { class: "limit" }), `capacity ${grouped(limit)}`));
-  keys.push(make("span", {}, `${duration(last)} wide, ${grouped(most)} high`));
+  if (future) {
+    svg.append(make("polyline", { class: "first ahead", points: `${x(present)},${y(lines[0].values.at(-1))} ${x(last)},${y(ahead)}` }));
+  }
+  const keys = lines.map((line) => make("span", {}, make("i", { class: line.class }), `${line.name} ${show(line.values.at(-1) ?? 0)}`));
+  if (limit) keys.push(make("span", {}, make("i", { class: "limit" }), `capacity ${show(limit)}`));
+  if (future) keys.push(make("span", {}, make("i", { class: "first ahead" }), "at the present pace"));
   const isOpen = figure.querySelector("details")?.open ?? false;
   const step = Math.max(1, Math.ceil(times.length / 20));
-  const rows = times.map((time, at) => [duration(time), ...lines.map((line) => grouped(line.values[at]))]);
+  const rows = times.map((time, at) => [duration(time), ...lines.map((line) => show(line.values[at]))]);
   const table = make("table");
   fill(table, ["time", ...lines.map((line) => line.name)], rows.filter((_, at) => (rows.length - 1 - at) % step === 0));
   const details = make("details", isOpen ? { open: "" } : {}, make("summary", {}, "as a table"), table);
-  figure.replaceChildren(svg, make("figcaption", {}, ...keys), details);
+  const edge = (side, text) => make("span", { class: side, "aria-hidden": "true" }, text);
+  const plot = make("div", { class: "plot" }, svg, edge("top", show(most)), edge("end", duration(last)));
+  figure.replaceChildren(plot, make("figcaption", {}, ...keys), details);
 }
 
 function fill(table, heads, rows) {
-  const row = (cells, name, scope) => make("tr", {}, ...cells.map((cell) => make(name, scope, String(cell))));
+  const row = (cells, name, scope) => make("tr", {}, ...cells.map((cell) => make(name, scope, cell instanceof Node ? cell : String(cell))));
   const empty = [make("tr", {}, make("td", { colspan: heads.length }, "none"))];
   table.replaceChildren(
     make("thead", {}, row(heads, "th", { scope: "col" })),
@@ -112,40 +142,121 @@ function fill(table, heads, rows) {
   );
 }
 
-function showTables(summary) {
-  const time = (text) => new Date(text).toLocaleTimeString(LOCALE, { hour12: false });
+const HOST_HEADS = ["host", "waiting", "requests", "failures", "median answer", "longest", "delay owed", "shortest pause", "median pause", "robots.txt of"];
+const hostRow = (one) => [
+  one.host, grouped(one.waiting), grouped(one.requests), grouped(one.failures),
+  duration(one.median_seconds), duration(one.longest_seconds), duration(one.delay_seconds),
+  duration(one.shortest_pause_seconds), duration(one.median_pause_seconds), time(one.robots_fetched_at),
+];
+
+function showHosts({ summary, receipt }) {
   byId("away-section").hidden = summary.away.length === 0;
   fill(byId("away"), ["origin", "since", "next request", "waiting", "why"], summary.away.map((one) => [
     one.origin, time(one.since), time(one.next_probe), grouped(one.waiting), one.cause,
   ]));
-  fill(byId("busiest"), ["host", "waiting", "requests", "failures", "median", "longest", "delay"], summary.busiest.map((one) => [
-    one.host, grouped(one.waiting), grouped(one.requests), grouped(one.failures),
-    duration(one.median_seconds), duration(one.longest_seconds), duration(one.delay_seconds),
+  fill(byId("busiest"), HOST_HEADS, summary.busiest.map(hostRow));
+  fill(byId("slowest"), HOST_HEADS, summary.slowest.map(hostRow));
+  byId("receipt-section").hidden = !receipt;
+  if (!receipt) return;
+  const spare = receipt.least_slack_seconds;
+  const kept = spare === null ? "No host had two requests." : spare < 0
+    ? `A host was asked ${duration(-spare)} sooner than its delay allows: ${receipt.least_slack_host}.`
+    : `No host was asked sooner than its delay allows: the shortest pause above a delay was ${duration(spare)} (${receipt.least_slack_host}).`;
+  byId("receipt-text").textContent = `${grouped(receipt.requests)} requests to ${grouped(receipt.hosts)} hosts. ${kept} `
+    + (receipt.hosts > receipt.table.length ? `The table has the ${receipt.table.length} that took most time.` : "");
+  fill(byId("receipt"), HOST_HEADS, receipt.table.map(hostRow));
+}
+
+function showLast({ last_pages: pages, last_failures: failures }) {
+  byId("last-section").hidden = pages.length + failures.length === 0;
+  fill(byId("last-pages"), ["status", "URL", "title"], pages.map((one) => [one.status, one.url, one.title ?? ""]));
+  fill(byId("last-failures"), ["kind", "URL", "why", "then"], failures.map((one) => [
+    words(one.kind), one.url, one.why, one.retried ? "asked again" : "final",
   ]));
-  const words = (counts, of) => Object.entries(counts).map(([name, number]) => [`${of} ${name.replaceAll("_", " ")}`, grouped(number)]);
-  fill(byId("counts"), ["what", "number"], [
-    ...words(summary.by_status, "status"),
-    ...words(summary.failed_by_kind, "failed:"),
-    ...words(summary.not_fetched, "not fetched:"),
-    ...words(summary.links_refused, "links refused:"),
+}
+
+/** Returns the command that lists some pages of the crawl. */
+function command(dir, which, filter) {
+  if (dir === null) return "";
+  const quoted = /^[\w./-]+$/.test(dir) ? dir : `'${dir.replaceAll("'", "'\\''")}'`;
+  return make("code", {}, `crawler list ${quoted} ${which}${filter ? ` | jq -c 'select(${filter})'` : ""}`);
+}
+
+function showCounts({ summary, state_dir: dir }) {
+  const all = (counts, of, list) => Object.entries(counts).map(([name, number]) => [`${of} ${words(name)}`, grouped(number), list(name)]);
+  const reason = (name) => `.reason=="${name}"`;
+  fill(byId("counts"), ["what", "number", dir === null ? "" : "lists them"], [
+    ...all(summary.by_status, "status", (code) => command(dir, code < 400 ? "--done" : "--failed", `.status==${code}`)),
+    ...all(summary.failed_by_kind, "failed:", (kind) => command(dir, "--failed", kind === "status" ? ".status>=400" : reason(kind))),
+    ...all(summary.not_fetched, "not fetched:", (why) => command(dir, "--not-fetched", reason(why))),
+    ["queued", grouped(summary.queued), command(dir, "--waiting")],
+    ["requests repeated", grouped(summary.retries), ""],
+    ["links found", grouped(summary.links_offered), ""],
+    ["links to new URLs", grouped(summary.links_queued), ""],
+    ["links to seen URLs", grouped(summary.links_seen), ""],
+    ...all(summary.links_refused, "links refused:", (why) => make("code", {}, `jq -c 'select(${reason(why)})' FILE`, " of --refused FILE")),
+    ["duplicates", grouped(summary.duplicates), make("code", {}, "jq -c 'select(.duplicate_of)' FILE", " of --output FILE")],
+    ["near-duplicates", grouped(summary.near_duplicates), make("code", {}, "jq -c 'select(.near_duplicate_of)' FILE", " of --output FILE")],
   ]);
 }
 
-const series = { elapsed_seconds: [], pages: [], queued: [], estimated: [] };
-
-function addToSeries(summary) {
-  if (series.elapsed_seconds.at(-1) >= summary.elapsed_seconds) return;
-  Object.keys(series).forEach((name) => series[name].push(summary[name]));
+/** Fills a table of shares, each with a bar. */
+function fillShares(table, what, counts) {
+  const most = Math.max(1, ...counts.map(([, number]) => number));
+  const bar = (number) => make("meter", { min: 0, max: most, value: number, "aria-hidden": "true" });
+  fill(table, [what, "pages", ""], counts.map(([name, number]) => [name, grouped(number), bar(number)]));
 }
 
-function showCharts(summary) {
-  draw(byId("pages-chart"), series.elapsed_seconds, [
+function showShares(summary) {
+  const depths = summary.by_depth.map((pages, depth) => [depth === 31 ? "31 and more" : depth, pages]);
+  fillShares(byId("depths"), "depth", depths.filter(([, pages]) => pages > 0));
+  const times = summary.by_answer_time.map(({ seconds, pages }) => [seconds === null ? "more" : `up to ${duration(seconds)}`, pages]);
+  fillShares(byId("times"), "answered in", times.filter(([, pages]) => pages > 0));
+  const others = Object.entries(summary.not_html);
+  const html = summary.pages - others.reduce((sum, [, pages]) => sum + pages, 0);
+  fillShares(byId("types"), "type", [["HTML", html], ...others].filter(([, pages]) => pages > 0).sort((a, b) => b[1] - a[1]));
+}
+
+const series = { elapsed_seconds: [], pages: [], queued: [], links_offered: [], links_new: [], estimated: [], lost: [] };
+
+function addToSeries(point) {
+  if (series.elapsed_seconds.at(-1) >= point.elapsed_seconds) return;
+  const isFull = series.elapsed_seconds.length >= 2000;
+  Object.keys(series).forEach((name) => {
+    if (isFull) series[name] = series[name].filter((_, at) => at % 2 === 0);
+    series[name].push(point[name]);
+  });
+}
+
+/** Returns the share of new links in up to a hundred parts of the crawl. */
+function newShares() {
+  const { elapsed_seconds: times, links_new: found, links_offered: offered } = series;
+  const step = Math.max(1, Math.ceil(times.length / 100));
+  const ends = times.map((_, at) => at).filter((at) => (times.length - 1 - at) % step === 0);
+  const parts = ends.map((end, at) => {
+    const start = ends[at - 1];
+    const [all, fresh] = [offered, found].map((list) => list[end] - (start === undefined ? 0 : list[start]));
+    return { time: times[end], share: all > 0 ? fresh / all : NaN };
+  });
+  return parts.filter(({ share }) => !Number.isNaN(share));
+}
+
+function showCharts({ summary, next_level_seconds: seconds, next_level_keys: keys, finished }) {
+  const times = series.elapsed_seconds;
+  draw(byId("pages-chart"), times, [
     { name: "pages", class: "first", values: series.pages },
     { name: "queued", class: "second", values: series.queued },
   ]);
-  draw(byId("seen-set-chart"), series.elapsed_seconds, [
+  const shares = newShares();
+  draw(byId("new-chart"), shares.map(({ time }) => time), [
+    { name: "new among the links", class: "first", values: shares.map(({ share }) => share) },
+  ], { show: percent });
+  const future = seconds > 0 && !finished ? { time: times.at(-1) + seconds, value: keys } : undefined;
+  draw(byId("seen-set-chart"), times, [
     { name: "distinct URLs, estimated", class: "first", values: series.estimated },
-  ], summary.capacity);
+  ], { limit: summary.capacity, future });
+  byId("lost-chart").hidden = !(series.lost.at(-1) >= 1);
+  draw(byId("lost-chart"), times, [{ name: "lost, estimated", class: "limit", values: series.lost }]);
 }
 
 const ENDINGS = {
@@ -166,17 +277,21 @@ function show(status) {
   byId("phase").textContent = phase;
   byId("phase").className = isFinished && !(summary?.complete && ending !== "error") ? "bad" : "good";
   document.title = summary ? `${phase}, ${grouped(summary.pages)} pages: crawler` : "crawler";
+  byId("about").textContent = `As of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`;
   document.querySelectorAll("button").forEach((button) => {
     const fits = { pause: status.phase === "running", resume: status.phase.startsWith("paus"), stop: status.phase !== "stopping" };
     button.disabled = isFinished || !fits[button.dataset.order];
   });
   if (!summary) return;
-  addToSeries(summary);
   showFigures(summary);
   showWrong(status);
+  showLeft(status);
   showSeenSet(status);
-  showCharts(summary);
-  showTables(summary);
+  showCharts(status);
+  showHosts(status);
+  showLast(status);
+  showCounts(status);
+  showShares(summary);
 }
 
 function note(text) {
@@ -199,7 +314,13 @@ async function order(name) {
   note(answer.ok ? "" : `The crawl did not take this: ${await answer.text()}`);
 }
 
-async function start() {
+function startReport(data) {
+  Object.keys(series).forEach((name) => series[name].push(...data.series[name]));
+  byId("links").hidden = true;
+  show(data.status);
+}
+
+async function startLive() {
   byId("orders").hidden = token() === null;
   document.querySelectorAll("button").forEach((button) => {
     button.addEventListener("click", () => order(button.dataset.order).catch((error) => note(String(error))));
@@ -208,8 +329,10 @@ async function start() {
   Object.keys(series).forEach((name) => series[name].push(...past[name]));
   const events = new EventSource("events");
   events.onmessage = (event) => {
+    const status = JSON.parse(event.data);
     note("");
-    show(JSON.parse(event.data));
+    if (status.point) addToSeries(status.point);
+    show(status);
     if (isFinished) events.close();
   };
   events.onerror = () => {
@@ -217,4 +340,6 @@ async function start() {
   };
 }
 
-start().catch((error) => note(String(error)));
+const data = byId("data");
+if (data) startReport(JSON.parse(data.textContent));
+else startLive().catch((error) => note(String(error)));

@@ -18,6 +18,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use super::events::{Listeners, Place};
 use crate::metrics::CONTENT_TYPE as METRICS;
 use crate::recorder::Watch;
+use crate::report;
 
 type Body = BoxBody<Bytes, Infallible>;
 
@@ -54,12 +55,8 @@ impl Site {
                 page("application/json", self.watch.status().series_to_json().to_string())
             }
             (&Method::GET | &Method::HEAD, "/") => html(),
-            (&Method::GET | &Method::HEAD, "/page.css") => {
-                page("text/css", include_str!("../page/page.css").to_owned())
-            }
-            (&Method::GET | &Method::HEAD, "/page.js") => {
-                page("text/javascript", include_str!("../page/page.js").to_owned())
-            }
+            (&Method::GET | &Method::HEAD, "/page.css") => page("text/css", report::STYLE.to_owned()),
+            (&Method::GET | &Method::HEAD, "/page.js") => page("text/javascript", report::SCRIPT.to_owned()),
             (&Method::GET, "/events") => self.events(place),
             (&Method::POST, "/pause" | "/resume" | "/stop") => {
                 let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -138,10 +135,7 @@ fn page(media_type: &'static str, body: String) -> Response<Body> {
 
 /// Returns the page. It loads its own style and script, and its data; nothing else.
 fn html() -> Response<Body> {
-    let mut answer = page(
-        "text/html; charset=utf-8",
-        include_str!("../page/index.html").to_owned(),
-    );
+    let mut answer = page("text/html; charset=utf-8", report::PAGE.to_owned());
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
         form-action 'none'; frame-ancestors 'none'";
     answer

@@ -1,0 +1,64 @@
+//! The report: the live page with its data inside, in one file that needs nothing else.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use crate::replace::{replace_file, replaceable};
+use crate::status::Status;
+
+/// The page, its style and its script.
+pub(crate) const PAGE: &str = include_str!("page/index.html");
+pub(crate) const STYLE: &str = include_str!("page/page.css");
+pub(crate) const SCRIPT: &str = include_str!("page/page.js");
+
+/// What the page has in place of its style and its script.
+const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"page.css\">";
+const SCRIPT_LINK: &str = "<script src=\"page.js\" defer></script>";
+
+/// Writes the report of a crawl to a file, which is replaced as a whole. `name` returns the name of an option by its field, for the texts of
+/// what is missing. Size: below 500 kB. It opens in a browser without a network, and runs no script but its own.
+///
+/// # Errors
+///
+/// A file that cannot be written, or what is there and is no file; no random bytes.
+pub fn write_report(path: &Path, status: &Status, name: impl Fn(&str) -> String) -> io::Result<()> {
+    replace_file(&replaceable(path)?, report(status, name)?.as_bytes())
+}
+
+/// Returns the report.
+///
+/// # Errors
+///
+/// No random bytes.
+fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> {
+    // Texts of sites stand in the data, where nothing ends the element: `<` is written as JSON can, too.
+    let data = format!(
+        "{{\"status\":{},\"series\":{}}}",
+        status.to_json(name),
+        status.series_to_json()
+    );
+    let data = data.replace('<', "\\u003c");
+    let once = random_hex()?;
+    let policy = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-{once}'; style-src 'nonce-{once}'; \
+         img-src data:; base-uri 'none'; form-action 'none'\">"
+    );
+    let style = format!("{policy}\n<style nonce=\"{once}\">\n{STYLE}</style>");
+    // A module runs after the page is read, as the script of the live page does.
+    let script = format!(
+        "<script type=\"application/json\" id=\"data\">{data}</script>\n<script type=\"module\" nonce=\"{once}\">\n{SCRIPT}</script>"
+    );
+    Ok(PAGE.replace(STYLE_LINK, &style).replace(SCRIPT_LINK, &script))
+}
+
+/// Returns 32 hexadecimal digits that nobody can guess.
+pub(crate) fn random_hex() -> io::Result<String> {
+    let mut secret = [0_u8; 16];
+    getrandom::fill(&mut secret).map_err(io::Error::other)?;
+    Ok(secret.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}

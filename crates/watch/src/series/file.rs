@@ -1,0 +1,70 @@
+//! The file of a series in a state directory. It is no part of a commit, and nothing depends on it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::{Change, Point};
+use crate::replace::replace_file;
+
+/// The file: a JSON object per line.
+const FILE: &str = "series.jsonl";
+
+/// Returns the points in the file of a state directory. A kill can have cut the last line.
+pub(super) fn read(state: &Path) -> Vec<Point> {
+    let text = fs::read_to_string(state.join(FILE)).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// Keeps a series in a state directory: each new point is one short write, which a kill survives.
+#[derive(Debug)]
+pub(crate) struct SeriesFile {
+    path: PathBuf,
+    /// `None` before the first write, and after one that has failed: then all is written again.
+    file: Option<File>,
+    has_failed: bool,
+}
+
+impl SeriesFile {
+    /// Makes one that is not open yet.
+    pub(crate) fn new(state: &Path) -> Self {
+        Self {
+            path: state.join(FILE),
+            file: None,
+            has_failed: false,
+        }
+    }
+
+    /// Writes what has changed. The first error is logged: the crawl goes on without it.
+    pub(crate) fn keep(&mut self, points: &[Point], change: Change) {
+        let kept = match (change, &mut self.file) {
+            (Change::Nothing, _) => return,
+            (Change::Added, Some(file)) => lines(points.last()).and_then(|line| file.write_all(&line)),
+            _ => self.replace(points),
+        };
+        if let Err(error) = kept {
+            self.file = None;
+            if !std::mem::replace(&mut self.has_failed, true) {
+                let path = self.path.display();
+                log::warn!(target: "crawler::watch", "{path}: {error}; the crawl goes on, and the series is written again later");
+            }
+        }
+    }
+
+    fn replace(&mut self, points: &[Point]) -> io::Result<()> {
+        replace_file(&self.path, &lines(points)?)?;
+        self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
+        Ok(())
+    }
+}
+
+fn lines<'p>(points: impl IntoIterator<Item = &'p Point>) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for point in points {
+        serde_json::to_writer(&mut lines, point)?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
