@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::{HostFigures, duration};
+use crawler::summary::duration;
 use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Summary};
 use crawler_watch::resident_memory_bytes;
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
@@ -115,8 +115,8 @@ pub(crate) fn loss(missing: &Missing, report: &Report) {
 const HOSTS_LOGGED: usize = 10;
 
 /// Logs the hosts with the most waiting pages.
-pub(crate) fn busiest(hosts: &[HostFigures]) {
-    for busy in hosts.iter().take(HOSTS_LOGGED) {
+pub(crate) fn busiest(summary: &Summary) {
+    for busy in summary.busiest().into_iter().take(HOSTS_LOGGED) {
         log::debug!(
             target: "crawler::busiest",
             host:% = busy.host,

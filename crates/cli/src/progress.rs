@@ -140,7 +140,7 @@ impl Reporter {
         self.pace.add(summary);
         self.elapsed = summary.elapsed;
         if summary.as_of > Time::EPOCH {
-            self.busiest = match &summary.busiest[..] {
+            self.busiest = match summary.busiest()[..] {
                 [first, second, ..] if second.waiting > 0 => Some((first.host.clone(), first.waiting)),
                 _ => None,
             };
@@ -159,7 +159,7 @@ impl Reporter {
             log("crawler::progress");
             self.last_line = summary.elapsed;
         }
-        log_records::busiest(&summary.busiest);
+        log_records::busiest(summary);
         self.losses.tick(summary);
         self.hosts.tick(summary.elapsed);
         self.near_duplicates.tick(summary.elapsed);
@@ -298,7 +298,7 @@ impl Observer for Reporter {
                 log_records::page(page);
             }
             Event::Finished(summary) => {
-                log_records::busiest(&summary.busiest);
+                log_records::busiest(summary);
                 self.losses.close(summary);
                 self.hosts.close();
                 self.near_duplicates.close();

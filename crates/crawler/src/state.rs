@@ -15,7 +15,7 @@ use crate::summary::Counts;
 
 /// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
 /// included.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";

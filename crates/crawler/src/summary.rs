@@ -101,10 +101,8 @@ pub struct Summary {
     pub report: Report,
     /// The requests and pauses of each host at the end; the host with the most requests first.
     pub hosts: Vec<HostReport>,
-    /// The hosts with the most waiting entries, then with the most requests: up to 20 at the end, each minute, and after 1, 2, 4 … seconds.
-    pub busiest: Vec<HostFigures>,
-    /// The hosts that take longest to answer, by the median, of those with at least three answers: as many, and at the same times.
-    pub slowest: Vec<HostFigures>,
+    /// The hosts on which the crawl has spent most time, up to 256: at the end, each minute, and after 1, 2, 4 … seconds.
+    pub host_table: Vec<HostFigures>,
     /// Origins that were away then, those with the most waiting entries first.
     pub away: Vec<AwayReport>,
     /// The time at which the numbers were true.
@@ -167,8 +165,7 @@ impl Summary {
             robots_name: None,
             report,
             hosts: Vec::new(),
-            busiest: Vec::new(),
-            slowest: Vec::new(),
+            host_table: Vec::new(),
             away: Vec::new(),
             as_of: Time::EPOCH,
             peak_memory_bytes: None,
@@ -182,7 +179,7 @@ impl Summary {
 
     /// Adds what the frontier knows of its hosts.
     pub(crate) fn with_hosts(mut self, answer_times: &AnswerTimes, frontier: &Frontier, as_of: Time) -> Self {
-        [self.busiest, self.slowest] = answer_times.busiest_and_slowest(frontier);
+        self.host_table = answer_times.figures(frontier);
         self.away = frontier.away().collect();
         self.away.sort_by_key(|away| (Reverse(away.waiting), away.since));
         Self { as_of, ..self }

@@ -114,17 +114,17 @@ impl Status {
             "crawler_body_size_bytes",
             "Sizes of the bodies of answers, after decompression, in this process",
             &requests.body_bytes,
-        )?;
-        page.gauges(
-            "crawler_politeness_slack_seconds",
-            "By how much a host was left alone for longer than it was owed, at least, in this process: below 0 is a broken promise",
-            requests.least_slack.map(|slack| ([], slack)),
         )
     }
 
     fn encode_hosts(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         let report = &summary.report;
         page.gauge("crawler_hosts", "Hosts that are known", report.hosts as f64)?;
+        page.gauges(
+            "crawler_politeness_slack_seconds",
+            "By how much a host was left alone for longer than it was owed, at least: below 0 is a broken promise",
+            summary.least_slack_seconds.map(|slack| ([], slack)),
+        )?;
         let origins = [("away", self.origins_away), ("given_up", report.origins_given_up)];
         let origins = origins.map(|(state, number)| ([("state", state)], number as f64));
         page.gauges(

@@ -76,7 +76,7 @@ impl Recorder {
             self.away = summary.away.iter().map(|away| away.origin.clone()).collect();
             summary.away.truncate(LISTED);
         } else if let Some(earlier) = self.status.summary.take() {
-            (summary.busiest, summary.slowest, summary.away) = (earlier.busiest, earlier.slowest, earlier.away);
+            (summary.host_table, summary.away) = (earlier.host_table, earlier.away);
         }
         self.status.as_of = process::now();
         self.status.origins_away = self.away.len() as u64;

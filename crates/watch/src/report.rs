@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
+use crawler::summary::HostFigures;
+use serde_json::json;
+
 use crate::replace::{replace_file, replaceable};
 use crate::status::Status;
 
@@ -33,12 +36,13 @@ pub fn write_report(path: &Path, status: &Status, name: impl Fn(&str) -> String)
 /// No random bytes.
 fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> {
     // Texts of sites stand in the data, where nothing ends the element: `<` is written as JSON can, too.
-    let data = format!(
-        "{{\"status\":{},\"series\":{}}}",
-        status.to_json(name),
-        status.series_to_json()
-    );
-    let data = data.replace('<', "\\u003c");
+    let hosts = status.summary.iter().flat_map(|summary| &summary.host_table);
+    let data = json!({
+        "status": status.to_json(name),
+        "series": status.series_to_json(),
+        "hosts": hosts.map(HostFigures::to_json).collect::<Vec<_>>(),
+    });
+    let data = data.to_string().replace('<', "\\u003c");
     let once = random_hex()?;
     let policy = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-{once}'; style-src 'nonce-{once}'; \

@@ -68,14 +68,10 @@ pub(crate) struct Requests {
     pub(crate) failures: BTreeMap<FailureKind, u64>,
     pub(crate) answer_seconds: Histogram,
     pub(crate) body_bytes: Histogram,
-    /// By how many seconds a pause was longer than what was owed, at least; `None` before the second request to a host.
-    pub(crate) least_slack: Option<f64>,
 }
 
 impl Requests {
     pub(crate) fn add(&mut self, request: &RequestRecord) {
-        let slack = request.slack_seconds();
-        self.least_slack = slack.into_iter().chain(self.least_slack).reduce(f64::min);
         if let Some(failure) = request.failure {
             *self.failures.entry(failure).or_default() += 1;
         }
@@ -191,7 +187,6 @@ impl Status {
                 failures: BTreeMap::new(),
                 answer_seconds: Histogram::new(&ANSWER_SECONDS),
                 body_bytes: Histogram::new(&BODY_BYTES),
-                least_slack: None,
             },
             commits: Commits {
                 seconds: Histogram::new(&COMMIT_SECONDS),

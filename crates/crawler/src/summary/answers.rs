@@ -9,6 +9,7 @@ use std::{fs, io};
 use frontier::{Frontier, HostKey, Time};
 use serde::{Deserialize, Serialize};
 
+use super::Summary;
 use crate::event::RequestRecord;
 
 /// The file of the table in a state directory.
@@ -40,6 +41,8 @@ pub struct HostFigures {
     /// Requests that failed: no whole answer, or a page with a status of 400 or more. They count from when the host came into the table of
     /// the 256 hosts on which the crawl spends most time.
     pub failures: u64,
+    /// Answers, counted as failures are.
+    pub answers: u64,
     /// The median time of its last 31 answers; `None` before the first.
     pub median: Option<Duration>,
     /// The longest time of an answer; `None` before the first.
@@ -148,31 +151,46 @@ impl AnswerTimes {
         spent
     }
 
-    /// Returns the hosts of the table with the most waiting entries, then those with the most requests; and those that take longest to answer.
-    pub(crate) fn busiest_and_slowest(&self, frontier: &Frontier) -> [Vec<HostFigures>; 2] {
+    /// Returns the table, by the names of the hosts.
+    pub(crate) fn figures(&self, frontier: &Frontier) -> Vec<HostFigures> {
         let hosts = self.hosts.iter().filter_map(|(host, times)| {
             let report = frontier.host_report(host)?;
-            let figures = HostFigures {
+            Some(HostFigures {
                 host: host.clone(),
                 waiting: report.queued,
                 requests: report.requests,
                 failures: times.failures,
+                answers: times.answers.all,
                 median: times.answers.median(),
                 longest: (times.answers.all > 0).then_some(times.longest),
                 delay: report.delay,
                 shortest_pause: report.shortest_gap,
                 median_pause: times.pauses.median(),
                 robots_at: report.robots_at,
-            };
-            Some((figures, times.answers.all >= FEWEST_ANSWERS))
+            })
         });
         let mut hosts: Vec<_> = hosts.collect();
-        hosts.sort_by(|(a, _), (b, _)| a.host.cmp(&b.host));
-        let mut slowest = hosts.clone();
-        slowest.retain(|(_, has_enough_answers)| *has_enough_answers);
-        slowest.sort_by_key(|(host, _)| Reverse(host.median));
-        hosts.sort_by_key(|(host, _)| Reverse((host.waiting, host.requests)));
-        [hosts, slowest].map(|hosts| hosts.into_iter().take(LISTED).map(|(host, _)| host).collect())
+        hosts.sort_by(|a, b| a.host.cmp(&b.host));
+        hosts
+    }
+}
+
+impl Summary {
+    /// Returns up to 20 of the [`host_table`](Self::host_table): those with the most waiting entries, then with the most requests, first.
+    pub fn busiest(&self) -> Vec<&HostFigures> {
+        let mut hosts: Vec<_> = self.host_table.iter().collect();
+        hosts.sort_by_key(|host| Reverse((host.waiting, host.requests)));
+        hosts.truncate(LISTED);
+        hosts
+    }
+
+    /// Returns up to 20 of the [`host_table`](Self::host_table): those that take longest to answer, by the median of at least three answers.
+    pub fn slowest(&self) -> Vec<&HostFigures> {
+        let mut hosts: Vec<_> = self.host_table.iter().collect();
+        hosts.retain(|host| host.answers >= FEWEST_ANSWERS);
+        hosts.sort_by_key(|host| Reverse(host.median));
+        hosts.truncate(LISTED);
+        hosts
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Counts {
     /// The same pages by the time that their answer took: up to each of the [`ANSWER_SECONDS`], and above all. It ends with the last that
     /// is not 0.
     pub by_answer_time: Vec<u64>,
+    /// By how many seconds a host was left alone for longer than it was owed, at least; `None` before the second request to a host.
+    pub least_slack_seconds: Option<f64>,
     /// Bytes of bodies that were read, after decompression.
     pub bytes: u64,
     /// Links that are not followed because they, or their page, say `nofollow`.
@@ -135,6 +137,10 @@ impl Counts {
         match event {
             Event::Page(record) => self.count_page(record),
             Event::Sitemap(record) => self.sitemaps.count(record),
+            Event::Requested(request) => {
+                let slacks = request.slack_seconds().into_iter().chain(self.least_slack_seconds);
+                self.least_slack_seconds = slacks.reduce(f64::min);
+            }
             Event::Failed {
                 url,
                 why,

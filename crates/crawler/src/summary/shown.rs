@@ -122,7 +122,7 @@ impl Summary {
             "hosts",
             format!("{}{}", grouped(report.hosts), shortest_pause(&self.hosts)),
         );
-        let busiest = self.busiest.iter().take(HOSTS_SHOWN);
+        let busiest = self.busiest().into_iter().take(HOSTS_SHOWN);
         rows.add_all("busiest hosts", busiest.map(HostFigures::to_string));
         let seen_set = report.saturation.to_string().replace(" dropped, ", " dropped; ");
         rows.add_all("seen-set", seen_set.split("; "));
@@ -261,8 +261,9 @@ impl Summary {
             "queued": report.queued_pages,
             "cut_short": self.cut_short,
             "hosts": report.hosts,
-            "busiest": self.busiest.iter().map(HostFigures::to_json).collect::<Vec<_>>(),
-            "slowest": self.slowest.iter().map(HostFigures::to_json).collect::<Vec<_>>(),
+            "least_slack_seconds": self.least_slack_seconds,
+            "busiest": self.busiest().into_iter().map(HostFigures::to_json).collect::<Vec<_>>(),
+            "slowest": self.slowest().into_iter().map(HostFigures::to_json).collect::<Vec<_>>(),
             "away": self.away.iter().map(away_to_json).collect::<Vec<_>>(),
             "origins_given_up": report.origins_given_up,
             "duplicates": report.resemblance.exact,
@@ -292,7 +293,8 @@ impl Summary {
 }
 
 impl HostFigures {
-    fn to_json(&self) -> Value {
+    /// Returns them as one JSON object, with times in seconds.
+    pub fn to_json(&self) -> Value {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         json!({
             "host": self.host,

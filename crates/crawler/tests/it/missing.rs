@@ -208,17 +208,17 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
         .crawl_in_with(&folder.state(), options, |crawl| {
             crawl.on_event(move |event| {
                 if let Event::Tick(summary) = event
-                    && !summary.busiest.is_empty()
+                    && !summary.host_table.is_empty()
                 {
-                    noted.lock().unwrap().push(summary.busiest.clone());
+                    noted.lock().unwrap().push(summary.host_table.clone());
                 }
             })
         });
     let saved = SavedCrawl::read(&folder.state()).unwrap().summary;
     for summary in [&run.summary, &saved] {
-        let of = |name: &str| summary.busiest.iter().find(|one| one.host.as_str() == name).unwrap();
+        let of = |name: &str| summary.host_table.iter().find(|one| one.host.as_str() == name).unwrap();
         let (quick, slow) = (of("quick.example"), of("slow.example"));
-        assert_eq!(summary.busiest[0].host, quick.host, "most waiting pages: {summary}");
+        assert_eq!(summary.busiest()[0].host, quick.host, "most waiting pages: {summary}");
         assert_eq!(quick.median, Some(Duration::from_millis(300)));
         assert_eq!(
             (slow.median, slow.longest),
@@ -234,7 +234,7 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
         assert_eq!(pauses, [500, 500]);
         assert!(slow.robots_at < Some(summary.as_of) && slow.robots_at.is_some());
         // The other two have fewer than three answers.
-        let slowest: Vec<_> = summary.slowest.iter().map(|one| &one.host).collect();
+        let slowest: Vec<_> = summary.slowest().iter().map(|one| &one.host).collect();
         assert_eq!(slowest, [&slow.host, &quick.host]);
         let [away] = &summary.away[..] else { panic!("{summary}") };
         assert_eq!(away.origin.as_str(), "http://dead.example");

@@ -21,7 +21,7 @@ const rate = (number) => number.toFixed(1);
 const words = (name) => name.replaceAll("_", " ");
 const time = (text) => (text ? new Date(text).toLocaleString(LOCALE, { dateStyle: "medium", timeStyle: "medium", hour12: false }) : "");
 function percent(share) {
-  return share === 0 ? "0 %" : share < 0.0001 ? "less than 0.01 %" : `${(100 * share).toPrecision(2)} %`;
+  return share === 0 ? "0 %" : share < 0.0001 ? "less than 0.01 %" : `${share < 0.1 ? (100 * share).toPrecision(2) : Math.round(100 * share)} %`;
 }
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
@@ -142,29 +142,33 @@ function fill(table, heads, rows) {
   );
 }
 
-const HOST_HEADS = ["host", "waiting", "requests", "failures", "median answer", "longest", "delay owed", "shortest pause", "median pause", "robots.txt of"];
+const HOST_HEADS = ["host", "waiting", "requests", "failures", "median answer", "longest", "delay owed", "shortest pause", "median pause", "robots.txt read"];
 const hostRow = (one) => [
   one.host, grouped(one.waiting), grouped(one.requests), grouped(one.failures),
   duration(one.median_seconds), duration(one.longest_seconds), duration(one.delay_seconds),
   duration(one.shortest_pause_seconds), duration(one.median_pause_seconds), time(one.robots_fetched_at),
 ];
 
-function showHosts({ summary, receipt }) {
+function showHosts(summary) {
   byId("away-section").hidden = summary.away.length === 0;
   fill(byId("away"), ["origin", "since", "next request", "waiting", "why"], summary.away.map((one) => [
     one.origin, time(one.since), time(one.next_probe), grouped(one.waiting), one.cause,
   ]));
   fill(byId("busiest"), HOST_HEADS, summary.busiest.map(hostRow));
   fill(byId("slowest"), HOST_HEADS, summary.slowest.map(hostRow));
-  byId("receipt-section").hidden = !receipt;
-  if (!receipt) return;
-  const spare = receipt.least_slack_seconds;
-  const kept = spare === null ? "No host had two requests." : spare < 0
-    ? `A host was asked ${duration(-spare)} sooner than its delay allows: ${receipt.least_slack_host}.`
-    : `No host was asked sooner than its delay allows: the shortest pause above a delay was ${duration(spare)} (${receipt.least_slack_host}).`;
-  byId("receipt-text").textContent = `${grouped(receipt.requests)} requests to ${grouped(receipt.hosts)} hosts. ${kept} `
-    + (receipt.hosts > receipt.table.length ? `The table has the ${receipt.table.length} that took most time.` : "");
-  fill(byId("receipt"), HOST_HEADS, receipt.table.map(hostRow));
+  const slack = summary.least_slack_seconds;
+  byId("receipt-text").textContent = slack === null ? "No host was asked twice." : slack < 0
+    ? `A host was asked ${duration(-slack)} sooner than its delay allows.`
+    : `No host was asked sooner than its delay allows: each pause was longer by ${duration(slack)} or more.`;
+}
+
+/** Fills in the receipt of a report: how each host was treated. */
+function showReceipt({ status: { summary }, hosts }) {
+  if (!summary) return;
+  const others = summary.hosts - hosts.length;
+  byId("receipt-more").textContent = others > 0 ? `The table has the ${hosts.length} hosts that took most time, of ${grouped(summary.hosts)}.` : "";
+  byId("receipt-wide").hidden = false;
+  fill(byId("receipt"), HOST_HEADS, hosts.map(hostRow));
 }
 
 function showLast({ last_pages: pages, last_failures: failures }) {
@@ -256,7 +260,7 @@ function showCharts({ summary, next_level_seconds: seconds, next_level_keys: key
     { name: "distinct URLs, estimated", class: "first", values: series.estimated },
   ], { limit: summary.capacity, future });
   byId("lost-chart").hidden = !(series.lost.at(-1) >= 1);
-  draw(byId("lost-chart"), times, [{ name: "lost, estimated", class: "limit", values: series.lost }]);
+  draw(byId("lost-chart"), times, [{ name: "lost, estimated", class: "second", values: series.lost }]);
 }
 
 const ENDINGS = {
@@ -273,9 +277,10 @@ function show(status) {
   isFinished = status.finished;
   byId("version").textContent = status.version;
   const ending = summary?.ending ?? "error";
-  const phase = isFinished ? `ended: ${ENDINGS[ending] ?? ending}` : status.phase;
+  const isWhole = summary?.complete && ending !== "error";
+  const phase = isFinished ? `ended, ${isWhole ? "complete" : "incomplete"}: ${ENDINGS[ending] ?? ending}` : status.phase;
   byId("phase").textContent = phase;
-  byId("phase").className = isFinished && !(summary?.complete && ending !== "error") ? "bad" : "good";
+  byId("phase").className = isFinished && !isWhole ? "bad" : "good";
   document.title = summary ? `${phase}, ${grouped(summary.pages)} pages: crawler` : "crawler";
   byId("about").textContent = `As of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`;
   document.querySelectorAll("button").forEach((button) => {
@@ -288,7 +293,7 @@ function show(status) {
   showLeft(status);
   showSeenSet(status);
   showCharts(status);
-  showHosts(status);
+  showHosts(summary);
   showLast(status);
   showCounts(status);
   showShares(summary);
@@ -318,6 +323,7 @@ function startReport(data) {
   Object.keys(series).forEach((name) => series[name].push(...data.series[name]));
   byId("links").hidden = true;
   show(data.status);
+  showReceipt(data);
 }
 
 async function startLive() {
