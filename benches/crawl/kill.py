@@ -19,6 +19,7 @@ Promises, for each crawl:
   * the archive has each answer once, and every saved body is whole, in a file of its own;
   * the pages that were answered again are at most --concurrency per kill; after a power cut, those since the last sync are, too;
   * no request came sooner after the one before to the same host than --delay, also across a kill; a power cut takes back what is known of requests since the last sync;
+  * the report of the state directory has the right totals, and numbers over time without gaps;
   * the summary counts every page once, the exit code is 0, and the same command once more sends no request and changes no file.
 """
 
@@ -295,6 +296,7 @@ def check(arguments, number, moments, max_kills, work, server):
     counted = [word.replace(",", "") for word in row if word.replace(",", "").isdigit()]
     if str(pages) not in counted:
         broken.append(f"the summary counts {row} instead of {pages} pages")
+    broken += faults_of_report(arguments.crawler, work, pages, latest_kill)
     lost_pages, twice_pages = len(lost["pages"]), len(twice["pages"])
     shown = [number, kills, len(found["pages"]), lost_pages, twice_pages, again, len(early), orphans, f"{wall:.1f}"]
     print(COLUMNS.format(*shown), flush=True)
@@ -307,6 +309,26 @@ def check(arguments, number, moments, max_kills, work, server):
         log = result.stderr.decode().splitlines()[-1:]
         broken.append(f"once more: exit code {result.returncode}, {server.count() - count} requests, changed {changed} {log}")
     return broken, kills
+
+
+def faults_of_report(crawler, work, pages, latest_kill):
+    """Returns what is wrong with the report of a crawl: its totals, and its numbers over time."""
+    report = work / "report.html"
+    subprocess.run([crawler, "report", work / "state", "-o", report], check=True, timeout=LIMIT_SECONDS)
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', report.read_text(), re.DOTALL)[1]
+    data = json.loads(data)
+    summary, series = data["status"]["summary"], data["series"]
+    times, counts = series["elapsed_seconds"], series["pages"]
+    steps = [after - before for before, after in zip(times, times[1:])]
+    checks = [
+        (summary["pages"] == counts[-1] == pages, f"the report counts {summary['pages']} and {counts[-1]} instead of {pages} pages"),
+        (round(summary["elapsed_seconds"], 3) == times[-1], f"the series ends at {times[-1]} of {summary['elapsed_seconds']} s"),
+        (all(step > 0 for step in steps) and counts == sorted(counts), "the series goes back"),
+        # Each run has a point at its start, and one each second.
+        (max(steps, default=0) < latest_kill + 1.5, f"the series has a gap of {max(steps, default=0):.1f} s"),
+        (data["status"]["finished"] and summary["ending"] == "drained", "the report does not say that the crawl has ended"),
+    ]
+    return [text for holds, text in checks if not holds]
 
 
 class Power:
