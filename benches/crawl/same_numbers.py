@@ -18,8 +18,10 @@ READ_PAGE = """(() => {
         figures: Object.fromEntries(all("#figures div").map((one) => [text("dt", one), text("dd", one)])),
         wrong: all("#wrong li").map((one) => one.textContent),
         seen_set: text("#seen-set"),
-        counts: Object.fromEntries(rows("counts")),
+        counts: Object.fromEntries(rows("counts").map(([name, number]) => [name, number])),
         busiest: rows("busiest"),
+        slowest: rows("slowest"),
+        shares: Object.fromEntries(["depths", "times", "types"].map((id) => [id, rows(id).map(([name, pages]) => [name, pages])])),
         away: rows("away"),
         curve: document.querySelector("#pages-chart polyline")?.getAttribute("points").split(" ") ?? [],
         end_of_curve: rows("pages-chart").at(-1) ?? [],
@@ -84,14 +86,35 @@ def counts(prefix):
     return compare
 
 
+def row(name):
+    """A row of the table of counts."""
+    return lambda page, number: (page["counts"].get(name), grouped(number))
+
+
+def depths(page, numbers):
+    return page["shares"]["depths"], [[str(depth), grouped(pages)] for depth, pages in enumerate(numbers) if pages]
+
+
+def times(page, numbers):
+    name = lambda seconds: "more" if seconds is None else f"up to {duration(seconds)}"
+    return page["shares"]["times"], [[name(one["seconds"]), grouped(one["pages"])] for one in numbers if one["pages"]]
+
+
+def types(page, numbers):
+    return [one for one in page["shares"]["types"] if one[0] != "HTML"], [[name, grouped(pages)] for name, pages in numbers.items()]
+
+
 def wrong(page, texts):
     """More may follow, such as a hint."""
     return page["wrong"][: max(len(texts), 1)], texts or ["Nothing is missing."]
 
 
-def busiest(page, hosts):
-    rows = [[host["host"], *(grouped(host[name]) for name in ["waiting", "requests", "failures"])] for host in hosts]
-    return [row[:4] for row in page["busiest"]], rows
+def table_of_hosts(table):
+    def compare(page, hosts):
+        rows = [[host["host"], *(grouped(host[name]) for name in ["waiting", "requests", "failures"])] for host in hosts]
+        return [row[:4] for row in page[table]], rows
+
+    return compare
 
 
 def away(page, origins):
@@ -109,17 +132,26 @@ NUMBERS = {
     "mean_pages_per_second": (None, figure("pages/s, mean", rate)),
     "recent_pages_per_second": (None, figure("pages/s, recent", rate)),
     "by_status": (None, counts("status")),
+    "by_depth": (None, depths),
+    "by_answer_time": (None, times),
+    "not_html": (None, types),
+    "retries": (None, row("requests repeated")),
+    "links_offered": (None, row("links found")),
+    "duplicates": (None, row("duplicates")),
+    "near_duplicates": (None, row("near-duplicates")),
     "redirects": ('crawler_pages{state="redirected"}', None),
     "bytes": ("crawler_body_bytes_total", figure("bytes", size)),
     "failed": ('crawler_pages{state="failed"}', figure("failed", grouped)),
     "failed_by_kind": ('crawler_failed_pages{reason="?"}', counts("failed:")),
     "not_fetched": ('crawler_not_fetched_pages{reason="?"}', counts("not fetched:")),
-    "links_queued": ('crawler_links_total{verdict="queued"}', None),
-    "links_seen": ('crawler_links_total{verdict="seen"}', None),
+    "links_queued": ('crawler_links_total{verdict="queued"}', row("links to new URLs")),
+    "links_seen": ('crawler_links_total{verdict="seen"}', row("links to seen URLs")),
     "links_refused": ('crawler_links_refused_total{reason="?"}', counts("links refused:")),
     "queued": ('crawler_pages{state="queued"}', figure("queued", grouped)),
     "hosts": ("crawler_hosts", None),
-    "busiest": (None, busiest),
+    "busiest": (None, table_of_hosts("busiest")),
+    "slowest": (None, table_of_hosts("slowest")),
+    "least_slack_seconds": ("crawler_politeness_slack_seconds", None),
     "away": (None, away),
     "origins_given_up": ('crawler_origins{state="given_up"}', None),
     "saturation_level": (None, seen_set(r"\((.*?)\)", str)),
@@ -134,16 +166,16 @@ NUMBERS = {
     "memory_bytes": ("crawler_seen_set_memory_bytes", None),
 }
 # Those that neither the metrics nor the page have.
-OTHER_NUMBERS = """hint retries retried_by_kind robots_name bodies_truncated bodies_skipped not_html refreshed refreshed_unchanged
-    refreshed_gone refreshed_failed links_offered links_nofollow links_dropped links_other_scheme links_unresolvable sitemaps
-    sitemaps_failed sitemap_urls cut_short duplicates near_duplicates prefixes_postponed prefixes_closed cookies_dropped
-    peak_memory_bytes by_depth by_answer_time slowest"""
+OTHER_NUMBERS = """hint retried_by_kind robots_name bodies_truncated bodies_skipped refreshed refreshed_unchanged
+    refreshed_gone refreshed_failed links_nofollow links_dropped links_other_scheme links_unresolvable sitemaps
+    sitemaps_failed sitemap_urls cut_short prefixes_postponed prefixes_closed cookies_dropped
+    peak_memory_bytes"""
 NUMBERS |= {name: (None, None) for name in OTHER_NUMBERS.split()}
 # What no other place has.
 OF_A_RECORD = {"time", "level", "target", "message"}
 OTHER_METRICS = re.compile(
     r"crawler_(build_info|process_\w+|phase|responses_total|request_failures_total|response_duration_\w+|body_size_\w+|missing"
-    r"|pages_postponed|requests_in_flight|politeness_\w+|memory_\w+|state_\w+|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
+    r"|pages_postponed|requests_in_flight|memory_\w+|state_\w+|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
     r'|crawler_(pages\{state="(other_status|not_fetched)|links_total\{verdict="refused|origins\{state="away)"}'
 )
 # Memory of a process. A state directory does not say either why the crawl in it is not finished.

@@ -201,7 +201,7 @@ def buttons(stage):
         click(browser, "resume", "running")
         crawl.wait(SECONDS, until=lambda: stage.large.count() > before)
         after_resume = stage.large.count() - before
-        click(browser, "stop", "ended: stopped")
+        click(browser, "stop", "ended, incomplete: stopped")
         has_ended, page = crawl.wait(SECONDS), page_of(browser)
         summary = crawl.record("crawler::summary") or {}
     pages = same_numbers.grouped(summary.get("pages", 0))
@@ -214,7 +214,7 @@ def buttons(stage):
         (has_ended and crawl.process.returncode == 0, f"after stop, the exit code is {crawl.process.returncode}"),
         (summary.get("ending") == "stopped", f"the ending is {summary.get('ending')}"),
         (page["figures"]["pages"] == pages, f"the page has {page['figures']['pages']} pages at the end, and the log {pages}"),
-        (page["phase"] == "ended: stopped" and not page["note"], f"the page says {page['phase']!r}, {page['note']!r}"),
+        (page["phase"] == "ended, incomplete: stopped" and not page["note"], f"the page says {page['phase']!r}, {page['note']!r}"),
     ]
     return f"no request in the pause, {after_resume} at once after it", promises
 
