@@ -56,7 +56,7 @@ function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
   if (summary.hint) lines.push(["bad", summary.hint]);
-  if (status.origins_away > 0) lines.push(["bad", `${grouped(status.origins_away)} origins do not answer at present`]);
+  if (status.origins_away > 0) lines.push(["bad", `${grouped(status.origins_away)} origin${status.origins_away === 1 ? " does" : "s do"} not answer at present`]);
   if (lines.length === 0) lines.push(["good", status.finished ? "Nothing is missing." : "Nothing is missing so far."]);
   byId("wrong").replaceChildren(...lines.map(([kind, text]) => make("li", { class: kind }, text)));
 }
@@ -142,33 +142,38 @@ function fill(table, heads, rows) {
   );
 }
 
-const HOST_HEADS = ["host", "waiting", "requests", "failures", "median answer", "longest", "delay owed", "shortest pause", "median pause", "robots.txt read"];
-const hostRow = (one) => [
+const HOST_HEADS = ["host", "waiting", "requests", "failures", "median answer", "longest", "delay owed", "shortest pause", "median pause", "robots.txt age"];
+const hostRow = (one, asOf) => [
   one.host, grouped(one.waiting), grouped(one.requests), grouped(one.failures),
   duration(one.median_seconds), duration(one.longest_seconds), duration(one.delay_seconds),
-  duration(one.shortest_pause_seconds), duration(one.median_pause_seconds), time(one.robots_fetched_at),
+  duration(one.shortest_pause_seconds), duration(one.median_pause_seconds), between(one.robots_fetched_at, asOf),
 ];
 
-function showHosts(summary) {
+/** Returns the time between two times in words. */
+function between(from, to) {
+  return from ? duration(Math.max(0, (new Date(to) - new Date(from)) / 1000)) : "";
+}
+
+function showHosts({ summary, as_of: asOf }) {
   byId("away-section").hidden = summary.away.length === 0;
-  fill(byId("away"), ["origin", "since", "next request", "waiting", "why"], summary.away.map((one) => [
-    one.origin, time(one.since), time(one.next_probe), grouped(one.waiting), one.cause,
+  fill(byId("away"), ["origin", "away for", "asked again in", "waiting", "why"], summary.away.map((one) => [
+    one.origin, between(one.since, asOf), between(asOf, one.next_probe), grouped(one.waiting), one.cause,
   ]));
-  fill(byId("busiest"), HOST_HEADS, summary.busiest.map(hostRow));
-  fill(byId("slowest"), HOST_HEADS, summary.slowest.map(hostRow));
+  fill(byId("busiest"), HOST_HEADS, summary.busiest.map((one) => hostRow(one, asOf)));
+  fill(byId("slowest"), HOST_HEADS, summary.slowest.map((one) => hostRow(one, asOf)));
   const slack = summary.least_slack_seconds;
   byId("receipt-text").textContent = slack === null ? "No host was asked twice." : slack < 0
     ? `A host was asked ${duration(-slack)} sooner than its delay allows.`
-    : `No host was asked sooner than its delay allows: each pause was longer by ${duration(slack)} or more.`;
+    : `No host was asked sooner than its delay allows: the tightest pause was ${duration(slack)} longer than the delay.`;
 }
 
 /** Fills in the receipt of a report: how each host was treated. */
-function showReceipt({ status: { summary }, hosts }) {
+function showReceipt({ status: { summary, as_of: asOf }, hosts }) {
   if (!summary) return;
   const others = summary.hosts - hosts.length;
   byId("receipt-more").textContent = others > 0 ? `The table has the ${hosts.length} hosts that took most time, of ${grouped(summary.hosts)}.` : "";
   byId("receipt-wide").hidden = false;
-  fill(byId("receipt"), HOST_HEADS, hosts.map(hostRow));
+  fill(byId("receipt"), HOST_HEADS, hosts.map((one) => hostRow(one, asOf)));
 }
 
 function showLast({ last_pages: pages, last_failures: failures }) {
@@ -293,7 +298,7 @@ function show(status) {
   showLeft(status);
   showSeenSet(status);
   showCharts(status);
-  showHosts(summary);
+  showHosts(status);
   showLast(status);
   showCounts(status);
   showShares(summary);
