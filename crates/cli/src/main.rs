@@ -281,7 +281,7 @@ async fn run(
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let ended = tokio::spawn(crawl.run()).await;
     signal_lines.written().await;
-    watching.finish().await;
+    let watched = watching.finish().await;
     let summary = match ended {
         Ok(result) => result.map_err(|error| match state.filter(|_| state::is_damage_of_crawl(&error)) {
             Some(state) => Failure::DamagedCrawl(error, state::repair_hint(state)),
@@ -296,6 +296,7 @@ async fn run(
         log_records::can_continue(&summary, state);
     }
     outputs::print_summary(&summary, options, bar)?;
+    watched?;
     Ok(summary)
 }
 

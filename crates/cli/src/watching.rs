@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crawler::Crawl;
-use crawler_watch::{MetricsFile, Server, Watch, write_report};
+use crawler_watch::{MetricsFile, ReportFile, Server, Watch};
 
 use crate::flag;
 use crate::options::Options;
@@ -19,11 +19,18 @@ pub(crate) enum WatchError {
     File { path: PathBuf, error: io::Error },
 }
 
+impl WatchError {
+    fn file(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::File { path, error }
+    }
+}
+
 /// What is to end after the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     file: Option<MetricsFile>,
-    report: Option<(PathBuf, Watch)>,
+    report: Option<(ReportFile, PathBuf, Watch)>,
     server: Option<Server>,
 }
 
@@ -35,9 +42,13 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
     }
     let handle = crawl.stop_handle();
     let (watch, recorder) = Watch::new(handle.clone(), state);
-    let file = outputs.metrics_file.clone().map(|path| {
-        let file = MetricsFile::new(path.clone(), &watch);
-        file.map_err(|error| WatchError::File { path, error })
+    let file = outputs.metrics_file.as_deref().map(|path| {
+        let file = MetricsFile::new(path, &watch);
+        file.map_err(|error| WatchError::file(path, error))
+    });
+    let report = outputs.report.as_deref().map(|path| {
+        let file = ReportFile::new(path).map_err(|error| WatchError::file(path, error))?;
+        Ok((file, path.to_owned(), watch.clone()))
     });
     let server = options.watch.map(|address| {
         let server = Server::new(address, &watch, handle, flag::of);
@@ -45,7 +56,7 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
     });
     let watching = Watching {
         file: file.transpose()?,
-        report: outputs.report.clone().map(|path| (path, watch)),
+        report: report.transpose()?,
         server: server.transpose()?,
     };
     if let Some(server) = &watching.server {
@@ -61,17 +72,21 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
 
 impl Watching {
     /// Ends what watches, with the numbers of the end.
-    pub(crate) async fn finish(self) {
+    ///
+    /// # Errors
+    ///
+    /// A report that cannot be written.
+    pub(crate) async fn finish(self) -> Result<(), WatchError> {
         if let Some(Err(error)) = self.file.map(MetricsFile::finish) {
             log::warn!(target: "crawler::metrics", "the metrics cannot be written: {error}");
         }
-        if let Some((path, watch)) = self.report
-            && let Err(error) = write_report(&path, &watch.status(), flag::of)
-        {
-            log::error!(target: "crawler::watch", "the report cannot be written: {}: {error}", path.display());
-        }
+        let report = self.report.map(|(file, path, watch)| {
+            let written = file.write(&watch.status(), flag::of);
+            written.map_err(|error| WatchError::file(&path, error))
+        });
         if let Some(server) = self.server {
             server.finish().await;
         }
+        report.unwrap_or(Ok(()))
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use crawler::{Crawl, CrawlOptions};
-//! use crawler_watch::{Server, Watch, write_report};
+//! use crawler_watch::{ReportFile, Server, Watch};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
@@ -14,7 +14,7 @@
 //! let (watch, recorder) = Watch::new(crawl.stop_handle(), None);
 //! let server = Server::new(([127, 0, 0, 1], 8077).into(), &watch, crawl.stop_handle(), str::to_owned)?;
 //! crawl.observe(recorder).run().await?;
-//! write_report("report.html".as_ref(), &watch.status(), str::to_owned)?;
+//! ReportFile::new("report.html".as_ref())?.write(&watch.status(), str::to_owned)?;
 //! server.finish().await;
 //! # Ok(())
 //! # }
@@ -38,6 +38,6 @@ pub use metrics::CONTENT_TYPE;
 pub use metrics_file::MetricsFile;
 pub use process::resident_memory_bytes;
 pub use recorder::{Recorder, Watch};
-pub use report::write_report;
+pub use report::ReportFile;
 pub use server::Server;
 pub use status::Status;

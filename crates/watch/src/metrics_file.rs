@@ -1,13 +1,13 @@
 //! A file with the metrics, for the text file collector of Prometheus' node exporter.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::recorder::Watch;
-use crate::replace::{replace_file, replaceable};
+use crate::replace::Replaceable;
 
 /// How often the file is written while the crawl runs. Prometheus asks every 15 to 60 seconds.
 const EVERY: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(10);
 /// crawl.
 #[derive(Debug)]
 pub struct MetricsFile {
-    path: PathBuf,
+    file: Replaceable,
     watch: Watch,
     /// Ends the thread when it is dropped.
     _end: SyncSender<()>,
@@ -30,11 +30,11 @@ impl MetricsFile {
     /// # Errors
     ///
     /// What is there and is no file, such as a device; a file that cannot be written; a thread that cannot start.
-    pub fn new(path: impl Into<PathBuf>, watch: &Watch) -> io::Result<Self> {
-        let path = replaceable(&path.into())?;
-        write(&path, watch)?;
+    pub fn new(path: &Path, watch: &Watch) -> io::Result<Self> {
+        let file = Replaceable::new(path)?;
+        write(&file, watch)?;
         let (end, ended) = sync_channel::<()>(0);
-        let (to, of) = (path.clone(), watch.clone());
+        let (to, of) = (file.clone(), watch.clone());
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
             let mut has_failed = false;
             while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
@@ -42,13 +42,13 @@ impl MetricsFile {
                 if let Err(error) = &written
                     && !has_failed
                 {
-                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl goes on, and writes it again later", to.display());
+                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl goes on, and writes it again later", to.path().display());
                 }
                 has_failed = written.is_err();
             }
         })?;
         Ok(Self {
-            path,
+            file,
             watch: watch.clone(),
             _end: end,
             thread,
@@ -62,7 +62,7 @@ impl MetricsFile {
     /// A file that cannot be written.
     pub fn finish(self) -> io::Result<()> {
         let Self {
-            path,
+            file,
             watch,
             _end: end,
             thread,
@@ -70,10 +70,10 @@ impl MetricsFile {
         drop(end);
         // It has nothing to return, and a panic of it would have been printed.
         let _ = thread.join();
-        write(&path, &watch)
+        write(&file, &watch)
     }
 }
 
-fn write(path: &Path, watch: &Watch) -> io::Result<()> {
-    replace_file(path, watch.status().metrics().as_bytes())
+fn write(file: &Replaceable, watch: &Watch) -> io::Result<()> {
+    file.replace(watch.status().metrics().as_bytes())
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crawler::summary::HostFigures;
 use serde_json::json;
 
-use crate::replace::{replace_file, replaceable};
+use crate::replace::Replaceable;
 use crate::status::Status;
 
 /// The page, its style and its script.
@@ -19,14 +19,30 @@ pub(crate) const SCRIPT: &str = include_str!("page/page.js");
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"page.css\">";
 const SCRIPT_LINK: &str = "<script src=\"page.js\" defer></script>";
 
-/// Writes the report of a crawl to a file, which is replaced as a whole. `name` returns the name of an option by its field, for the texts of
-/// what is missing. Size: below 500 kB. It opens in a browser without a network, and runs no script but its own.
-///
-/// # Errors
-///
-/// A file that cannot be written, or what is there and is no file; no random bytes.
-pub fn write_report(path: &Path, status: &Status, name: impl Fn(&str) -> String) -> io::Result<()> {
-    replace_file(&replaceable(path)?, report(status, name)?.as_bytes())
+/// A file with a report: the live page with its data inside. It opens in a browser without a network, and runs no script but its own. Size:
+/// below 500 kB.
+#[derive(Debug)]
+pub struct ReportFile(Replaceable);
+
+impl ReportFile {
+    /// Names the file, and checks that it can be written; one that is there stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// What is there and is no file, such as a device; a folder that cannot be written to.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        Replaceable::new(path).map(Self)
+    }
+
+    /// Writes the report, which replaces the file as a whole. `name` returns the name of an option by its field, for the texts of what is
+    /// missing.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written; no random bytes.
+    pub fn write(&self, status: &Status, name: impl Fn(&str) -> String) -> io::Result<()> {
+        self.0.replace(report(status, name)?.as_bytes())
+    }
 }
 
 /// Returns the report.

@@ -1,7 +1,7 @@
 //! `crawler report`: a page on a crawl, in one file.
 
 use crawler::SavedCrawl;
-use crawler_watch::{Status, write_report};
+use crawler_watch::{ReportFile, Status};
 use frontier::{Directory, LockHolder};
 
 use super::StateFailure;
@@ -12,7 +12,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<(), StateFailure> {
     let crawl = SavedCrawl::read(&args.dir)?;
     let is_running = Directory::new(&args.dir).lock_holder()? != LockHolder::Nobody;
     let status = Status::of_saved(&crawl, &args.dir, is_running);
-    write_report(&args.output, &status, flag::of).map_err(|source| StateFailure::Written {
+    let written = ReportFile::new(&args.output).and_then(|file| file.write(&status, flag::of));
+    written.map_err(|source| StateFailure::Written {
         path: args.output.clone(),
         source,
     })

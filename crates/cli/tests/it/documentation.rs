@@ -59,6 +59,7 @@ fn first_lines_of(example: &str, port: u16, lines: usize) -> Vec<String> {
         .join(example);
     let mut child = Command::new(program)
         .arg(format!("http://localhost:{port}/"))
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -134,6 +135,16 @@ fn the_crawler_as_a_library_prints_pages() {
     let lines = first_lines("embed_crawler", 2);
     assert!(
         lines.iter().all(|line| line.starts_with("200 http://localhost:")),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_crawl_that_is_embedded_says_where_to_watch_it() {
+    let lines = first_lines("embed_watch", 1);
+    let (address, token) = lines[0].split_once("/#token=").unwrap();
+    assert!(
+        address.starts_with("watch it at http://127.0.0.1:") && token.len() == 32,
         "{lines:?}"
     );
 }

@@ -17,14 +17,28 @@ fn values(text: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
+/// Returns the data inside a report.
+fn data_of(report: &str) -> Value {
+    let (_, data) = report
+        .split_once("<script type=\"application/json\" id=\"data\">")
+        .unwrap();
+    let (data, rest) = data.split_once("</script>").unwrap();
+    assert!(
+        !rest.contains("src=") && !report.contains("<link rel=\"stylesheet\""),
+        "it loads something"
+    );
+    serde_json::from_str(data).unwrap()
+}
+
 #[test]
-fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_and_the_summary() {
+fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_the_summary_and_the_reports() {
     let folder = folder("watched");
     let (metrics, state) = (folder.path("crawl.prom"), folder.path("state"));
     let seed = tree_of(300, 10);
     let options = "--delay 0 --capacity 50 --on-saturation warn --watch 0 --max-pages 150";
     let printed = succeeds(&format!(
-        "{options} --log-format json --metrics-file {metrics} --state {state} -o {} {seed}",
+        "{options} --log-format json --metrics-file {metrics} --state {state} --report {} -o {} {seed}",
+        folder.path("crawl.html"),
         folder.path("pages.jsonl")
     ));
     let records = lines(&printed.stderr);
@@ -63,6 +77,31 @@ fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_and_the_summary() 
         found.contains_key("crawler_finished{ending=\"budget_spent\"}"),
         "{found:?}"
     );
+    for file in [folder.path("crawl.html"), folder.path("later.html")] {
+        if file.ends_with("later.html") {
+            succeeds(&["report", &state, "-o", &file]);
+        }
+        let report = data_of(&fs::read_to_string(&file).unwrap());
+        let shown = &report["status"]["summary"];
+        for field in [
+            "pages",
+            "failed",
+            "queued",
+            "bytes",
+            "lost",
+            "estimated",
+            "elapsed_seconds",
+            "by_depth",
+            "links_refused",
+        ] {
+            assert_eq!(shown[field], summary[field], "{field} of {file}");
+        }
+        assert_eq!(
+            report["series"]["pages"].as_array().unwrap().last(),
+            Some(&summary["pages"])
+        );
+        assert_eq!(report["status"]["finished"], true, "{file}");
+    }
     let watch = record("crawler::watch");
     assert_eq!(watch["token"].as_str().unwrap().len(), 32);
     assert!(watch["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{watch}");
@@ -82,6 +121,10 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
     );
     assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
     fails(&["--metrics-file", "/dev/null", &seed], 1, &["is not a file"]);
+    fails(&["--report", "/dev/null", "-o", &kept, &seed], 1, &["is not a file"]);
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
+    let state = folder.path("no-state");
+    fails(&["report", &state, "-o", &folder.path("report.html")], 1, &["no crawl"]);
     for address in ["localhost", "a.example:80", "70000", ""] {
         fails(&["--watch", address, &seed], 2, &["give a port, such as 8077"]);
     }

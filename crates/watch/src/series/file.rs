@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Change, Point};
-use crate::replace::replace_file;
+use crate::replace::Replaceable;
 
 /// The file: a JSON object per line.
 const FILE: &str = "series.jsonl";
@@ -21,7 +21,7 @@ pub(super) fn read(state: &Path) -> Vec<Point> {
 /// Keeps a series in a state directory: each new point is one short write, which a kill survives.
 #[derive(Debug)]
 pub(crate) struct SeriesFile {
-    path: PathBuf,
+    whole: Replaceable,
     /// `None` before the first write, and after one that has failed: then all is written again.
     file: Option<File>,
     has_failed: bool,
@@ -31,7 +31,7 @@ impl SeriesFile {
     /// Makes one that is not open yet.
     pub(crate) fn new(state: &Path) -> Self {
         Self {
-            path: state.join(FILE),
+            whole: Replaceable::own(state.join(FILE)),
             file: None,
             has_failed: false,
         }
@@ -47,15 +47,15 @@ impl SeriesFile {
         if let Err(error) = kept {
             self.file = None;
             if !std::mem::replace(&mut self.has_failed, true) {
-                let path = self.path.display();
+                let path = self.whole.path().display();
                 log::warn!(target: "crawler::watch", "{path}: {error}; the crawl goes on, and the series is written again later");
             }
         }
     }
 
     fn replace(&mut self, points: &[Point]) -> io::Result<()> {
-        replace_file(&self.path, &lines(points)?)?;
-        self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
+        self.whole.replace(&lines(points)?)?;
+        self.file = Some(OpenOptions::new().append(true).open(self.whole.path())?);
         Ok(())
     }
 }

@@ -200,7 +200,7 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
     fs::create_dir_all(&folder).unwrap();
     let crawl = Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
     let (watch, recorder) = Watch::new(crawl.stop_handle(), None);
-    assert!(MetricsFile::new(folder.join("no").join("m.prom"), &watch).is_err());
+    assert!(MetricsFile::new(&folder.join("no").join("m.prom"), &watch).is_err());
     let path = folder.join("m.prom");
     let file = MetricsFile::new(&path, &watch).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("crawler_build_info"));
