@@ -12,54 +12,32 @@ const FEWEST: u64 = 50;
 pub(crate) struct Remaining {
     /// How many new pages each page led to: over the second half of the crawl so far, and over its last fifth.
     new_per_page: [f64; 2],
-    /// At least so many pages.
-    low: u64,
-    /// At most so many, if pages go on to lead to as many new ones; `None` if they lead to ever more.
-    high: Option<u64>,
+    /// At least so many pages: those that are queued or in flight.
+    at_least: u64,
+    /// About so many, if pages go on to lead to as many new ones; `None` if they lead to ever more.
+    about: Option<u64>,
 }
 
 impl Remaining {
     /// Estimates what is left; `None` for a crawl that has hardly begun.
     ///
     /// If each page leads to r new ones, q queued pages lead to q·r, and these to q·r², so q / (1 − r) are left in all: the mean of a
-    /// branching process (Harris, The Theory of Branching Processes, 1963, section I.5). On most sites r falls while the crawl goes on. So the
-    /// upper end takes the present r, and the lower end lets r fall on as it fell over the second half of the crawl.
+    /// branching process (Harris, The Theory of Branching Processes, 1963, section I.5). Of the two r, the greater one counts. Nothing can
+    /// foresee a page that leads to thousands.
     pub(crate) fn of(series: &Series) -> Option<Self> {
         let now = series.points().last()?;
-        let (queued, settled) = (now.queued as f64, now.settled());
-        let [long, short] = [settled / 2, settled / 5 * 4].map(|from| new_per_page(series, from, now));
+        let [long, short] = [now.settled() / 2, now.settled() / 5 * 4].map(|from| new_per_page(series, from, now));
         let (long, short) = (long?, short?);
-        let steady = |rate: f64| (rate < 1.0).then(|| queued / (1.0 - rate));
-        let low = if short < long {
-            // These are the means over the pages around 0.75 and 0.9 of the settled ones.
-            let fall = (long - short) / (0.15 * settled as f64);
-            left_if_falling(queued, short - fall * 0.1 * settled as f64, fall)
-        } else {
-            steady(long).unwrap_or(queued)
-        };
+        let (at_least, most) = (now.queued + now.in_flight, long.max(short));
         Some(Self {
             new_per_page: [long, short],
-            low: low as u64,
-            high: steady(short).map(|high| high.ceil() as u64),
+            at_least,
+            about: (most < 1.0).then(|| (at_least as f64 / (1.0 - most)).ceil() as u64),
         })
     }
 
     pub(crate) fn to_json(self) -> Value {
-        json!({ "low": self.low, "high": self.high, "new_per_page": self.new_per_page })
-    }
-}
-
-/// Returns how many pages are left if the next one leads to `rate` new ones, and each one after it to `fall` fewer, down to none. The queue is
-/// empty after t pages with q + ∫(rate − fall·t) dt = t.
-fn left_if_falling(queued: f64, rate: f64, fall: f64) -> f64 {
-    let rate = rate.max(0.0);
-    let until_none = rate / fall;
-    let missing = 1.0 - rate;
-    let left = (missing.mul_add(missing, 2.0 * fall * queued).sqrt() - missing) / fall;
-    if left <= until_none {
-        left
-    } else {
-        queued + rate * until_none / 2.0
+        json!({ "at_least": self.at_least, "about": self.about, "new_per_page": self.new_per_page })
     }
 }
 
@@ -99,7 +77,7 @@ mod tests {
     #[test]
     fn a_queue_that_only_empties_has_just_its_pages_left() {
         let left = remaining(90, |second| (10 * second, 1000 - 10 * second)).unwrap();
-        assert_eq!((left.low, left.high), (100, Some(100)), "{left:?}");
+        assert_eq!((left.at_least, left.about), (100, Some(100)), "{left:?}");
     }
 
     #[test]
@@ -113,10 +91,12 @@ mod tests {
             )
         };
         let left = remaining(120, at).unwrap();
-        let truth = known(1600.0) as u64 - 1200;
+        // It ends when all known pages are settled: 1 594 = 2 000 · (1 − exp(−1.594)).
+        let truth = 1594 - 1200;
+        assert!(left.at_least < truth, "{left:?}");
         assert!(
-            left.low <= truth && left.high.is_none_or(|high| truth <= high),
-            "{left:?}, {truth}"
+            left.about.is_some_and(|about| (truth..3 * truth).contains(&about)),
+            "{left:?}"
         );
     }
 
@@ -124,6 +104,6 @@ mod tests {
     fn nothing_is_known_at_the_start_or_while_each_page_leads_to_more() {
         assert_eq!(remaining(4, |second| (10 * second, 100)), None);
         let growing = remaining(100, |second| (10 * second, 20 * second)).unwrap();
-        assert_eq!((growing.low, growing.high), (2000, None));
+        assert_eq!((growing.at_least, growing.about), (2000, None));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Point {
     pages: u64,
     failed: u64,
     pub(crate) queued: u64,
-    in_flight: u64,
+    pub(crate) in_flight: u64,
     bytes: u64,
     links_offered: u64,
     /// Links to new URLs, which were queued; seeds and targets of redirects are among them.

@@ -109,7 +109,7 @@ impl Status {
     /// | `as_of` | when the numbers were true: RFC 3339, in UTC |
     /// | `summary` | those of [`Summary::to_json`]; `ending` is null while the crawl runs |
     /// | `point` | what [`series_to_json`](Self::series_to_json) has lists of, now |
-    /// | `left` | how many pages are left: at least, at most (null if nobody knows), and how many new ones each page led to |
+    /// | `left` | how many pages are left: at least, about (null if nobody knows), and how many new ones each page led to |
     /// | `next_level_seconds`, `next_level_keys` | in how many seconds the seen-set has so many keys that it reaches its next level |
     /// | `last_pages`, `last_failures` | at most ten each, the last one first |
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {

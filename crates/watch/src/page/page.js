@@ -74,10 +74,10 @@ function showLeft({ left, finished, summary }) {
   const [long, short] = left.new_per_page.map((number) => number.toFixed(2));
   const leads = `a page led to ${short} new ones lately, to ${long} in the second half of the crawl`;
   const at = summary.recent_pages_per_second;
-  const until = (pages) => (at > 0 ? `, ${duration(pages / at)} at the recent rate` : "");
-  byId("left").textContent = left.high === null
+  const until = at > 0 && left.about !== null ? `, ${duration(left.about / at)} at the recent rate` : "";
+  byId("left").textContent = left.about === null
     ? `${queued}; the end is not in sight: ${leads}.`
-    : `${queued}. With those that they lead to, about ${grouped(left.low)} to ${grouped(left.high)} are left${until(left.high)}, if the rest is like what was seen: ${leads}.`;
+    : `${queued}. With those that they lead to, it will be about ${grouped(left.about)}${until}, unless a page leads to many more: ${leads}.`;
 }
 
 function showSeenSet(status) {
