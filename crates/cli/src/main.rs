@@ -18,6 +18,7 @@ mod watching;
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crawler::recrawl::PreviousCrawl;
@@ -281,7 +282,23 @@ async fn run(
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let ended = tokio::spawn(crawl.run()).await;
     signal_lines.written().await;
-    let watched = watching.finish().await;
+    let (written, server) = watching.finish();
+    let concluded = conclude(ended, options, state, bar);
+    if let Some(server) = server {
+        server.finish().await;
+    }
+    let summary = concluded?;
+    written?;
+    Ok(summary)
+}
+
+/// Prints what came of a crawl.
+fn conclude(
+    ended: Result<Result<Summary, crawler::CrawlError>, tokio::task::JoinError>,
+    options: &Options,
+    state: Option<&Path>,
+    bar: &ProgressBar,
+) -> Result<Summary, Failure> {
     let summary = match ended {
         Ok(result) => result.map_err(|error| match state.filter(|_| state::is_damage_of_crawl(&error)) {
             Some(state) => Failure::DamagedCrawl(error, state::repair_hint(state)),
@@ -296,7 +313,6 @@ async fn run(
         log_records::can_continue(&summary, state);
     }
     outputs::print_summary(&summary, options, bar)?;
-    watched?;
     Ok(summary)
 }
 

@@ -71,22 +71,15 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
 }
 
 impl Watching {
-    /// Ends what watches, with the numbers of the end.
-    ///
-    /// # Errors
-    ///
-    /// A report that cannot be written.
-    pub(crate) async fn finish(self) -> Result<(), WatchError> {
+    /// Writes the files, with the numbers of the end. Returns the server, too: it may have to wait for those who read them.
+    pub(crate) fn finish(self) -> (Result<(), WatchError>, Option<Server>) {
         if let Some(Err(error)) = self.file.map(MetricsFile::finish) {
             log::warn!(target: "crawler::metrics", "the metrics cannot be written: {error}");
         }
-        let report = self.report.map(|(file, path, watch)| {
+        let report = self.report.map_or(Ok(()), |(file, path, watch)| {
             let written = file.write(&watch.status(), flag::of);
             written.map_err(|error| WatchError::file(&path, error))
         });
-        if let Some(server) = self.server {
-            server.finish().await;
-        }
-        report.unwrap_or(Ok(()))
+        (report, self.server)
     }
 }

@@ -5,6 +5,7 @@
 
 mod answer;
 mod events;
+mod scraper;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -24,6 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use self::answer::Site;
 use self::events::{Listeners, Place};
+use self::scraper::Scraper;
 use crate::recorder::Watch;
 use crate::report::random_hex;
 
@@ -56,6 +58,7 @@ pub struct Server {
     address: SocketAddr,
     token: String,
     listeners: Listeners,
+    scraper: Scraper,
     /// Ends the server when it is dropped.
     end: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -81,13 +84,14 @@ impl Server {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let token = random_hex()?;
-        let listeners = Listeners::default();
+        let (listeners, scraper) = (Listeners::default(), Scraper::default());
         let site = Site {
             watch: watch.clone(),
             handle,
             token: token.clone(),
             names: Box::new(names),
             listeners: listeners.clone(),
+            scraper: scraper.clone(),
         };
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (end, ended) = watch::channel(());
@@ -97,6 +101,7 @@ impl Server {
             address,
             token,
             listeners,
+            scraper,
             end: Some(end),
             thread: Some(thread),
         })
@@ -112,9 +117,10 @@ impl Server {
         &self.token
     }
 
-    /// Ends the server after the crawl, once all who listen to events have the last one, or after three seconds.
+    /// Ends the server after the crawl, once all who listen to events have the last one, or after three seconds; and once who asks for the
+    /// metrics at least every 15 seconds has those of the end.
     pub async fn finish(self) {
-        let _ = timeout(LAST_EVENT, self.listeners.all_gone()).await;
+        let _ = tokio::join!(timeout(LAST_EVENT, self.listeners.all_gone()), self.scraper.has_end());
     }
 }
 
@@ -168,6 +174,9 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
             let is_late = timeout(2 * PATIENCE, connection.as_mut()).await.is_err();
             if is_late && place.is_taken() {
                 let _ = timeout(LONGEST_EVENTS, connection).await;
+            }
+            if let Some(is_end) = place.metrics() {
+                site.scraper.note(is_end);
             }
             drop(taken);
         });

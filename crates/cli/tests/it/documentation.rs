@@ -209,8 +209,7 @@ fn every_test_that_the_table_of_sources_names_exists() {
 }
 
 /// Options of subcommands, and of other programs.
-const OTHER_OPTIONS: &str =
-    "--collector --done --failed --features --json --not-fetched --path --profile --release --signal --waiting";
+const OTHER_OPTIONS: &str = "--collector --done --failed --features --json --not-fetched --path --profile --release --signal --storage --waiting --web";
 
 /// Returns the options in a text, such as `--output`.
 fn options_in(text: &str) -> impl Iterator<Item = &str> {

@@ -16,6 +16,7 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::events::{Listeners, Place};
+use super::scraper::Scraper;
 use crate::metrics::CONTENT_TYPE as METRICS;
 use crate::recorder::Watch;
 use crate::report;
@@ -32,6 +33,7 @@ pub(super) struct Site {
     /// Returns the name of an option by its field.
     pub(super) names: Box<dyn Fn(&str) -> String + Send + Sync>,
     pub(super) listeners: Listeners,
+    pub(super) scraper: Scraper,
 }
 
 impl Site {
@@ -47,7 +49,11 @@ impl Site {
         }
         let path = request.uri().path();
         Ok(match (request.method(), path) {
-            (&Method::GET | &Method::HEAD, "/metrics") => page(METRICS, self.watch.status().metrics()),
+            (&Method::GET | &Method::HEAD, "/metrics") => {
+                let status = self.watch.status();
+                place.gets_metrics(status.is_finished);
+                page(METRICS, status.metrics())
+            }
             (&Method::GET | &Method::HEAD, "/status.json") => {
                 page("application/json", self.watch.status().to_json(&self.names).to_string())
             }

@@ -16,14 +16,25 @@ use crate::status::Status;
 #[derive(Debug, Clone)]
 pub(super) struct Listeners(watch::Sender<usize>);
 
-/// The place of a connection among those that listen, if it does.
+/// What a connection has asked for: its place among those that listen, or metrics, with whether they are those of the end.
 #[derive(Debug, Default)]
-pub(super) struct Place(OnceLock<Listeners>);
+pub(super) struct Place(OnceLock<Listeners>, OnceLock<bool>);
 
 impl Place {
     /// Returns whether the connection listens.
     pub(super) fn is_taken(&self) -> bool {
         self.0.get().is_some()
+    }
+
+    /// Notes that the connection gets metrics.
+    pub(super) fn gets_metrics(&self, is_end: bool) {
+        // A connection has one request.
+        let _ = self.1.set(is_end);
+    }
+
+    /// Returns whether the metrics are those of the end, if it asked for them.
+    pub(super) fn metrics(&self) -> Option<bool> {
+        self.1.get().copied()
     }
 }
 

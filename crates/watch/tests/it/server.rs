@@ -222,3 +222,38 @@ fn events_have_the_end_and_clients_that_never_read_delay_nothing() {
         "{last}"
     );
 }
+
+#[test]
+fn the_end_waits_for_who_asks_for_the_metrics_regularly() {
+    let is_asked_again = [("never", 0), ("once", 1), ("regularly", 3)].map(|(name, times)| {
+        let mut watched = Watched::start();
+        let address = watched.server.address();
+        let ask = || {
+            let mut answer = String::new();
+            let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            let mut stream = TcpStream::connect(address).ok()?;
+            stream.write_all(request.as_bytes()).ok()?;
+            stream.read_to_string(&mut answer).ok()?;
+            Some(answer)
+        };
+        for _ in 0..times {
+            ask().unwrap();
+        }
+        watched.gate.add_permits(2);
+        watched.end();
+        runtime().block_on(async {
+            let mut end = std::pin::pin!(watched.server.finish());
+            tokio::select! {
+                biased;
+                () = &mut end => false,
+                () = std::future::ready(()) => {
+                    let answer = ask().unwrap();
+                    assert!(answer.contains("crawler_finished"), "{name}: {answer}");
+                    end.await;
+                    true
+                }
+            }
+        })
+    });
+    assert_eq!(is_asked_again, [false, false, true]);
+}
