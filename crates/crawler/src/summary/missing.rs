@@ -1,5 +1,6 @@
 //! Why a crawl is incomplete.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -127,7 +128,7 @@ impl fmt::Display for Missing {
 impl Summary {
     /// Returns the reasons why the crawl is incomplete, or nothing if it is complete. A crawl is complete if every page that its seeds
     /// reach within the scope has a final answer: whatever a limit took away is missing. The seen-set counts as complete below a
-    /// [possible loss](sieve::Saturation::may_have_lost).
+    /// [possible loss](sieve::Saturation::may_have_lost). An interruption comes first, then what has lost most pages.
     pub fn missing(&self) -> Vec<Missing> {
         let report = &self.report;
         let is_kept = report.memory.is_some();
@@ -222,6 +223,8 @@ impl Summary {
         if is_lifted {
             missing.push(Missing::RefusedEarlier);
         }
+        let is_loss = |one: &Missing| !matches!(one, Missing::Interrupted { .. });
+        missing.sort_by_key(|one| (is_loss(one), Reverse((one.lost_at_least(), one.lost()))));
         missing
     }
 

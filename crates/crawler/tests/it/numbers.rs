@@ -263,7 +263,9 @@ fn the_summary_names_the_unit_of_every_number() {
     assert_eq!(row("links refused"), "excluded: 1, too_deep: 1");
     assert_eq!(row("not followed"), "nofollow: 1, not crawlable: 2, other scheme: 1");
     assert!(!shown.contains("left in queue"), "{shown}");
-    assert!(row("INCOMPLETE").starts_with("given up: 2 pages of "), "{shown}");
+    // The greatest loss comes first.
+    assert!(row("INCOMPLETE").starts_with("no whole answer: 3 pages"), "{shown}");
+    assert!(shown.contains("given up: 2 pages of 1 origin"), "{shown}");
     let names = shown
         .lines()
         .map(|line| line.split_at_checked(19).map_or(line, |(name, _)| name));

@@ -39,8 +39,8 @@ function size(bytes) {
 function showFigures(summary) {
   const figures = [
     ["pages", grouped(summary.pages)],
-    ["pages/s, recent", rate(summary.recent_pages_per_second)],
-    ["pages/s, mean", rate(summary.mean_pages_per_second)],
+    ["pages/s now", rate(summary.recent_pages_per_second)],
+    ["pages/s mean", rate(summary.mean_pages_per_second)],
     ["queued", grouped(summary.queued)],
     ["failed", grouped(summary.failed)],
     ["lost at least", grouped(summary.lost_at_least)],
@@ -48,7 +48,7 @@ function showFigures(summary) {
     ["time", duration(summary.elapsed_seconds)],
   ];
   byId("figures").replaceChildren(
-    ...figures.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))),
+    ...figures.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", name.startsWith("lost") && value !== "0" ? { class: "bad" } : {}, value))),
   );
 }
 
