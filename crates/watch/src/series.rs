@@ -49,7 +49,8 @@ impl Point {
 
     /// Returns how many queued pages have come to an end.
     pub(crate) fn settled(&self) -> u64 {
-        self.links_new.saturating_sub(self.queued + self.in_flight)
+        self.links_new
+            .saturating_sub(self.queued.saturating_add(self.in_flight))
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) enum Change {
     Nothing,
     /// It is the last one.
     Added,
-    /// It is the last one, and many others are gone.
+    /// It is the last one, and others are gone.
     Thinned,
 }
 
@@ -76,6 +77,9 @@ impl Series {
         series
             .0
             .dedup_by(|later, earlier| later.elapsed_seconds <= earlier.elapsed_seconds);
+        while series.0.len() > POINTS {
+            series.thin();
+        }
         series
     }
 
@@ -94,16 +98,29 @@ impl Series {
         if passed <= 0.0 || passed < 0.99 * every && !is_last {
             return Change::Nothing;
         }
+        // The end of an earlier run goes if it came early: thousands of short runs would crowd out the others. Half of the distance was
+        // right before it doubled.
+        let is_early = matches!(self.0[..], [.., a, b] if b.elapsed_seconds - a.elapsed_seconds < 0.49 * every);
         let is_full = self.0.len() >= POINTS;
-        if is_full {
-            let mut is_even = false;
-            self.0.retain(|_| {
-                is_even = !is_even;
-                is_even
-            });
+        if is_early {
+            self.0.pop();
+        } else if is_full {
+            self.thin();
         }
         self.0.push(point);
-        if is_full { Change::Thinned } else { Change::Added }
+        if is_early || is_full {
+            Change::Thinned
+        } else {
+            Change::Added
+        }
+    }
+
+    fn thin(&mut self) {
+        let mut is_even = false;
+        self.0.retain(|_| {
+            is_even = !is_even;
+            is_even
+        });
     }
 
     pub(crate) fn points(&self) -> &[Point] {
@@ -217,5 +234,47 @@ mod tests {
                 .zip(runs)
                 .all(|(point, run)| point.pages / 1000 == run)
         );
+    }
+
+    #[test]
+    fn the_course_of_days_outlives_thousands_of_short_runs() {
+        let mut summary = summary();
+        let mut series = Series::default();
+        for second in 1..=100_000 {
+            summary.elapsed = Duration::from_secs(second);
+            series.add(&summary, second == 100_000);
+        }
+        for _ in 0..5_000 {
+            summary.elapsed += Duration::from_millis(500);
+            series.add(&summary, true);
+        }
+        let seconds = seconds(&series);
+        let days = seconds.iter().filter(|second| **second <= 100_000).count();
+        assert!(
+            days >= POINTS / 2 && seconds.ends_with(&[102_500]),
+            "{days}: {}",
+            seconds.len()
+        );
+    }
+
+    #[test]
+    fn of_a_damaged_file_the_series_has_what_can_be_read_and_no_more_than_a_whole_one() {
+        let folder = std::env::temp_dir().join(format!("crawler-damaged-series-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut summary = summary();
+        let mut file = b"\xff\xfe\0\n{\"elapsed_seconds\":NaN}\n".to_vec();
+        for second in 1..=20_000 {
+            summary.elapsed = Duration::from_secs(second);
+            let mut point = Point::of(&summary);
+            (point.queued, point.in_flight) = (u64::MAX, u64::MAX);
+            serde_json::to_writer(&mut file, &point).unwrap();
+            file.push(b'\n');
+        }
+        std::fs::write(folder.join("series.jsonl"), file).unwrap();
+        let series = Series::read(&folder);
+        std::fs::remove_dir_all(folder).unwrap();
+        let points = series.points();
+        assert!((POINTS / 2..=POINTS).contains(&points.len()), "{}", points.len());
+        assert_eq!((seconds(&series)[0], points[0].settled()), (1, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! The file of a series in a state directory. It is no part of a commit, and nothing depends on it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 use super::{Change, Point};
@@ -10,11 +10,17 @@ use crate::replace::Replaceable;
 /// The file: a JSON object per line.
 const FILE: &str = "series.jsonl";
 
-/// Returns the points in the file of a state directory. A kill can have cut the last line.
+/// The most bytes that are read: three times what a whole series takes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Returns the points in the file of a state directory. A kill can have cut the last line, and damage others.
 pub(super) fn read(state: &Path) -> Vec<Point> {
-    let text = fs::read_to_string(state.join(FILE)).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
+    let mut bytes = Vec::new();
+    // What was read before an error is of use, too.
+    let _ = File::open(state.join(FILE)).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
         .collect()
 }
 
