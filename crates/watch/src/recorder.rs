@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawler::{Event, Observer, Phase, StopHandle};
+use crawler::{Ending, Event, Observer, Phase, StopHandle};
 use frontier::{Notice, Origin, Time};
 use tokio::sync::watch;
 
@@ -100,10 +100,13 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// Publishes the end of a crawl that ends with an error.
+    /// Publishes the end of a crawl that ends with an error: what is queued is missing.
     fn drop(&mut self) {
         if !self.status.is_finished {
             (self.status.is_finished, self.status.has_failed) = (true, true);
+            if let Some(summary) = &mut self.status.summary {
+                summary.ending = Ending::Stopped;
+            }
             self.sender.send_replace(Arc::new(self.status.clone()));
         }
     }

@@ -5,7 +5,9 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{Crawl, CrawlOptions, Event, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
+use crawler::{
+    Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer as _, Request, ResourceKind, Response, Summary,
+};
 use crawler_watch::{MetricsFile, Status, Watch};
 use frontier::Reach;
 use sieve::OnSaturation;
@@ -220,4 +222,21 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
         .collect();
     assert_eq!(names, ["m.prom"]);
     let _ = fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn a_crawl_that_an_error_has_ended_is_incomplete() {
+    let (mut summary, _) = crawl(&Site::default(), options(), None);
+    // As each second of a crawl that runs.
+    summary.ending = Ending::Drained;
+    summary.report.queued_pages = 7;
+    let crawl = Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
+    let (watch, mut recorder) = Watch::new(crawl.stop_handle(), None);
+    recorder.on(&Event::Tick(&summary)).unwrap();
+    drop(recorder);
+    let text = watch.status().metrics();
+    let found = values(&text);
+    assert_eq!(found["crawler_finished{ending=\"error\"}"], 1.0);
+    let status = watch.status().to_json(str::to_owned);
+    assert_eq!(status["summary"]["missing"][0], "stopped: 7 pages left", "{status}");
 }
