@@ -74,7 +74,7 @@ impl Site {
             (_, "/pause" | "/resume" | "/stop") => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,
-                "not found: there are /metrics, /status.json and /events",
+                "not found: there are /, /metrics, /status.json, /series.json and /events",
             ),
         })
     }
