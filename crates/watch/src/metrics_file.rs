@@ -12,6 +12,9 @@ use crate::replace::Replaceable;
 /// How often the file is written while the crawl runs. Prometheus asks every 15 to 60 seconds.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// How all metrics of a crawl begin.
+const BEGINNING: &str = "# HELP crawler_";
+
 /// Writes the metrics of a crawl to a file, every ten seconds and at the end, which a scrape of a short crawl would miss. Each time the file is
 /// replaced as a whole, by a renamed one, so a reader never sees half of it. A thread of its own writes, so a slow disk does not delay the
 /// crawl.
@@ -29,9 +32,9 @@ impl MetricsFile {
     ///
     /// # Errors
     ///
-    /// What is there and is no file, such as a device; a file that cannot be written; a thread that cannot start.
+    /// What is there and is no file, such as a device, or holds anything but metrics of a crawl; a file that cannot be written; a thread that cannot start.
     pub fn new(path: &Path, watch: &Watch) -> io::Result<Self> {
-        let file = Replaceable::new(path)?;
+        let file = Replaceable::new(path, BEGINNING)?;
         write(&file, watch)?;
         let (end, ended) = sync_channel::<()>(0);
         let (to, of) = (file.clone(), watch.clone());

@@ -1,7 +1,7 @@
 //! Replaces a file as a whole, so that no reader sees half of it.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A file that is replaced as a whole.
@@ -9,17 +9,20 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Replaceable(PathBuf);
 
 impl Replaceable {
-    /// Names a file, and checks that it can be written. One behind a link is replaced, not the link.
+    /// Names a file, and checks that it can be written. One behind a link is replaced, not the link. `beginning` is that of all contents.
     ///
     /// # Errors
     ///
-    /// What is there and is no file, such as a device; a folder that cannot be written to.
-    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+    /// What is there and is no file, such as a device, or begins in another way; a folder that cannot be written to.
+    pub(crate) fn new(path: &Path, beginning: &str) -> io::Result<Self> {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Err(io::Error::other("it is not a file, so it cannot be replaced"));
         }
         let file = Self(path);
+        for path in [file.path(), &file.new_path()] {
+            check_beginning(path, beginning)?;
+        }
         File::create(file.new_path())?;
         fs::remove_file(file.new_path())?;
         Ok(file)
@@ -51,4 +54,18 @@ impl Replaceable {
         name.push(".new");
         self.0.with_file_name(name)
     }
+}
+
+/// Checks that a file is not there, is empty, or begins as ours do: another one would be lost, such as the database of a crawl.
+fn check_beginning(path: &Path, beginning: &str) -> io::Result<()> {
+    let mut found = Vec::new();
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file?.take(beginning.len() as u64).read_to_end(&mut found)?,
+    };
+    if beginning.as_bytes().starts_with(&found) {
+        return Ok(());
+    }
+    let why = format!("{} holds something else, and is not replaced", path.display());
+    Err(io::Error::other(why))
 }

@@ -15,6 +15,9 @@ pub(crate) const PAGE: &str = include_str!("page/index.html");
 pub(crate) const STYLE: &str = include_str!("page/page.css");
 pub(crate) const SCRIPT: &str = include_str!("page/page.js");
 
+/// The first line of the page.
+const BEGINNING: &str = "<!doctype html>\n";
+
 /// What the page has in place of its style and its script.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"page.css\">";
 const SCRIPT_LINK: &str = "<script src=\"page.js\" defer></script>";
@@ -25,13 +28,13 @@ const SCRIPT_LINK: &str = "<script src=\"page.js\" defer></script>";
 pub struct ReportFile(Replaceable);
 
 impl ReportFile {
-    /// Names the file, and checks that it can be written; one that is there stays as it is.
+    /// Names the file, and checks that it can be written; a report that is there stays as it is.
     ///
     /// # Errors
     ///
-    /// What is there and is no file, such as a device; a folder that cannot be written to.
+    /// What is there and is no file, such as a device, or no HTML; a folder that cannot be written to.
     pub fn new(path: &Path) -> io::Result<Self> {
-        Replaceable::new(path).map(Self)
+        Replaceable::new(path, BEGINNING).map(Self)
     }
 
     /// Writes the report, which replaces the file as a whole. `name` returns the name of an option by its field, for the texts of what is

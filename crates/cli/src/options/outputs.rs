@@ -198,11 +198,12 @@ fn parse_pattern(text: &str) -> Result<Regex, ScopeError> {
 }
 
 /// Reads the name of a file. Standard output is not such a file.
-fn parse_file(text: &str) -> Result<PathBuf, String> {
-    if text == "-" {
-        return Err("this cannot go to standard output: give a file".to_owned());
+pub(super) fn parse_file(text: &str) -> Result<PathBuf, &'static str> {
+    match text {
+        "" => Err("this is no name: give a file"),
+        "-" => Err("this cannot go to standard output: give a file"),
+        _ => Ok(PathBuf::from(text)),
     }
-    Ok(PathBuf::from(text))
 }
 
 /// Returns whether a path names standard output: as `-`, or as what it is, such as `/dev/stdout`. If that were opened once more, the two would

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use super::outputs::parse_file;
+
 /// A command about the crawl in a state directory. A running crawl continues meanwhile.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
@@ -86,7 +88,7 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// The HTML file to write.
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = parse_file)]
     pub(crate) output: PathBuf,
 }
 

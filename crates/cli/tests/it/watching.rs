@@ -102,6 +102,12 @@ fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_the_summary_and_th
         );
         assert_eq!(report["status"]["finished"], true, "{file}");
     }
+    fails(
+        &["report", &state, "-o", &format!("{state}/frontier.sqlite")],
+        1,
+        &["holds something else"],
+    );
+    succeeds(&["status", &state]);
     let watch = record("crawler::watch");
     assert_eq!(watch["token"].as_str().unwrap().len(), 32);
     assert!(watch["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{watch}");
@@ -120,9 +126,14 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
         &["cannot be watched at 127.0.0.1"],
     );
     assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
-    fails(&["--metrics-file", "/dev/null", &seed], 1, &["is not a file"]);
-    fails(&["--report", "/dev/null", "-o", &kept, &seed], 1, &["is not a file"]);
+    for option in ["--metrics-file", "--report"] {
+        let pages = folder.path("pages.jsonl");
+        fails(&[option, "/dev/null", "-o", &kept, &seed], 1, &["is not a file"]);
+        fails(&[option, &kept, "-o", &pages, &seed], 1, &["holds something else"]);
+        fails(&[option, "", &seed], 2, &["give a file"]);
+    }
     assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
+    fails(&["report", "state", "-o", "-"], 2, &["give a file"]);
     let state = folder.path("no-state");
     fails(&["report", &state, "-o", &folder.path("report.html")], 1, &["no crawl"]);
     for address in ["localhost", "a.example:80", "70000", ""] {
