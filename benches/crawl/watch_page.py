@@ -11,7 +11,8 @@
   hostile     Texts of the site stay text, and so does any text in the status.
   reload      A page that is loaded again has the whole curve, and the buttons.
   fits        At 390 and 1 280 pixels, light and dark, the page is not wider than its window, whatever its texts are.
-  gone        The page of a crawl that was killed says that the connection is lost, and keeps its numbers.
+  gone        The page of a crawl that was killed says that the connection is lost, and keeps its numbers. Then it shows the next crawl at
+              the same address.
   end         At the end of a crawl its summary in the log, `crawler status`, the last event, the metrics file, the page and the
               report have the same numbers, to the last digit. `same_numbers.py` lists which place has which.
 
@@ -96,14 +97,14 @@ def show(name, stage):
 class Watched(site_server.Crawl):
     """A crawl with a page, which is paced so that it lives while the browser looks."""
 
-    def __init__(self, stage, server, *options):
+    def __init__(self, stage, server, *options, address="127.0.0.1:0"):
         folder = stage.work / f"crawl-{time.monotonic_ns()}"
         folder.mkdir()
         self.state, self.metrics_file, self.report = folder / "state", folder / "crawl.prom", folder / "report.html"
         outputs = ["--output", folder / "pages.jsonl", "--state", self.state, "--metrics-file", self.metrics_file]
         if stage.arguments.has_report:
             outputs += ["--report", self.report]
-        fixed = ["--watch", "127.0.0.1:0", "--log-format", "json", "--delay", 0.05, "--scope", "any", "--allow-private-addresses"]
+        fixed = ["--watch", address, "--log-format", "json", "--delay", 0.05, "--scope", "any", "--allow-private-addresses"]
         super().__init__(stage.arguments.crawler, stage.work, *fixed, *outputs, *options, server.url)
         self.wait(SECONDS, until=lambda: self.record("crawler::watch"))
         if not (record := self.record("crawler::watch")):
@@ -352,13 +353,19 @@ def gone(stage):
     browser = stage.browser
     with Watched(stage, stage.large) as crawl:
         crawl.open(browser)
-        wait(browser, "document.querySelector('#figures dd').textContent > 0", "there are no pages")
+        wait(browser, f"document.querySelector('#figures dd').textContent > 0 && {CURVE} >= 6", "there are no pages")
         crawl.process.kill()
         wait(browser, "!document.getElementById('note').hidden", "the page does not say that the crawl is gone")
         page = page_of(browser)
         # The browser says itself that it cannot connect.
         browser.errors = [error for error in browser.errors if "net::ERR_" not in error]
+    with Watched(stage, stage.small, address=crawl.address) as other:
+        wait(browser, "document.getElementById('note').hidden", "the page does not show the next crawl at the address")
+        other.order("pause")
+        wait(browser, f"{PHASE} === 'paused'", "the next crawl does not pause")
+        series, curve = json.loads(other.ask("GET", "/series.json")[1])["pages"], page_of(browser)["curve"]
     promises = [
+        (len(curve) <= len(series) + 1, f"the curve has {len(curve)} points, and the next crawl at the address {len(series)}"),
         ("No connection to the crawl" in page["note"], f"the page says {page['note']!r}"),
         (page["figures"].get("pages", "0") != "0", f"the page has {page['figures']}"),
     ]

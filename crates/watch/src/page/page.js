@@ -331,22 +331,33 @@ function startReport(data) {
   showReceipt(data);
 }
 
+async function loadSeries() {
+  const past = await (await fetch("series.json")).json();
+  Object.keys(series).forEach((name) => { series[name] = past[name]; });
+}
+
 async function startLive() {
   byId("orders").hidden = token() === null;
   document.querySelectorAll("button").forEach((button) => {
     button.addEventListener("click", () => order(button.dataset.order).catch((error) => note(String(error))));
   });
-  const past = await (await fetch("series.json")).json();
-  Object.keys(series).forEach((name) => series[name].push(...past[name]));
+  await loadSeries();
   const events = new EventSource("events");
-  events.onmessage = (event) => {
+  let wasAway = false;
+  events.onmessage = async (event) => {
     const status = JSON.parse(event.data);
     note("");
+    if (wasAway) {
+      // The points since then are missing, or another crawl has begun at this address.
+      wasAway = false;
+      await loadSeries().catch((error) => note(String(error)));
+    }
     if (status.point) addToSeries(status.point);
     show(status);
     if (isFinished) events.close();
   };
   events.onerror = () => {
+    wasAway = true;
     if (!isFinished) note("No connection to the crawl: it has ended, or its machine cannot be reached. These are its last numbers.");
   };
 }

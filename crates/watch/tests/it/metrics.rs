@@ -236,7 +236,7 @@ fn a_crawl_that_an_error_has_ended_is_incomplete() {
     drop(recorder);
     let text = watch.status().metrics();
     let found = values(&text);
-    assert_eq!(found["crawler_finished{ending=\"error\"}"], 1.0);
+    assert_eq!(found["crawler_finished{ending=\"error\"}"] as u64, 1);
     let status = watch.status().to_json(str::to_owned);
     assert_eq!(status["summary"]["missing"][0], "stopped: 7 pages left", "{status}");
 }
