@@ -15,11 +15,30 @@ function make(name, attributes = {}, ...children) {
 }
 const SVG = new Set(["svg", "polyline", "line"]);
 
+/** Gives an element these children, and leaves what is the same as it is: the focus, a selection, and the place of a screen reader stay there. */
+function put(element, ...children) {
+  children.forEach((child, at) => {
+    const node = typeof child === "string" ? document.createTextNode(child) : child;
+    const old = element.childNodes[at];
+    if (!old) element.append(node);
+    else if (old.nodeName !== node.nodeName) old.replaceWith(node);
+    else if (old.nodeType === Node.TEXT_NODE) {
+      if (old.data !== node.data) old.data = node.data;
+    } else if (!old.isEqualNode(node)) {
+      // Whether a table is open is the reader's choice.
+      [...old.attributes].forEach(({ name }) => name === "open" || node.hasAttribute(name) || old.removeAttribute(name));
+      [...node.attributes].forEach(({ name, value }) => old.getAttribute(name) === value || old.setAttribute(name, value));
+      put(old, ...node.childNodes);
+    }
+  });
+  while (element.childNodes.length > children.length) element.lastChild.remove();
+}
+
 // Numbers in words. The terminal writes them in the same way.
 const grouped = (number) => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 const rate = (number) => number.toFixed(1);
 const words = (name) => name.replaceAll("_", " ");
-const time = (text) => (text ? new Date(text).toLocaleString(LOCALE, { dateStyle: "medium", timeStyle: "medium", hour12: false }) : "");
+const time = (text) => (text ? new Date(text).toLocaleString(LOCALE, { dateStyle: "medium", timeStyle: "long", hourCycle: "h23" }) : "");
 function percent(share) {
   return share === 0 ? "0 %" : share < 0.0001 ? "less than 0.01 %" : `${share < 0.1 ? (100 * share).toPrecision(2) : Math.round(100 * share)} %`;
 }
@@ -47,43 +66,52 @@ function showFigures(summary) {
     ["bytes", size(summary.bytes)],
     ["time", duration(summary.elapsed_seconds)],
   ];
-  byId("figures").replaceChildren(
+  put(
+    byId("figures"),
     ...figures.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", name.startsWith("lost") && value !== "0" ? { class: "bad" } : {}, value))),
   );
 }
+
+// An option is not broken at the end of a line.
+const OPTION = /(--(?:set )?[a-z][a-z-]*)/;
+const asOption = (text, at) => (at % 2 === 1 ? make("span", { class: "option" }, text) : text);
 
 function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
   if (summary.hint) lines.push(["bad", summary.hint]);
-  if (status.origins_away > 0) lines.push(["bad", `${grouped(status.origins_away)} origin${status.origins_away === 1 ? " does" : "s do"} not answer at present`]);
+  if (status.origins_away > 0) {
+    const [one, many, when] = status.finished ? ["did", "did", "at the end"] : ["does", "do", "at present: see below when they are asked again"];
+    const origins = status.origins_away === 1 ? `origin ${one}` : `origins ${many}`;
+    lines.push(["bad", `${grouped(status.origins_away)} ${origins} not answer ${when}`]);
+  }
   if (lines.length === 0) lines.push(["good", status.finished ? "Nothing is missing." : "Nothing is missing so far."]);
-  byId("wrong").replaceChildren(...lines.map(([kind, text]) => make("li", { class: kind }, text)));
+  put(byId("wrong"), ...lines.map(([kind, text]) => make("li", { class: kind }, ...text.split(OPTION).map(asOption))));
 }
 
 function showLeft({ left, finished, summary }) {
   if (finished) {
-    byId("left").textContent = summary.queued > 0 ? `${grouped(summary.queued)} pages were left in the queue.` : "Nothing is left in the queue.";
+    put(byId("left"), summary.queued > 0 ? `${grouped(summary.queued)} pages were left in the queue.` : "Nothing is left in the queue.");
     return;
   }
-  const queued = `${grouped(summary.queued)} pages wait`;
+  const queued = `${grouped(summary.queued)} page${summary.queued === 1 ? " waits" : "s wait"}`;
   if (!left) {
-    byId("left").textContent = `${queued}; how many more they lead to is not known yet.`;
+    put(byId("left"), `${queued}; how many more they lead to is not known yet.`);
     return;
   }
   const [long, short] = left.new_per_page.map((number) => number.toFixed(2));
   const leads = `a page led to ${short} new ones lately, to ${long} in the second half of the crawl`;
   const at = summary.recent_pages_per_second;
   const until = at > 0 && left.about !== null ? `, ${duration(left.about / at)} at the recent rate` : "";
-  byId("left").textContent = left.about === null
-    ? `${queued}; the end is not in sight: ${leads}.`
-    : `${queued}. With those that they lead to, it will be about ${grouped(left.about)}${until}, unless a page leads to many more: ${leads}.`;
+  put(byId("left"), left.about === null
+    ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : "the end is not in sight"}: ${leads}.`
+    : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more: ${leads}.`);
 }
 
 function showSeenSet(status) {
   const { summary } = status;
   if (summary.capacity === null) {
-    byId("seen-set").textContent = `exact: ${grouped(summary.accepted)} URLs`;
+    put(byId("seen-set"), `It is exact and drops no new URL: ${grouped(summary.accepted)} URLs.`);
     return;
   }
   const parts = [
@@ -92,23 +120,23 @@ function showSeenSet(status) {
   ];
   if (summary.layers > 1) parts.push(`grown to ${summary.layers} layers`);
   if (status.next_level_seconds !== null && !status.finished) {
-    parts.push(`the next level in ${duration(status.next_level_seconds)}, at the present pace`);
+    parts.push(`${grouped(status.next_level_keys)} in ${duration(status.next_level_seconds)}, at the present pace`);
   }
-  byId("seen-set").textContent = `${parts.join("; ")}.`;
+  put(byId("seen-set"), `${parts.join("; ")}.`);
 }
 
 /** Draws lines over time, with a table behind them. Each line: name, class, values; `future` is a point to which the first one is continued. */
-function draw(figure, times, lines, { limit, future, show = grouped } = {}) {
+function draw(figure, times, lines, { limit, future, present = times.at(-1) ?? 0, show = grouped } = {}) {
   const width = 1000;
   const height = 180;
-  const present = times.at(-1) ?? 0;
   // The forecast takes a fifth of the width at most.
   const last = Math.max(1, future ? Math.min(future.time, present * 1.25) : present);
   const ahead = future ? lines[0].values.at(-1) + (future.value - lines[0].values.at(-1)) * ((last - present) / (future.time - present)) : 0;
   const most = Math.max(...lines.flatMap((line) => line.values), limit ?? 0, ahead) || 1;
   const x = (time) => ((time / last) * width).toFixed(1);
   const y = (value) => (height - (value / most) * (height - 8)).toFixed(1);
-  const text = lines.map((line) => `${line.name}: ${show(line.values.at(-1) ?? 0)}`).join(", ");
+  const names = lines.map((line) => line.name).join(", ");
+  const text = `curves over ${duration(last)}, up to ${show(most)}: ${names}`;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": text });
   svg.append(make("line", { x1: 0, x2: width, y1: height, y2: height }));
   if (limit) svg.append(make("line", { class: "limit", x1: 0, x2: width, y1: y(limit), y2: y(limit) }));
@@ -122,21 +150,21 @@ function draw(figure, times, lines, { limit, future, show = grouped } = {}) {
   const keys = lines.map((line) => make("span", {}, make("i", { class: line.class }), `${line.name} ${show(line.values.at(-1) ?? 0)}`));
   if (limit) keys.push(make("span", {}, make("i", { class: "limit" }), `capacity ${show(limit)}`));
   if (future) keys.push(make("span", {}, make("i", { class: "first ahead" }), "at the present pace"));
-  const isOpen = figure.querySelector("details")?.open ?? false;
   const step = Math.max(1, Math.ceil(times.length / 20));
   const rows = times.map((time, at) => [duration(time), ...lines.map((line) => show(line.values[at]))]);
   const table = make("table");
   fill(table, ["time", ...lines.map((line) => line.name)], rows.filter((_, at) => (rows.length - 1 - at) % step === 0));
-  const details = make("details", isOpen ? { open: "" } : {}, make("summary", {}, "as a table"), table);
+  const details = make("details", {}, make("summary", {}, `as a table: ${names}`), table);
   const edge = (side, text) => make("span", { class: side, "aria-hidden": "true" }, text);
   const plot = make("div", { class: "plot" }, svg, edge("top", show(most)), edge("end", duration(last)));
-  figure.replaceChildren(plot, make("figcaption", {}, ...keys), details);
+  put(figure, plot, make("figcaption", {}, ...keys), details);
 }
 
 function fill(table, heads, rows) {
   const row = (cells, name, scope) => make("tr", {}, ...cells.map((cell) => make(name, scope, cell instanceof Node ? cell : String(cell))));
   const empty = [make("tr", {}, make("td", { colspan: heads.length }, "none"))];
-  table.replaceChildren(
+  put(
+    table,
     make("thead", {}, row(heads, "th", { scope: "col" })),
     make("tbody", {}, ...(rows.length > 0 ? rows.map((cells) => row(cells, "td", {})) : empty)),
   );
@@ -154,24 +182,25 @@ function between(from, to) {
   return from ? duration(Math.max(0, (new Date(to) - new Date(from)) / 1000)) : "";
 }
 
-function showHosts({ summary, as_of: asOf }) {
+function showHosts({ summary, finished, as_of: asOf }) {
   byId("away-section").hidden = summary.away.length === 0;
   fill(byId("away"), ["origin", "away for", "asked again in", "waiting", "why"], summary.away.map((one) => [
-    one.origin, between(one.since, asOf), between(asOf, one.next_probe), grouped(one.waiting), one.cause,
+    one.origin, between(one.since, asOf), finished ? "" : between(asOf, one.next_probe), grouped(one.waiting), one.cause,
   ]));
+  byId("busiest-section").hidden = summary.busiest.every((one) => one.waiting === 0);
   fill(byId("busiest"), HOST_HEADS, summary.busiest.map((one) => hostRow(one, asOf)));
   fill(byId("slowest"), HOST_HEADS, summary.slowest.map((one) => hostRow(one, asOf)));
   const slack = summary.least_slack_seconds;
-  byId("receipt-text").textContent = slack === null ? "No host was asked twice." : slack < 0
+  put(byId("receipt-text"), slack === null ? "No host was asked twice." : slack < 0
     ? `A host was asked ${duration(-slack)} sooner than its delay allows.`
-    : `No host was asked sooner than its delay allows: the tightest pause was ${duration(slack)} longer than the delay.`;
+    : `No host was asked sooner than its delay allows: the tightest pause was ${duration(slack)} longer than the delay.`);
 }
 
 /** Fills in the receipt of a report: how each host was treated. */
 function showReceipt({ status: { summary, as_of: asOf }, hosts }) {
   if (!summary) return;
   const others = summary.hosts - hosts.length;
-  byId("receipt-more").textContent = others > 0 ? `The table has the ${hosts.length} hosts that took most time, of ${grouped(summary.hosts)}.` : "";
+  put(byId("receipt-more"), others > 0 ? `The table has the ${hosts.length} hosts that took most time, of ${grouped(summary.hosts)}.` : "");
   byId("receipt-wide").hidden = false;
   fill(byId("receipt"), HOST_HEADS, hosts.map((one) => hostRow(one, asOf)));
 }
@@ -259,13 +288,13 @@ function showCharts({ summary, next_level_seconds: seconds, next_level_keys: key
   const shares = newShares();
   draw(byId("new-chart"), shares.map(({ time }) => time), [
     { name: "new among the links", class: "first", values: shares.map(({ share }) => share) },
-  ], { show: percent });
+  ], { show: percent, present: times.at(-1) });
   const future = seconds > 0 && !finished ? { time: times.at(-1) + seconds, value: keys } : undefined;
   draw(byId("seen-set-chart"), times, [
-    { name: "distinct URLs, estimated", class: "first", values: series.estimated },
+    { name: summary.capacity === null ? "distinct URLs" : "distinct URLs, estimated", class: "first", values: series.estimated },
   ], { limit: summary.capacity, future });
   byId("lost-chart").hidden = !(series.lost.at(-1) >= 1);
-  draw(byId("lost-chart"), times, [{ name: "lost, estimated", class: "second", values: series.lost }]);
+  draw(byId("lost-chart"), times, [{ name: "lost pages and links, estimated", class: "second", values: series.lost }]);
 }
 
 const ENDINGS = {
@@ -280,14 +309,15 @@ let isFinished = false;
 function show(status) {
   const { summary } = status;
   isFinished = status.finished;
-  byId("version").textContent = status.version;
+  put(byId("version"), status.version);
   const ending = summary?.ending ?? "error";
   const isWhole = summary?.complete && ending !== "error";
-  const phase = isFinished ? `ended, ${isWhole ? "complete" : "incomplete"}: ${ENDINGS[ending] ?? ending}` : status.phase;
-  byId("phase").textContent = phase;
+  const why = ending === "drained" && !isWhole ? "nothing is left to fetch, but pages are missing" : ENDINGS[ending] ?? ending;
+  const phase = isFinished ? `ended, ${isWhole ? "complete" : "incomplete"}: ${why}` : status.phase;
+  put(byId("phase"), phase);
   byId("phase").className = isFinished && !isWhole ? "bad" : "good";
   document.title = summary ? `${phase}, ${grouped(summary.pages)} pages: crawler` : "crawler";
-  byId("about").textContent = `As of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`;
+  put(byId("about"), `As of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`);
   document.querySelectorAll("button").forEach((button) => {
     const fits = { pause: status.phase === "running", resume: status.phase.startsWith("paus"), stop: status.phase !== "stopping" };
     button.disabled = isFinished || !fits[button.dataset.order];
@@ -305,7 +335,7 @@ function show(status) {
 }
 
 function note(text) {
-  byId("note").textContent = text;
+  put(byId("note"), text);
   byId("note").hidden = text === "";
 }
 
@@ -328,6 +358,7 @@ function startReport(data) {
   Object.keys(series).forEach((name) => series[name].push(...data.series[name]));
   byId("links").hidden = true;
   show(data.status);
+  if (!isFinished) byId("about").append("; it went on after that");
   showReceipt(data);
 }
 
@@ -335,6 +366,9 @@ async function loadSeries() {
   const past = await (await fetch("series.json")).json();
   Object.keys(series).forEach((name) => { series[name] = past[name]; });
 }
+
+/** The crawl sends its status each second. After so many milliseconds without one, the page says so. */
+const SILENCE = 10_000;
 
 async function startLive() {
   byId("orders").hidden = token() === null;
@@ -344,9 +378,12 @@ async function startLive() {
   await loadSeries();
   const events = new EventSource("events");
   let wasAway = false;
+  let silence;
   events.onmessage = async (event) => {
     const status = JSON.parse(event.data);
     note("");
+    clearTimeout(silence);
+    silence = setTimeout(() => isFinished || note(`The crawl has sent nothing since ${time(status.as_of)}. Does it hang?`), SILENCE);
     if (wasAway) {
       // The points since then are missing, or another crawl has begun at this address.
       wasAway = false;
@@ -358,6 +395,7 @@ async function startLive() {
   };
   events.onerror = () => {
     wasAway = true;
+    clearTimeout(silence);
     if (!isFinished) note("No connection to the crawl: it has ended, or its machine cannot be reached. These are its last numbers.");
   };
 }
