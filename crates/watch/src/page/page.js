@@ -61,6 +61,7 @@ function showFigures(summary) {
     ["pages/s now", rate(summary.recent_pages_per_second)],
     ["pages/s mean", rate(summary.mean_pages_per_second)],
     ["queued", grouped(summary.queued)],
+    ["hosts", grouped(summary.hosts)],
     ["failed", grouped(summary.failed)],
     ["lost at least", grouped(summary.lost_at_least)],
     ["bytes", size(summary.bytes)],
@@ -85,7 +86,12 @@ function showWrong(status) {
     const origins = status.origins_away === 1 ? `origin ${one}` : `origins ${many}`;
     lines.push(["bad", `${grouped(status.origins_away)} ${origins} not answer ${when}`]);
   }
-  if (lines.length === 0) lines.push(["good", status.finished ? "Nothing is missing." : "Nothing is missing so far."]);
+  const isSaid = summary.missing.some((text) => text.startsWith("seen-set"));
+  if (summary.capacity !== null && summary.estimated > summary.capacity && !isSaid) {
+    const fate = summary.layers > 1 ? "it has grown, and takes more memory" : "it drops more and more new URLs";
+    lines.push(["", `The seen-set holds more URLs than its capacity: ${fate}.`]);
+  }
+  if (lines.every(([kind]) => kind !== "bad")) lines.push(["good", status.finished ? "Nothing is missing." : "Nothing is missing so far."]);
   put(byId("wrong"), ...lines.map(([kind, text]) => make("li", { class: kind }, ...text.split(OPTION).map(asOption))));
 }
 
@@ -99,8 +105,8 @@ function showLeft({ left, finished, summary }) {
     put(byId("left"), `${queued}; how many more they lead to is not known yet.`);
     return;
   }
-  const [long, short] = left.new_per_page.map((number) => number.toFixed(2));
-  const leads = `a page led to ${short} new ones lately, to ${long} in the second half of the crawl`;
+  const [long, short] = left.new_per_page.map((number) => (number === 0 ? "no" : number.toFixed(2)));
+  const leads = `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
   const at = summary.recent_pages_per_second;
   const until = at > 0 && left.about !== null ? `, ${duration(left.about / at)} at the recent rate` : "";
   put(byId("left"), left.about === null
@@ -193,7 +199,7 @@ function showHosts({ summary, finished, as_of: asOf }) {
   const slack = summary.least_slack_seconds;
   put(byId("receipt-text"), slack === null ? "No host was asked twice." : slack < 0
     ? `A host was asked ${duration(-slack)} sooner than its delay allows.`
-    : `No host was asked sooner than its delay allows: the tightest pause was ${duration(slack)} longer than the delay.`);
+    : `No host was asked sooner than its delay allows: the shortest pause was ${slack < 0.001 ? "as long as" : `${duration(slack)} longer than`} the delay.`);
 }
 
 /** Fills in the receipt of a report: how each host was treated. */
@@ -289,10 +295,12 @@ function showCharts({ summary, next_level_seconds: seconds, next_level_keys: key
   draw(byId("new-chart"), shares.map(({ time }) => time), [
     { name: "new among the links", class: "first", values: shares.map(({ share }) => share) },
   ], { show: percent, present: times.at(-1) });
+  // A capacity far above would make the curve flat.
+  const limit = summary.capacity <= 4 * summary.estimated ? summary.capacity : undefined;
   const future = seconds > 0 && !finished ? { time: times.at(-1) + seconds, value: keys } : undefined;
   draw(byId("seen-set-chart"), times, [
     { name: summary.capacity === null ? "distinct URLs" : "distinct URLs, estimated", class: "first", values: series.estimated },
-  ], { limit: summary.capacity, future });
+  ], { limit, future });
   byId("lost-chart").hidden = !(series.lost.at(-1) >= 1);
   draw(byId("lost-chart"), times, [{ name: "lost pages and links, estimated", class: "second", values: series.lost }]);
 }
@@ -354,6 +362,19 @@ async function order(name) {
   note(answer.ok ? "" : `The crawl did not take this: ${await answer.text()}`);
 }
 
+/** Gives the order of a button; to stop, only at the second click within some seconds. */
+async function press(button) {
+  const { order: name, sure } = button.dataset;
+  if (name !== "stop" || sure) return order(name);
+  const before = button.textContent;
+  button.dataset.sure = "yes";
+  button.textContent = "Stop: sure?";
+  setTimeout(() => {
+    delete button.dataset.sure;
+    button.textContent = before;
+  }, 5000);
+}
+
 function startReport(data) {
   Object.keys(series).forEach((name) => series[name].push(...data.series[name]));
   byId("links").hidden = true;
@@ -373,7 +394,7 @@ const SILENCE = 10_000;
 async function startLive() {
   byId("orders").hidden = token() === null;
   document.querySelectorAll("button").forEach((button) => {
-    button.addEventListener("click", () => order(button.dataset.order).catch((error) => note(String(error))));
+    button.addEventListener("click", () => press(button).catch((error) => note(String(error))));
   });
   await loadSeries();
   const events = new EventSource("events");
