@@ -14,7 +14,8 @@
   gone        The page of a crawl that was killed says that the connection is lost, and keeps its numbers. Then it shows the next crawl at
               the same address.
   end         At the end of a crawl its summary in the log, `crawler status`, the last event, the metrics file, the page and the
-              report have the same numbers, to the last digit. `same_numbers.py` lists which place has which.
+              report have the same numbers, to the last digit. `same_numbers.py` lists which place has which. The commands in the
+              report list as many pages as it says.
 
 No page may write an error to the console. Each check has a crawl of its own, of a site whose titles, texts, URLs and hosts try to
 become elements of the page. One of its hosts refuses connections.
@@ -25,6 +26,7 @@ import hashlib
 import html
 import http.client
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -309,6 +311,19 @@ def check_report(browser, path):
     return stays_text(browser, "the report") + [(not browser.errors, f"the report has errors: {browser.errors[:3]}")]
 
 
+def check_commands(stage, folder):
+    """Runs the commands in the table of a report, and returns the promises that each lists as many lines as its row says."""
+    rows = stage.browser.evaluate("[...document.querySelectorAll('#counts tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+    path = f"{pathlib.Path(stage.arguments.crawler).resolve().parent}:{os.environ['PATH']}"
+    promises = []
+    for name, number, command in rows:
+        if command.startswith("crawler list"):
+            listed = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder, env={"PATH": path})
+            found = same_numbers.grouped(len(listed.stdout.splitlines()))
+            promises.append((found == number, f"{name} is {number} in the report, and {command} lists {found} {listed.stderr}"))
+    return promises + [(len(promises) >= 3, "the report has no commands")]
+
+
 def reload(stage):
     browser = stage.browser
     with Watched(stage, stage.large) as crawl:
@@ -406,7 +421,7 @@ def end(stage):
             status = subprocess.run([stage.arguments.crawler, "status", crawl.state, "--json"], capture_output=True, check=True)
             metrics = same_numbers.metrics_of(crawl.metrics_file.read_text())
             if stage.arguments.has_report:
-                promises += check_report(browser, crawl.report)
+                promises += check_report(browser, crawl.report) + check_commands(stage, crawl.report.parent)
                 pages["the report"] = page_of(browser)
         found = same_numbers.differences(log, json.loads(status.stdout), event, metrics, pages)
         counted = f"{len(found)} of {len(same_numbers.NUMBERS)} numbers differ"
@@ -429,6 +444,8 @@ def site(pages):
             return site_server.NOT_FOUND
         if number % 20 == 7:
             return site_server.response(HOSTILE[0], status=f"500 {HOSTILE[0]}")
+        if number % 20 == 17 or path.startswith("/round"):
+            return site_server.response("", status="302 Found", headers=["Location: /round"])
         if number % 20 == 13:
             return site_server.response("", status="302 Found", headers=[f"Location: /page/{number + 1}?{HOSTILE[1]}"])
         if number % 20 == 19:

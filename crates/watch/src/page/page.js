@@ -226,21 +226,27 @@ function command(dir, which, filter) {
   return make("code", {}, `crawler list ${quoted} ${which}${filter ? ` | jq -c 'select(${filter})'` : ""}`);
 }
 
+/** Returns the command that lists some lines of an output. */
+const ofFile = (option, filter) => make("code", {}, `jq -c 'select(${filter})' FILE`, ` of ${option} FILE`);
+
 function showCounts({ summary, state_dir: dir }) {
   const all = (counts, of, list) => Object.entries(counts).map(([name, number]) => [`${of} ${words(name)}`, grouped(number), list(name)]);
   const reason = (name) => `.reason=="${name}"`;
+  // The list has a page whose redirect leads to no page under --done, and one that broke off under --failed, whatever its status is.
+  const failed = (kind) => kind === "redirect" ? ofFile("--refused", reason(kind))
+    : command(dir, "--failed", kind === "status" ? `.end=="rejected" or ${reason(kind)}` : reason(kind));
   fill(byId("counts"), ["what", "number", dir === null ? "" : "lists them"], [
-    ...all(summary.by_status, "status", (code) => command(dir, code < 400 ? "--done" : "--failed", `.status==${code}`)),
-    ...all(summary.failed_by_kind, "failed:", (kind) => command(dir, "--failed", kind === "status" ? ".status>=400" : reason(kind))),
+    ...all(summary.by_status, "status", (code) => code < 400 ? ofFile("--output", `.status==${code}`) : command(dir, "--failed", `.status==${code}`)),
+    ...all(summary.failed_by_kind, "failed:", failed),
     ...all(summary.not_fetched, "not fetched:", (why) => command(dir, "--not-fetched", reason(why))),
     ["queued", grouped(summary.queued), command(dir, "--waiting")],
     ["requests repeated", grouped(summary.retries), ""],
     ["links found", grouped(summary.links_offered), ""],
     ["links to new URLs", grouped(summary.links_queued), ""],
     ["links to seen URLs", grouped(summary.links_seen), ""],
-    ...all(summary.links_refused, "links refused:", (why) => make("code", {}, `jq -c 'select(${reason(why)})' FILE`, " of --refused FILE")),
-    ["duplicates", grouped(summary.duplicates), make("code", {}, "jq -c 'select(.duplicate_of)' FILE", " of --output FILE")],
-    ["near-duplicates", grouped(summary.near_duplicates), make("code", {}, "jq -c 'select(.near_duplicate_of)' FILE", " of --output FILE")],
+    ...all(summary.links_refused, "links refused:", (why) => ofFile("--refused", reason(why))),
+    ["duplicates", grouped(summary.duplicates), ofFile("--output", ".duplicate_of")],
+    ["near-duplicates", grouped(summary.near_duplicates), ofFile("--output", ".near_duplicate_of")],
   ]);
 }
 
