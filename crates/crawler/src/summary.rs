@@ -172,6 +172,21 @@ impl Summary {
         }
     }
 
+    /// Returns a copy without the [`hosts`](Self::hosts), and with at most `most_away` of the origins that are [`away`](Self::away): both can be
+    /// as many as the crawl has hosts.
+    pub fn without_hosts(&self, most_away: usize) -> Self {
+        Self {
+            elapsed: self.elapsed,
+            elapsed_before: self.elapsed_before,
+            robots_name: self.robots_name.clone(),
+            host_table: self.host_table.clone(),
+            away: self.away.iter().take(most_away).cloned().collect(),
+            as_of: self.as_of,
+            peak_memory_bytes: self.peak_memory_bytes,
+            ..Self::new(self.ending, self.counts.clone(), self.report.clone())
+        }
+    }
+
     /// Returns the number of pages that were left: queued, or in flight when a stop ended the crawl at once.
     pub fn pages_left(&self) -> u64 {
         self.report.queued_pages + self.cut_short

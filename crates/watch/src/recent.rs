@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// How many of each are kept.
 const KEPT: usize = 10;
 
-/// The longest text of a URL, a title or a reason, in characters.
+/// The longest text of a URL, a title or a reason, in bytes.
 const LONGEST: usize = 300;
 
 /// The last pages and failures. Sites have chosen the texts.
@@ -49,8 +49,8 @@ fn push<T>(list: &mut VecDeque<T>, one: T) {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    match text.floor_char_boundary(LONGEST) {
+        end if end < text.len() => format!("{}…", &text[..end]),
+        _ => text.to_owned(),
     }
 }

@@ -70,17 +70,16 @@ impl Recorder {
         self.forecast.note(summary.elapsed, saturation);
         self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
         self.keep_series(summary);
-        let mut summary = summary.clone();
+        let mut shown = summary.without_hosts(LISTED);
         // The hosts come each minute. An earlier run may have left some away.
         if summary.as_of > Time::EPOCH {
             self.away = summary.away.iter().map(|away| away.origin.clone()).collect();
-            summary.away.truncate(LISTED);
         } else if let Some(earlier) = self.status.summary.take() {
-            (summary.host_table, summary.away) = (earlier.host_table, earlier.away);
+            (shown.host_table, shown.away) = (earlier.host_table, earlier.away);
         }
         self.status.as_of = process::now();
         self.status.origins_away = self.away.len() as u64;
-        self.status.summary = Some(summary);
+        self.status.summary = Some(shown);
         self.sender.send_replace(Arc::new(self.status.clone()));
     }
 

@@ -37,7 +37,8 @@ const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1,
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
-    /// The numbers of the crawl, as if it ended now with nothing left; at the end, those of its end. `None` before its first second.
+    /// The numbers of the crawl, as if it ended now with nothing left; at the end, those of its end. `None` before its first second. It has
+    /// no [`hosts`](Summary::hosts), and few of the origins that are away.
     pub summary: Option<Summary>,
     /// What the crawl does.
     pub phase: Phase,
@@ -149,7 +150,7 @@ impl Status {
 
     /// Returns what is known of a crawl in a state directory, as of its last commit. `is_running` says whether a process crawls there.
     pub fn of_saved(crawl: &SavedCrawl, dir: &Path, is_running: bool) -> Self {
-        let mut summary = crawl.summary.clone();
+        let mut summary = crawl.summary.without_hosts(LISTED);
         if is_running {
             // As each second of a crawl: what is queued is not missing yet.
             summary.ending = Ending::Drained;
@@ -157,14 +158,12 @@ impl Status {
         let mut series = Series::read(dir);
         series.cut_after(summary.elapsed);
         series.add(&summary, true);
-        let origins_away = summary.away.len() as u64;
-        summary.away.truncate(LISTED);
         let saved_at = crawl.saved_at.unwrap_or(Time::EPOCH);
         Self {
             phase: if is_running { Phase::Running } else { Phase::Stopping },
             is_finished: !is_running,
             state: Some(dir.display().to_string()),
-            origins_away,
+            origins_away: crawl.summary.away.len() as u64,
             series,
             summary: Some(summary),
             ..Self::new(Duration::from_millis(saved_at.as_millis()).as_secs_f64())
