@@ -5,7 +5,7 @@
 
 The sites are Debian packages, served by nginx on loopback. Their pages are compressed beforehand, so the server takes almost no time.
 `ours-output` writes a line per page, and `ours-state` has a state directory on the disk, too; `ours-links`, `ours-refused`, `ours-select`, `ours-warc`
-and `ours-save` have one output each. `guided`, `guided-output` and so on are the same crawls by the program of .ci/guided-build. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
+and `ours-save` have one output each. `ours-watched` is `ours-output` with `--watch`, `--metrics-file` and `--report`, and somebody who reads /events. `guided`, `guided-output` and so on are the same crawls by the program of .ci/guided-build. All crawlers run on the same machine, one after the other, without a delay. wget2 has its best number of threads, 8. The pages of a
 run are the HTML pages that nginx answered with 200. Processor time and memory are those of the crawler, as the kernel reports them.
 Before the first round of a site its files are read once, so that no crawl waits for the disk. Each round begins with another peer, so that none always comes after
 the slowest.
@@ -18,6 +18,8 @@ Requires Debian 12, Python 3.11 and cargo, and root if a package is missing.
 """
 
 import argparse
+import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import math
@@ -36,6 +38,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 CONNECTIONS = 16
+READERS = concurrent.futures.ThreadPoolExecutor()
 
 # For each name: the package, the end of the path of its start page, and the path of that page on the site.
 SITES = {
@@ -185,6 +188,11 @@ def build(peers, crawler=None):
     return programs
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
 class Server:
     """nginx on a free port per site, with its access log."""
 
@@ -203,8 +211,7 @@ class Server:
             else:
                 package, marker, page = site
                 root = copy_of(name, site_root(package, marker, page))
-            with socket.create_server(("127.0.0.1", 0)) as probe:
-                port = probe.getsockname()[1]
+            port = free_port()
             self.roots[name] = root
             self.starts[name] = f"http://127.0.0.1:{port}/{page}"
             blocks.append(f"server {{ listen 127.0.0.1:{port} backlog=1024; server_name 127.0.0.1; root {root}; }}")
@@ -294,9 +301,14 @@ def measure(peer, setup, server, site, work):
         if peer.startswith("guided"):
             command[0] = setup.programs["guided"]
     server.forget()
+    reader = None
+    if "--watch" in command:
+        reader = READERS.submit(look, command[command.index("--watch") + 1])
     waiter = [sys.executable, "-SE", HERE / "waited.py", *command]
     output = subprocess.run(waiter, cwd=out, stdout=subprocess.PIPE, check=True).stdout
     usage = json.loads(output)
+    if reader and not reader.result():
+        sys.exit(f"{peer} told nobody of its crawl of {site}")
     asked = server.asked()
     if any(one["status"] >= 500 for one in asked):
         sys.exit(f"nginx failed; its reasons: {(work / 'error.log').read_text()[-1000:]}")
@@ -310,6 +322,17 @@ def measure(peer, setup, server, site, work):
         "cpu": round(usage["cpu"], 3),
         "mib": round(usage["kib"] / 1024, 1),
     }
+
+
+def look(address):
+    """Reads the events of a crawl from when its server is there up to the last one. Returns how many bytes there were."""
+    host, port = address.split(":")
+    for _ in range(500):
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection((host, int(port))) as client:
+            client.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return sum(map(len, iter(lambda: client.recv(1 << 16), b"")))
+        time.sleep(0.01)
+    return 0
 
 
 def ours(setup, start, _out):
@@ -326,6 +349,11 @@ def ours_state(setup, start, out):
     state = TARGET / "crawl-state"
     shutil.rmtree(state, ignore_errors=True)
     return [*ours_output(setup, start, out), "--state", state]
+
+
+def ours_watched(setup, start, out):
+    watch = ["--watch", f"127.0.0.1:{free_port()}"]
+    return [*ours_output(setup, start, out), *watch, "--metrics-file", out / "crawl.prom", "--report", out / "report.html"]
 
 
 def ours_with(*options):
@@ -358,6 +386,7 @@ COMMANDS = {
     "ours": ours,
     "ours-output": ours_output,
     "ours-state": ours_state,
+    "ours-watched": ours_watched,
     "ours-links": ours_with("--links", "written.jsonl"),
     "ours-refused": ours_with("--refused", "written.jsonl"),
     "ours-select": ours_with("--output", "written.jsonl", "--select", "heading=h1", "--select", "description=meta[name=description]::attr(content)"),
