@@ -98,17 +98,17 @@ impl Series {
         if passed <= 0.0 || passed < 0.99 * every && !is_last {
             return Change::Nothing;
         }
-        // The end of an earlier run goes if it came early: thousands of short runs would crowd out the others. Half of the distance was
-        // right before it doubled.
-        let is_early = matches!(self.0[..], [.., a, b] if b.elapsed_seconds - a.elapsed_seconds < 0.49 * every);
+        // An end takes the place of another one that is as near: those of thousands of short runs would crowd out the others.
+        let is_near =
+            matches!(self.0[..], [.., before, _] if point.elapsed_seconds - before.elapsed_seconds < 0.99 * every);
         let is_full = self.0.len() >= POINTS;
-        if is_early {
+        if is_near {
             self.0.pop();
         } else if is_full {
             self.thin();
         }
         self.0.push(point);
-        if is_early || is_full {
+        if is_near || is_full {
             Change::Thinned
         } else {
             Change::Added
