@@ -14,7 +14,7 @@ use std::time::Duration;
 use crawler::{
     Crawl, CrawlOptions, Event, FetchError, Fetcher, Observer, PageRecord, Request, RequestRecord, Response, Summary,
 };
-use crawler_watch::{Recorder, Watch, write_report};
+use crawler_watch::{Recorder, ReportFile, Watch};
 use frontier::{Entry, FailureKind, Fate, Notice, Origin, Time};
 use peak_alloc::PeakAlloc;
 
@@ -174,7 +174,7 @@ fn a_crawl_of_ten_thousand_hosts_and_a_million_pages_stays_small() {
     let at_end = ALLOCATED.current_usage() - before;
     let status = watch.status();
     let report = folder.join("report.html");
-    write_report(&report, &status, str::to_owned).unwrap();
+    ReportFile::new(&report).unwrap().write(&status, str::to_owned).unwrap();
     let peak = ALLOCATED.peak_usage() - before;
 
     let json = status.to_json(str::to_owned);
