@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let report = ReportFile::new("crawl.html".as_ref())?;
     let crawl = Crawl::new(options)?;
-    let (watch, recorder) = Watch::new(crawl.stop_handle(), None);
+    let (watch, recorder) = Watch::new(&crawl, None);
     let server = Server::new(([127, 0, 0, 1], 0).into(), &watch, crawl.stop_handle(), str::to_owned)?;
     println!("watch it at http://{}/#token={}", server.address(), server.token());
     println!("{}", crawl.observe(recorder).run().await?);

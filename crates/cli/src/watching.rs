@@ -41,7 +41,7 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
         return Ok((crawl, Watching::default()));
     }
     let handle = crawl.stop_handle();
-    let (watch, recorder) = Watch::new(handle.clone(), state);
+    let (watch, recorder) = Watch::new(&crawl, state);
     let file = outputs.metrics_file.as_deref().map(|path| {
         let file = MetricsFile::new(path, &watch);
         file.map_err(|error| WatchError::file(path, error))

@@ -48,7 +48,7 @@ fn push<T>(list: &mut VecDeque<T>, one: T) {
     list.push_back(one);
 }
 
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.floor_char_boundary(LONGEST) {
         end if end < text.len() => format!("{}…", &text[..end]),
         _ => text.to_owned(),

@@ -5,14 +5,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawler::{Ending, Event, Observer, Phase, StopHandle};
+use crawler::{Crawl, Ending, Event, Fetcher, Observer, Phase, StopHandle};
 use frontier::{Notice, Origin, Time};
 use tokio::sync::watch;
 
 use crate::forecast::Forecast;
 use crate::process;
+use crate::recent::shortened;
 use crate::series::{Change, Series, SeriesFile};
 use crate::status::{LISTED, Status};
+
+/// The most seeds that are named.
+const SEEDS: usize = 3;
 
 /// Reads what is known of a crawl. Clones read the same crawl.
 #[derive(Debug, Clone)]
@@ -21,14 +25,21 @@ pub struct Watch(watch::Receiver<Arc<Status>>);
 impl Watch {
     /// Makes a watch, and the observer that it reads: give that to [`Crawl::observe`](crawler::Crawl::observe). The numbers over time go on
     /// from those of earlier runs in `state`, the [state directory](crawler::CrawlBuilder::state_dir) of the crawl if it has one.
-    pub fn new(handle: StopHandle, state: Option<&Path>) -> (Self, Recorder) {
+    pub fn new<S: Fetcher>(crawl: &Crawl<S>, state: Option<&Path>) -> (Self, Recorder) {
         let mut status = Status::new(process::now());
+        let seeds = crawl.config().seeds();
+        status.seeds = seeds
+            .iter()
+            .take(SEEDS)
+            .map(|seed| shortened(seed.url().as_str()))
+            .collect();
+        status.more_seeds = seeds.len() - status.seeds.len();
         status.state = state.map(|state| state.display().to_string());
         status.series = state.map(Series::read).unwrap_or_default();
         let (sender, receiver) = watch::channel(Arc::new(status.clone()));
         let recorder = Recorder {
             status,
-            handle,
+            handle: crawl.stop_handle(),
             away: HashSet::new(),
             forecast: Forecast::default(),
             file: state.map(SeriesFile::new),

@@ -18,8 +18,9 @@ pub(crate) const SCRIPT: &str = include_str!("page/page.js");
 /// The first line of the page.
 const BEGINNING: &str = "<!doctype html>\n";
 
-/// What the page has in place of its style and its script.
+/// What the page has in place of its style, its script, and its numbers as text.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"page.css\">";
+const NO_SCRIPT_END: &str = "</noscript>";
 const SCRIPT_LINK: &str = "<script src=\"page.js\" defer></script>";
 
 /// A file with a report: the live page with its data inside. It opens in a browser without a network, and runs no script but its own. Size:
@@ -57,7 +58,7 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
     // Texts of sites stand in the data, where nothing ends the element: `<` is written as JSON can, too.
     let hosts = status.summary.iter().flat_map(|summary| &summary.host_table);
     let data = json!({
-        "status": status.to_json(name),
+        "status": status.to_json(&name),
         "series": status.series_to_json(),
         "hosts": hosts.map(HostFigures::to_json).collect::<Vec<_>>(),
     });
@@ -72,7 +73,14 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
     let script = format!(
         "<script type=\"application/json\" id=\"data\">{data}</script>\n<script type=\"module\" nonce=\"{once}\">\n{SCRIPT}</script>"
     );
-    Ok(PAGE.replace(STYLE_LINK, &style).replace(SCRIPT_LINK, &script))
+    // Previews of e-mails run no scripts.
+    let text = status
+        .summary
+        .as_ref()
+        .map_or_else(String::new, |summary| summary.with_names(name).to_string());
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let page = PAGE.replace(NO_SCRIPT_END, &format!("\n<pre>\n{text}</pre>{NO_SCRIPT_END}"));
+    Ok(page.replace(STYLE_LINK, &style).replace(SCRIPT_LINK, &script))
 }
 
 /// Returns 32 hexadecimal digits that nobody can guess.

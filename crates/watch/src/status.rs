@@ -48,6 +48,9 @@ pub struct Status {
     pub has_failed: bool,
     /// Origins that do not answer at present.
     pub origins_away: u64,
+    /// The first seeds, and how many there are besides. A state directory does not have them.
+    pub(crate) seeds: Vec<String>,
+    pub(crate) more_seeds: usize,
     /// The state directory, if there is one.
     pub(crate) state: Option<String>,
     /// When the numbers were true, in seconds since 1970.
@@ -108,6 +111,7 @@ impl Status {
     /// |---|---|
     /// | `phase`, `finished` | what the crawl does, and whether it has ended |
     /// | `as_of` | when the numbers were true: RFC 3339, in UTC |
+    /// | `seeds`, `more_seeds`, `state_dir` | the first three seeds, how many there are besides, and the state directory |
     /// | `summary` | those of [`Summary::to_json`]; `ending` is null while the crawl runs |
     /// | `point` | what [`series_to_json`](Self::series_to_json) has lists of, now |
     /// | `left` | how many pages are left: at least, about (null if nobody knows), and how many new ones each page led to |
@@ -131,6 +135,8 @@ impl Status {
             "phase": self.phase.name(),
             "finished": self.is_finished,
             "as_of": rfc3339(Time::since_epoch(Duration::try_from_secs_f64(self.as_of).unwrap_or_default())),
+            "seeds": self.seeds,
+            "more_seeds": self.more_seeds,
             "state_dir": self.state,
             "origins_away": self.origins_away,
             "point": self.summary.as_ref().map(Point::of),
@@ -173,6 +179,8 @@ impl Status {
     pub(crate) fn new(started_at: f64) -> Self {
         Self {
             summary: None,
+            seeds: Vec::new(),
+            more_seeds: 0,
             state: None,
             as_of: started_at,
             recent: Recent::default(),

@@ -153,15 +153,15 @@ fn a_crawl_of_ten_thousand_hosts_and_a_million_pages_stays_small() {
     let folder = std::env::temp_dir().join(format!("crawler-large-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let mut large = Large::new();
-    let handle = Crawl::new(CrawlOptions {
+    let crawl = Crawl::new(CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         ..CrawlOptions::default()
     });
-    let handle = handle.unwrap().stop_handle();
+    let crawl = crawl.unwrap();
 
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
-    let (watch, mut recorder) = Watch::new(handle, Some(&folder));
+    let (watch, mut recorder) = Watch::new(&crawl, Some(&folder));
     for tick in 1..=TICKS {
         large.tick(&mut recorder, tick, 30);
     }

@@ -331,7 +331,9 @@ function show(status) {
   put(byId("phase"), phase);
   byId("phase").className = isFinished && !isWhole ? "bad" : "good";
   document.title = summary ? `${phase}, ${grouped(summary.pages)} pages: crawler` : "crawler";
-  put(byId("about"), `As of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`);
+  const more = status.more_seeds > 0 ? ` and ${grouped(status.more_seeds)} more` : "";
+  const of = status.seeds.length > 0 ? `${status.seeds.join(", ")}${more}; as` : "As";
+  put(byId("about"), `${of} of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`);
   document.querySelectorAll("button").forEach((button) => {
     const fits = { pause: status.phase === "running", resume: status.phase.startsWith("paus"), stop: status.phase !== "stopping" };
     button.disabled = isFinished || !fits[button.dataset.order];

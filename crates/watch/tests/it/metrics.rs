@@ -64,7 +64,7 @@ pub(crate) fn crawl(
         builder = builder.state_dir(state);
     }
     let crawl = builder.build_with(site.clone()).unwrap();
-    let (watch, recorder) = Watch::new(crawl.stop_handle(), None);
+    let (watch, recorder) = Watch::new(&crawl, None);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -201,7 +201,7 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let crawl = Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
-    let (watch, recorder) = Watch::new(crawl.stop_handle(), None);
+    let (watch, recorder) = Watch::new(&crawl, None);
     assert!(MetricsFile::new(&folder.join("no").join("m.prom"), &watch).is_err());
     let path = folder.join("m.prom");
     let file = MetricsFile::new(&path, &watch).unwrap();
@@ -231,7 +231,7 @@ fn a_crawl_that_an_error_has_ended_is_incomplete() {
     summary.ending = Ending::Drained;
     summary.report.queued_pages = 7;
     let crawl = Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
-    let (watch, mut recorder) = Watch::new(crawl.stop_handle(), None);
+    let (watch, mut recorder) = Watch::new(&crawl, None);
     recorder.on(&Event::Tick(&summary)).unwrap();
     drop(recorder);
     let text = watch.status().metrics();

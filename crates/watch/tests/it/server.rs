@@ -52,7 +52,7 @@ impl Watched {
         options.frontier.delay = std::time::Duration::ZERO;
         let crawl = Crawl::builder(options).unwrap().build_with(site).unwrap();
         let handle = crawl.stop_handle();
-        let (watch, recorder) = Watch::new(handle.clone(), None);
+        let (watch, recorder) = Watch::new(&crawl, None);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let server = Server::new(address, &watch, handle.clone(), str::to_owned).unwrap();
         let crawl = crawl.observe(recorder);
