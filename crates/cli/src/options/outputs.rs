@@ -71,8 +71,8 @@ pub(crate) struct Outputs {
     pub(crate) metrics_file: Option<PathBuf>,
     /// Write a report to this HTML file at the end.
     ///
-    /// It is the page of --watch with its data inside, and needs no network. crawler report writes that of a state directory at any time, also
-    /// after a crash.
+    /// It is the page of --watch with its data inside, and needs no network. An earlier report is replaced, another file is not. crawler
+    /// report writes that of a state directory at any time, also after a crash.
     #[arg(long, value_name = "FILE", value_parser = parse_file)]
     pub(crate) report: Option<PathBuf>,
 }

@@ -87,7 +87,7 @@ pub(crate) struct ReportArgs {
     /// The directory of --state.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The HTML file to write.
+    /// The HTML file to write. An earlier report is replaced, another file is not.
     #[arg(long, short, value_name = "FILE", value_parser = parse_file)]
     pub(crate) output: PathBuf,
 }
