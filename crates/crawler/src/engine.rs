@@ -121,7 +121,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Returns why the crawl ends; `None` if it continues.
     fn ending(&self) -> Option<Ending> {
-        self.ending.or(self.observers.has_failed().then_some(Ending::Stopped))
+        self.observers.has_failed().then_some(Ending::Error).or(self.ending)
     }
 
     /// Returns whether the crawl ends, or has to because a stop was requested: no more requests may start.
@@ -212,6 +212,11 @@ impl<S: Fetcher> Run<S> {
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
         // So that the state directory gets the duration that the summary has.
         self.clock.set_paused(true);
+        let ending = if self.observers.has_failed() {
+            Ending::Error
+        } else {
+            ending
+        };
         let mut hosts: Vec<_> = self.frontier.host_reports().collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
         let summary = Summary {

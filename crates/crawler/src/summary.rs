@@ -56,6 +56,8 @@ pub enum Ending {
     TimeUp,
     /// It was stopped.
     Stopped,
+    /// An error has ended it, such as that of an output.
+    Error,
 }
 
 impl Ending {
@@ -66,6 +68,7 @@ impl Ending {
             Self::BudgetSpent => "budget_spent",
             Self::TimeUp => "time_up",
             Self::Stopped => "stopped",
+            Self::Error => "error",
         }
     }
 }
@@ -77,6 +80,7 @@ impl fmt::Display for Ending {
             Self::BudgetSpent => "page budget spent",
             Self::TimeUp => "time is up",
             Self::Stopped => "stopped",
+            Self::Error => "ended by an error",
         })
     }
 }

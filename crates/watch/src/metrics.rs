@@ -8,8 +8,8 @@ mod page;
 
 use std::fmt;
 
-use crawler::Phase;
 use crawler::summary::Summary;
+use crawler::{Ending, Phase};
 use frontier::report::MemoryReport;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text};
@@ -231,8 +231,8 @@ impl Status {
     fn encode_ending(&self, page: &mut Page<'_>) -> fmt::Result {
         let ending = match &self.summary {
             _ if !self.is_finished => return Ok(()),
-            Some(summary) if !self.has_failed => summary.ending.name(),
-            _ => "error",
+            Some(summary) => summary.ending.name(),
+            None => Ending::Error.name(),
         };
         let ending = [("ending", ending)];
         page.gauges(

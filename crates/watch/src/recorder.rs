@@ -113,9 +113,9 @@ impl Drop for Recorder {
     /// Publishes the end of a crawl that ends with an error: what is queued is missing.
     fn drop(&mut self) {
         if !self.status.is_finished {
-            (self.status.is_finished, self.status.has_failed) = (true, true);
+            self.status.is_finished = true;
             if let Some(summary) = &mut self.status.summary {
-                summary.ending = Ending::Stopped;
+                summary.ending = Ending::Error;
             }
             self.sender.send_replace(Arc::new(self.status.clone()));
         }

@@ -42,10 +42,8 @@ pub struct Status {
     pub summary: Option<Summary>,
     /// What the crawl does.
     pub phase: Phase,
-    /// Whether it has ended. Its ending is that of the summary, unless it has failed.
+    /// Whether it has ended. Its ending is that of the summary.
     pub is_finished: bool,
-    /// Whether an error has ended it.
-    pub has_failed: bool,
     /// Origins that do not answer at present.
     pub origins_away: u64,
     /// The first seeds, and how many there are besides. A state directory does not have them.
@@ -121,9 +119,7 @@ impl Status {
         let summary = self.summary.as_ref().map(|summary| {
             let mut summary = summary.to_json(name);
             // A crawl that runs has no ending yet.
-            if self.has_failed {
-                summary["ending"] = "error".into();
-            } else if !self.is_finished {
+            if !self.is_finished {
                 summary["ending"] = Value::Null;
             }
             summary
@@ -186,7 +182,6 @@ impl Status {
             recent: Recent::default(),
             phase: Phase::Running,
             is_finished: false,
-            has_failed: false,
             origins_away: 0,
             series: Series::default(),
             requests: Requests {

@@ -308,7 +308,7 @@ impl Missing {
                 match ending {
                     Ending::BudgetSpent => write!(f, " (raise {})", name("max_pages")),
                     Ending::TimeUp => write!(f, " (raise {})", name("max_time")),
-                    Ending::Drained | Ending::Stopped => Ok(()),
+                    Ending::Drained | Ending::Stopped | Ending::Error => Ok(()),
                 }
             }
             Self::GivenUp { pages, origins, causes } => {

@@ -325,7 +325,7 @@ function show(status) {
   isFinished = status.finished;
   put(byId("version"), status.version);
   const ending = summary?.ending ?? "error";
-  const isWhole = summary?.complete && ending !== "error";
+  const isWhole = summary?.complete;
   const why = ending === "drained" && !isWhole ? "nothing is left to fetch, but pages are missing" : ENDINGS[ending] ?? ending;
   const phase = isFinished ? `ended, ${isWhole ? "complete" : "incomplete"}: ${why}` : status.phase;
   put(byId("phase"), phase);

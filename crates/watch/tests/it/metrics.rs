@@ -2,15 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::{
-    Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer as _, Request, ResourceKind, Response, Summary,
+    Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind, Response, Summary,
 };
 use crawler_watch::{MetricsFile, Status, Watch};
 use frontier::Reach;
 use sieve::OnSaturation;
+
+/// A runtime whose clock jumps to the next timer.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+}
 
 /// A site whose first page links to 200 pages, a page that is gone, one that never answers, one that robots.txt forbids, and one of another
 /// site.
@@ -65,11 +75,6 @@ pub(crate) fn crawl(
     }
     let crawl = builder.build_with(site.clone()).unwrap();
     let (watch, recorder) = Watch::new(&crawl, None);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
     let (seen, noted) = (watch.clone(), Arc::new(Mutex::new(Vec::new())));
     let list = Arc::clone(&noted);
     let crawl = crawl.observe(recorder).on_event(move |event| {
@@ -77,7 +82,7 @@ pub(crate) fn crawl(
             list.lock().unwrap().push(seen.status());
         }
     });
-    let summary = runtime.block_on(crawl.run()).unwrap();
+    let summary = runtime().block_on(crawl.run()).unwrap();
     let statuses = std::mem::take(&mut *noted.lock().unwrap());
     (summary, statuses)
 }
@@ -206,12 +211,7 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
     let path = folder.join("m.prom");
     let file = MetricsFile::new(&path, &watch).unwrap();
     assert!(fs::read_to_string(&path).unwrap().contains("crawler_build_info"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    let summary = runtime.block_on(crawl.observe(recorder).run()).unwrap();
+    let summary = runtime().block_on(crawl.observe(recorder).run()).unwrap();
     file.finish().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(values(&text)["crawler_pages{state=\"ok\"}"] as u64, summary.pages);
@@ -224,13 +224,26 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
     let _ = fs::remove_dir_all(&folder);
 }
 
+/// An output on a full disk.
+struct Full;
+
+impl Observer for Full {
+    fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Page(_) => Err(io::Error::other("full")),
+            _ => Ok(()),
+        }
+    }
+}
+
 #[test]
 fn a_crawl_that_an_error_has_ended_is_incomplete() {
     let (mut summary, _) = crawl(&Site::default(), options(), None);
     // As each second of a crawl that runs.
     summary.ending = Ending::Drained;
     summary.report.queued_pages = 7;
-    let crawl = Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
+    let begun = || Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
+    let crawl = begun();
     let (watch, mut recorder) = Watch::new(&crawl, None);
     recorder.on(&Event::Tick(&summary)).unwrap();
     drop(recorder);
@@ -238,5 +251,18 @@ fn a_crawl_that_an_error_has_ended_is_incomplete() {
     let found = values(&text);
     assert_eq!(found["crawler_finished{ending=\"error\"}"] as u64, 1);
     let status = watch.status().to_json(str::to_owned);
-    assert_eq!(status["summary"]["missing"][0], "stopped: 7 pages left", "{status}");
+    assert_eq!(
+        status["summary"]["missing"][0], "ended by an error: 7 pages left",
+        "{status}"
+    );
+
+    // An output fails.
+    let crawl = begun();
+    let (watch, recorder) = Watch::new(&crawl, None);
+    let crawl = crawl.observe(recorder).observe(Full);
+    assert!(runtime().block_on(crawl.run()).is_err());
+    let text = watch.status().metrics();
+    let found = values(&text);
+    assert_eq!(found["crawler_finished{ending=\"error\"}"] as u64, 1);
+    assert_eq!(found["crawler_complete"] as u64, 0);
 }
