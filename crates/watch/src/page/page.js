@@ -111,7 +111,7 @@ function showLeft({ left, finished, summary }) {
   const until = at > 0 && left.about !== null ? `, ${duration(left.about / at)} at the recent rate` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : "the end is not in sight"}: ${leads}.`
-    : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more: ${leads}.`);
+    : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
 }
 
 function showSeenSet(status) {
@@ -199,7 +199,7 @@ function showHosts({ summary, finished, as_of: asOf }) {
   const slack = summary.least_slack_seconds;
   put(byId("receipt-text"), slack === null ? "No host was asked twice." : slack < 0
     ? `A host was asked ${duration(-slack)} sooner than its delay allows.`
-    : `No host was asked sooner than its delay allows: the shortest pause was ${slack < 0.001 ? "as long as" : `${duration(slack)} longer than`} the delay.`);
+    : `No host was asked sooner than its delay allows: the shortest pause was ${slack < 0.001 ? "as long as" : `${duration(slack)} longer than`} the delay. A delay that robots.txt asks for counts once it is read.`);
 }
 
 /** Fills in the receipt of a report: how each host was treated. */
