@@ -8,8 +8,8 @@ Each page of the site links to ten others, so most pages have several links to t
 fiftieth of its pages, under each policy of --on-saturation. Promises:
 
   grow     the default: at least 99 % of the pages are fetched, and each level has one WARN line
-  warn     the summary and the last WARN line have a lower bound of the dropped URLs, at most the missing pages; exit code 3
-  refuse   the summary and the last WARN line count the refused links; exit code 3
+  warn     the summary and the last WARN lines have a lower bound of the dropped URLs, at most the missing pages; exit code 3
+  refuse   the summary and the last WARN lines count the refused links; exit code 3
 """
 
 import hashlib
@@ -58,10 +58,12 @@ class Done:
         self.summary = summaries[0] if summaries else {"complete": None, "missing": []}
         warnings = [record for record in records if record["level"] == "WARN"]
         self.levels = [one["saturation_level"] for one in warnings if one["target"] == "sieve::saturation"]
-        self.last = warnings[-1]["message"] if warnings else ""
+        # One for each reason; of those with the same reason the last one counts.
+        losses = {one["kind"]: one["message"] for one in warnings if one["target"] == "crawler::loss"}
+        self.last = "; ".join(losses.values())
 
     def incomplete(self, pattern):
-        """Returns the number in the summary and in the last warning, if both have the same."""
+        """Returns the number in the summary and in the last warnings, if both have the same."""
         found = [pattern.search(text) for text in ("; ".join(self.summary["missing"]), self.last)]
         numbers = [int(one.group(1).replace(" ", "")) for one in found if one]
         return numbers[0] if len(numbers) == 2 and numbers[0] == numbers[1] else None
@@ -90,7 +92,7 @@ def check_growing(done, pages):
 def check_dropping(done, pages):
     dropped = done.incomplete(AT_LEAST)
     return [
-        (dropped is not None, f"summary and last warning do not have the same lower bound of dropped URLs: {done.last}"),
+        (dropped is not None, f"summary and last warnings do not have the same lower bound of dropped URLs: {done.last}"),
         (dropped is None or 0 < dropped <= pages - done.fetched, f"at least {dropped} dropped, and {pages - done.fetched} pages missing"),
         (done.levels[:1] == ["full"] and len(set(done.levels)) == len(done.levels), f"the levels of the warnings are {done.levels}"),
         (done.code == 3, f"the exit code is {done.code}"),
@@ -100,7 +102,7 @@ def check_dropping(done, pages):
 def check_refusing(done, pages):
     refused = done.incomplete(REFUSED)
     return [
-        (refused is not None and refused > 0, f"summary and last warning do not have the same number of refused links: {done.last}"),
+        (refused is not None and refused > 0, f"summary and last warnings do not have the same number of refused links: {done.last}"),
         (abs(done.fetched / (pages // SHARE) - 1) < 0.1, f"{done.fetched} pages fetched at a capacity of {pages // SHARE}"),
         (done.levels == ["full"], f"the levels of the warnings are {done.levels}"),
         (done.code == 3, f"the exit code is {done.code}"),
