@@ -105,8 +105,10 @@ function showLeft({ left, finished, summary }) {
     put(byId("left"), `${queued}; how many more they lead to is not known yet.`);
     return;
   }
-  const [long, short] = left.new_per_page.map((number) => (number === 0 ? "no" : number.toFixed(2)));
-  const leads = `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
+  const [long, short] = left.new_per_page.map((number) => number.toFixed(2));
+  const leads = Math.max(...left.new_per_page) === 0
+    ? "in the second half of the crawl, pages led to no new ones"
+    : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
   const at = summary.recent_pages_per_second;
   const until = at > 0 && left.about !== null ? `, ${duration(left.about / at)} at the recent rate` : "";
   put(byId("left"), left.about === null
