@@ -43,7 +43,6 @@ impl Watch {
             away: HashSet::new(),
             forecast: Forecast::default(),
             file: state.map(SeriesFile::new),
-            has_begun: false,
             sender,
         };
         (Self(receiver), recorder)
@@ -71,7 +70,6 @@ pub struct Recorder {
     forecast: Forecast,
     /// The series in the state directory.
     file: Option<SeriesFile>,
-    has_begun: bool,
     sender: watch::Sender<Arc<Status>>,
 }
 
@@ -96,7 +94,8 @@ impl Recorder {
 
     fn keep_series(&mut self, summary: &crawler::Summary) {
         let series = &mut self.status.series;
-        if !std::mem::replace(&mut self.has_begun, true) {
+        // At the first tick.
+        if self.status.summary.is_none() {
             series.cut_after(summary.elapsed_before);
             if let Some(file) = &mut self.file {
                 file.keep(series.points(), Change::Thinned);

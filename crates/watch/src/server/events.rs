@@ -18,29 +18,32 @@ pub(super) struct Listeners(watch::Sender<usize>);
 
 /// What a connection has asked for: its place among those that listen, or metrics, with whether they are those of the end.
 #[derive(Debug, Default)]
-pub(super) struct Place(OnceLock<Listeners>, OnceLock<bool>);
+pub(super) struct Place {
+    listeners: OnceLock<Listeners>,
+    metrics: OnceLock<bool>,
+}
 
 impl Place {
     /// Returns whether the connection listens.
     pub(super) fn is_taken(&self) -> bool {
-        self.0.get().is_some()
+        self.listeners.get().is_some()
     }
 
     /// Notes that the connection gets metrics.
     pub(super) fn gets_metrics(&self, is_end: bool) {
         // A connection has one request.
-        let _ = self.1.set(is_end);
+        let _ = self.metrics.set(is_end);
     }
 
     /// Returns whether the metrics are those of the end, if it asked for them.
     pub(super) fn metrics(&self) -> Option<bool> {
-        self.1.get().copied()
+        self.metrics.get().copied()
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(listeners) = self.0.get() {
+        if let Some(listeners) = self.listeners.get() {
             listeners.0.send_modify(|clients| *clients -= 1);
         }
     }
@@ -67,7 +70,7 @@ impl Listeners {
         });
         is_added.then(|| {
             // A connection has one request, so its place was free.
-            let _ = place.0.set(self.clone());
+            let _ = place.listeners.set(self.clone());
             let (sender, body) = Channel::new(1);
             tokio::spawn(send(sender, watch, text));
             body
