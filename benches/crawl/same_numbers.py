@@ -58,8 +58,8 @@ def size(number):
 
 
 def duration(seconds):
-    for length, unit in [(86400, "d"), (3600, "h"), (60, "min"), (1, "s")]:
-        if seconds >= length:
+    for length, unit in [(86400, "days"), (3600, "h"), (60, "min"), (1, "s")]:
+        if int(seconds) >= 1.5 * length or unit == "s" and seconds >= 1:
             return f"{rounded(seconds / length)} {unit}"
     return f"{rounded(1000 * seconds, '1')} ms"
 

@@ -44,8 +44,9 @@ function percent(share) {
 }
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
-  const units = [[86400, "d"], [3600, "h"], [60, "min"]];
-  const unit = units.find(([size]) => seconds >= size);
+  const units = [[86400, "days"], [3600, "h"], [60, "min"]];
+  // Of minutes and more there are at least one and a half.
+  const unit = units.find(([size]) => Math.floor(seconds) >= 1.5 * size);
   if (unit) return `${(seconds / unit[0]).toFixed(1)} ${unit[1]}`;
   return seconds >= 1 ? `${seconds.toFixed(1)} s` : `${Math.round(1000 * seconds)} ms`;
 }
