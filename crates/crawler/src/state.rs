@@ -177,7 +177,7 @@ mod tests {
             synced: vec![outputs[0].file.clone()],
         };
         let bytes = state.write(&counts(), Vec::new()).unwrap();
-        assert!(bytes.len() < 160, "{}", bytes.len());
+        assert!(bytes.len() < 155, "{}", bytes.len());
         let CrawlState {
             counts: read_counts,
             commit: read,

@@ -240,7 +240,7 @@ const LIMITS: [(&str, usize); 6] = [
     ("ARCHITECTURE.md", 2500),
     ("CHANGELOG.md", 500),
     ("docs/durable-frontier.md", 2000),
-    ("docs/monitoring.md", 475),
+    ("docs/monitoring.md", 460),
     ("benches/README.md", 2000),
 ];
 

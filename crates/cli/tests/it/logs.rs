@@ -197,23 +197,14 @@ fn a_terminal_shows_the_local_time_the_sentence_no_target_and_colours_unless_the
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_view_names_the_host_with_the_most_waiting_pages_if_several_have_some() {
+fn the_view_names_the_host_with_the_most_waiting_pages() {
     let page: String = (0..40).map(|at| format!("<a href=/{at}>{at}</a>")).collect();
     let seed = site_of(move |_| Some(page.clone()));
-    let hosts = |names: &[&str]| {
-        let seeds = names.iter().map(|name| seed.replace("127.0.0.1", name));
-        let seeds = seeds.collect::<Vec<_>>().join(" ");
-        on_terminal(
-            &format!("--allow-private-addresses --delay 400ms --max-time 3s {seeds}"),
-            &[],
-        )
-    };
-    let several = hosts(&["a.localhost", "b.localhost"]);
+    let [a, b] = ["a.localhost", "b.localhost"].map(|name| seed.replace("127.0.0.1", name));
+    let options = "--allow-private-addresses --delay 400ms --max-time 3s";
+    let several = on_terminal(&format!("{options} {a} {b}"), &[]);
     assert!(several.contains("  seen-set 0 %; busiest (3"), "{several}");
     assert!(several.contains(" waiting): a.localhost  ") || several.contains(" waiting): b.localhost  "));
-    let one = hosts(&["a.localhost"]);
-    assert!(one.contains("  seen-set: 41 of 1 000 000 keys (0 %)  "), "{one}");
-    assert!(!one.contains("busiest ("), "{one}");
 }
 
 #[test]
