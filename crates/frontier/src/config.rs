@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::partition::Partition;
 use crate::scope::{ScopeConfig, ScopeError};
 
 /// Default of [`FrontierConfig::capacity`]: the distinct URLs that the seen-set is sized for.
@@ -19,6 +20,8 @@ pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
 /// Default of [`FrontierConfig::sync_interval`].
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Default of [`FrontierConfig::max_outbox`]: the links that wait for other partitions.
+pub const DEFAULT_MAX_OUTBOX: u64 = 10_000_000;
 /// Default of [`FrontierConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
@@ -151,6 +154,11 @@ pub struct FrontierConfig {
     /// How often a frontier with a directory syncs it to the medium: what a power cut may cost. Zero for each commit. Without a directory it
     /// has no effect. It may change between two runs.
     pub sync_interval: Duration,
+    /// The share of the crawl that this frontier has, if several processes share it; `None` for all of it. It cannot change between two runs.
+    pub partition: Option<Partition>,
+    /// Links to sites of other partitions that may wait to be acknowledged. Beyond this number nothing is leased, but for a few that were
+    /// leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
+    pub max_outbox: u64,
     /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
     pub max_sitemaps: usize,
 }
@@ -184,6 +192,8 @@ impl Default for FrontierConfig {
             robots_name: String::new(),
             max_memory: None,
             sync_interval: DEFAULT_SYNC_INTERVAL,
+            partition: None,
+            max_outbox: DEFAULT_MAX_OUTBOX,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,
         }
     }

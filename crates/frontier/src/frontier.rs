@@ -1,5 +1,6 @@
 //! The [`Frontier`]: offer, lease, settle.
 
+mod exchanging;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod opened;
@@ -256,7 +257,7 @@ impl Frontier {
     /// Call it after results were written, and before requests of new leases are sent, but for those to hosts without a
     /// [delay](crate::Lease::delay). Then a crash costs at most the requests that were in flight or have ended since the last call. If the
     /// [`sync_interval`](FrontierConfig::sync_interval) has passed, a checkpoint waits for it, or it is the first call of a run, the changes survive a
-    /// power cut, too: ask [`save_status`](Self::save_status) before. In memory it does nothing.
+    /// power cut, too: ask [`save_status`](Self::save_status) before. In memory it only closes batches for other partitions.
     ///
     /// Cost: a row of the database with the calls since the last one. At times a slice of a checkpoint, and before the first slice a copy
     /// of the whole state in memory.
@@ -266,6 +267,7 @@ impl Frontier {
     /// [`FrontierError::NotSaved`] if the store cannot be written. The frontier is then poisoned: what is in memory may be ahead of the
     /// disk. Open it again when the cause is gone. [`FrontierError::Poisoned`] after such an error, or after a call that panicked.
     pub fn persist(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.close_batches(self.save_status().is_none_or(|status| status.is_sync_due(now)), now)?;
         self.with_durable(|state, durable| durable.persist(state, attachment, now), || ())
     }
 
@@ -276,6 +278,7 @@ impl Frontier {
     ///
     /// Those of [`persist`](Self::persist).
     pub fn checkpoint(&mut self, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.close_batches(true, now)?;
         self.with_durable(|state, durable| durable.checkpoint(state, attachment, now), || ())
     }
 

@@ -43,6 +43,7 @@ pub(crate) use incidents::Consequence;
 pub(crate) use jitter::{jitter_thousandths, with_jitter};
 use origin_queue::OriginId;
 pub(crate) use packed_entries::SegmentStore;
+pub(crate) use packed_entries::closed::Closed;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use stored::HostsOnDisk;

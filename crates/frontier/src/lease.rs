@@ -118,7 +118,8 @@ pub enum Leasing {
     Dropped(Vec<Dropped>),
     /// Nothing can be fetched before this time, unless you settle or offer something.
     NotUntil(Time),
-    /// Nothing can be fetched before a lease is settled. At least one lease is in flight.
+    /// Nothing can be fetched before a lease is settled. At least one lease is in flight, unless the outboxes for other partitions are full:
+    /// then nothing can be fetched before their batches are [acknowledged](crate::Frontier::acknowledged).
     AllLeased,
     /// The page budget is spent. Queued entries stay queued.
     BudgetSpent,

@@ -188,6 +188,7 @@
 //! | [`answer`] | from an HTTP answer to the settlement |
 //! | [`rules`] | the rules of robots.txt |
 //! | [`failure`] | the failure policy |
+//! | [`partition`], [`mod@exchange`] | sites shared out over processes, and the links between them |
 //! | [`fingerprint`] | how pages are compared |
 //! | [`notice`], [`report`] | events for the operator; counts, and what a URL waits for |
 //! | [`time`] | points in time |
@@ -209,6 +210,7 @@ pub mod directory;
 pub mod durable;
 pub mod entry;
 mod error;
+pub mod exchange;
 pub mod failure;
 pub mod fingerprint;
 mod frontier;
@@ -217,11 +219,14 @@ mod keyed_hash;
 pub mod lease;
 pub mod link;
 pub mod notice;
+pub mod partition;
 pub mod reference;
 pub mod report;
 pub mod rules;
 pub mod scope;
 pub mod settlement;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod sitemaps;
 #[cfg(feature = "durable")]
 mod sqlite;
@@ -261,6 +266,8 @@ pub use lease::{AddressTask, Dropped, Lease, LeaseId, Leasing, NotFetched, PageT
 pub use link::{Link, PreviousFetch, Validators};
 #[doc(inline)]
 pub use notice::Notice;
+#[doc(inline)]
+pub use partition::Partition;
 #[doc(inline)]
 pub use report::{AwayReport, HostReport, MemoryReport, QueuePlace, Report, Wait, Why};
 #[doc(inline)]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::exchange::ExchangeCounts;
 use crate::failure::Failure;
 use crate::lease::NotFetched;
 use crate::scope::Refusal;
@@ -51,6 +52,8 @@ pub struct LinkCounts {
     pub queued: u64,
     /// Links to URLs that were seen before, or were wrongly taken for seen.
     pub seen: u64,
+    /// Links to sites of other partitions of the crawl: they were sent there, unless they are seeds.
+    pub elsewhere: u64,
     /// Links that were refused, by reason: by the scope, or for want of room or budget.
     pub refused: BTreeMap<Refusal, u64>,
 }
@@ -60,6 +63,7 @@ impl LinkCounts {
         match verdict {
             Verdict::Queued => self.queued = self.queued.saturating_add(1),
             Verdict::Seen => self.count_others(None, 1),
+            Verdict::Elsewhere => self.elsewhere = self.elsewhere.saturating_add(1),
             Verdict::Refused(why) => self.count_others(Some(why), 1),
         }
     }
@@ -75,7 +79,7 @@ impl LinkCounts {
 
     /// Returns all links that were offered.
     pub fn offered(&self) -> u64 {
-        let others = [self.queued, self.seen];
+        let others = [self.queued, self.seen, self.elsewhere];
         others
             .iter()
             .chain(self.refused.values())
@@ -121,6 +125,8 @@ pub struct Report {
     pub refused_earlier: bool,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
+    /// Links between this partition and others.
+    pub exchange: ExchangeCounts,
     /// What a frontier with a directory takes in memory; `None` without one.
     pub memory: Option<MemoryReport>,
 }
@@ -137,6 +143,8 @@ pub struct MemoryReport {
     pub hosts: u64,
     /// The names of all hosts, and their places in the rounds.
     pub host_names: u64,
+    /// The links that were sent to other partitions last.
+    pub sent_links: u64,
     /// The pages that others are compared with.
     pub fingerprints: u64,
     /// The store: its caches, and what is written at once.
@@ -148,7 +156,7 @@ pub struct MemoryReport {
 impl MemoryReport {
     /// Returns the sum of all parts, in bytes.
     pub fn total(&self) -> u64 {
-        self.seen_set + self.hosts + self.host_names + self.fingerprints + self.store
+        self.seen_set + self.hosts + self.host_names + self.sent_links + self.fingerprints + self.store
     }
 }
 
@@ -256,6 +264,11 @@ pub enum Why {
     Seen {
         /// The chance that the seen-set says so of a URL that it never met; 0 if it surely met this one.
         false_positive_rate: f64,
+    },
+    /// It belongs to another partition of the crawl, which knows more.
+    Elsewhere {
+        /// The index of the partition.
+        owner: u32,
     },
     /// It was never offered, or was refused for a reason that no longer holds.
     NeverOffered,
@@ -366,6 +379,10 @@ impl fmt::Display for Why {
                 }
                 Ok(())
             }
+            Self::Elsewhere { owner } => write!(
+                f,
+                "not here: its site belongs to partition {owner}, whose process knows more"
+            ),
             Self::NeverOffered => f.write_str("unknown: never offered, or refused for a reason that no longer holds"),
         }
     }

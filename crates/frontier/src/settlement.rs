@@ -318,6 +318,9 @@ pub enum Verdict {
     Queued,
     /// It was seen before, or is a false positive of the seen-set.
     Seen,
+    /// It belongs to another [partition](crate::Partition) of the crawl, to which it is sent, unless it is a seed, which all processes have.
+    /// One that was sent lately is [`Seen`](Self::Seen).
+    Elsewhere,
     /// It is not crawled. It was not marked as seen.
     Refused(Refusal),
 }

@@ -7,10 +7,12 @@
 
 mod again;
 mod call;
+mod exchange;
 mod inspect;
 mod lease;
 mod memory;
 mod offer;
+mod outbox;
 mod release;
 mod seen;
 mod settle;
@@ -21,8 +23,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize, Serializer};
 use sieve::{SeenSet, Sieve};
 
+use exchange::{Exchange, Sending};
+
 pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
 pub(crate) use call::{Answer, Call, Links};
+pub(crate) use outbox::links_of_batch;
 pub(crate) use seen::{Seen, StoredKeys};
 pub(crate) use stored::StateError;
 
@@ -31,6 +36,7 @@ use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, HostQueues, HostTable, LeasedEntry};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::{LeaseId, NotFetched};
+use crate::partition::Partition;
 use crate::report::{LinkCounts, PageCounts};
 use crate::scope::{Refusal, Scope};
 use crate::sitemaps::Sitemaps;
@@ -46,6 +52,8 @@ pub(crate) struct State {
     max_pages: Option<u64>,
     max_memory: Option<u64>,
     compare_one_of: u32,
+    partition: Option<Partition>,
+    max_outbox: u64,
     tables: Tables,
 }
 
@@ -64,6 +72,7 @@ struct Tables {
     sitemaps: Sitemaps,
     clusters: Clusters,
     redirects: RedirectLoops,
+    exchange: Exchange,
     hash: KeyedHash,
     /// The latest time of a call.
     latest: Time,
@@ -88,6 +97,8 @@ impl State {
             max_pages: config.max_pages,
             max_memory: config.max_memory,
             compare_one_of: config.compare_one_of.get(),
+            partition: config.partition,
+            max_outbox: config.max_outbox,
             tables: Tables {
                 leases: HashMap::new(),
                 leased_pages: 0,
@@ -99,6 +110,7 @@ impl State {
                 sitemaps: Sitemaps::new(config.max_sitemaps),
                 clusters: Clusters::new(config.max_fingerprints),
                 redirects: RedirectLoops::default(),
+                exchange: Exchange::new(config.partition),
                 hash,
                 latest: Time::EPOCH,
                 records_read: RecordsRead::default(),
@@ -114,10 +126,11 @@ impl State {
         match call {
             Call::AddSeed(seeds) => {
                 seeds.links.iter().for_each(|seed| self.scope.add_seed(&seed.url));
-                answer.verdicts = self.offer_links(&seeds.links, false, None, now);
+                // All processes of the crawl have the same seeds.
+                answer.verdicts = self.offer_links(&seeds.links, false, None, Sending::Nothing, now);
             }
             Call::Offer(offered) => {
-                answer.verdicts = self.offer_links(&offered.links, false, None, now);
+                answer.verdicts = self.offer_links(&offered.links, false, None, Sending::New, now);
                 self.count_others(&offered.others);
             }
             Call::Lease(up_to) => answer.leasing = self.lease_ready(now, usize::try_from(*up_to).unwrap_or(usize::MAX)),
@@ -129,6 +142,14 @@ impl State {
             Call::Block(host, until) => self.hosts().block(host, *until, now),
             Call::ReleaseLeases => answer.released = self.release_all(now),
             Call::GiveBack(leases) => answer.released = self.release_unsent(leases, now),
+            Call::CloseBatches => self.close_batches(),
+            Call::Receive { from, mark, links } => answer.verdicts = self.receive(*from, *mark, links, now),
+            Call::Acknowledged { by, mark } => self.acknowledge(*by, *mark),
+            Call::AcceptLoss {
+                peer,
+                its_received,
+                its_acknowledged,
+            } => self.accept_loss(*peer, *its_received, *its_acknowledged),
             Call::BeginRetry { end } => {
                 self.tables.records_read.retry_end = *end;
                 self.hosts().reopen_all(now);

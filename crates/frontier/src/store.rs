@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 mod error;
 pub(crate) mod lock;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing, feature = "simulation"))]
 mod memory;
 mod system_start;
 
 pub use error::StoreError;
 pub use lock::LockHolder;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, fuzzing, feature = "simulation"))]
 pub(crate) use memory::MemoryStore;
 pub(crate) use system_start::system_start;
 
@@ -65,13 +65,13 @@ pub(crate) const MAX_KEY: u64 = i64::MAX as u64;
 /// What one commit writes and removes: all of it or nothing.
 ///
 /// Puts and deletes happen in the order of the calls. A put replaces an earlier value of its key.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     pub(crate) changes: Vec<Change>,
     pub(crate) status: Vec<(&'static str, String)>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Change {
     Put(Space, u64, Vec<u8>),
     Delete(Space, RangeInclusive<u64>),

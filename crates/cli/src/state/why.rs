@@ -156,6 +156,11 @@ impl Answer {
                     ("seen", None, text)
                 }
             },
+            Why::Elsewhere { owner } => (
+                "elsewhere",
+                None,
+                format!("its site belongs to partition {owner} of the crawl: ask with the directory of that one"),
+            ),
             _ => (
                 "unknown",
                 None,

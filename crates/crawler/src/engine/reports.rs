@@ -180,7 +180,7 @@ impl<S: Fetcher> Run<S> {
     fn remember_links(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
         for (link_key, verdict) in link_keys.iter().zip(verdicts) {
             match verdict {
-                Verdict::Queued | Verdict::Seen => self.seen_links.remember(*link_key),
+                Verdict::Queued | Verdict::Seen | Verdict::Elsewhere => self.seen_links.remember(*link_key),
                 Verdict::Refused(_) => {}
             }
         }

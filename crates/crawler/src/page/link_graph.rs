@@ -34,12 +34,13 @@ impl LinkRecord {
         }
     }
 
-    /// Returns what happened to the link, in snake case: `queued`, `seen`, the name of a
+    /// Returns what happened to the link, in snake case: `queued`, `seen`, `elsewhere`, the name of a
     /// [`Refusal`](frontier::Refusal), `nofollow` or `not_crawlable`.
     pub fn verdict_name(&self) -> &'static str {
         match self.verdict {
             Some(Verdict::Queued) => "queued",
             Some(Verdict::Seen) => "seen",
+            Some(Verdict::Elsewhere) => "elsewhere",
             Some(Verdict::Refused(why)) => why.name(),
             None if self.nofollow => "nofollow",
             None => "not_crawlable",

@@ -308,7 +308,7 @@ impl Counts {
                         format!("{}: a redirect leads to this URL, which was seen before", link.url)
                     });
                 }
-                Verdict::Seen | Verdict::Queued => {}
+                Verdict::Seen | Verdict::Queued | Verdict::Elsewhere => {}
             }
         }
     }

@@ -39,6 +39,10 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
     // Only the secret is always that of the first run.
     same("hashing", |config| config.hashing.name().to_owned())?;
     same("scope.reach", |config| config.scope.reach.to_string())?;
+    same("partition", |config| match config.partition {
+        Some(partition) => partition.to_string(),
+        None => "false".to_owned(),
+    })?;
     same("per_address", |config| config.per_address.to_string())?;
     Ok(FrontierConfig {
         hashing: stored.hashing,

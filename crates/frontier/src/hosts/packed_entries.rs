@@ -12,7 +12,7 @@
 //!
 //! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
 
-mod closed;
+pub(crate) mod closed;
 mod record;
 
 use std::borrow::Cow;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::again::{LastEnd, RecordsRead, ShutOrigin};
 use crate::entry::Entry;
+use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::{Link, PreviousFetch};
@@ -30,6 +31,22 @@ pub(crate) enum Call<'a> {
     Block(Cow<'a, HostKey>, Time),
     ReleaseLeases,
     GiveBack(Cow<'a, [LeaseId]>),
+    /// Gives links for other partitions their numbers.
+    CloseBatches,
+    Receive {
+        from: u32,
+        mark: Mark,
+        links: Links<'a>,
+    },
+    Acknowledged {
+        by: u32,
+        mark: Mark,
+    },
+    AcceptLoss {
+        peer: u32,
+        its_received: Option<Mark>,
+        its_acknowledged: Option<Mark>,
+    },
     /// A retry of pages without an answer begins, which ends before this row of records.
     BeginRetry {
         end: u64,
@@ -59,6 +76,9 @@ impl<'a> Call<'a> {
         match self {
             Self::Offer(links) => links.verdicts = Some(&answer.verdicts),
             Self::Settle(settlements) => settlements.settled = &answer.settled,
+            // A redirected seed changes more than the queue.
+            Self::Receive { links, .. } if links.links.iter().any(|link| link.seed) => {}
+            Self::Receive { links, .. } => links.verdicts = Some(&answer.verdicts),
             Self::QueueAgain { pages, ends, .. } => {
                 let queued = ends.iter().zip(&answer.verdicts);
                 let queued = queued.filter(|(_, verdict)| **verdict == Verdict::Queued);
@@ -84,7 +104,7 @@ impl<'a> Call<'a> {
     /// Returns the links that were offered.
     pub(crate) fn into_links(self) -> Vec<Link> {
         match self {
-            Self::AddSeed(links) | Self::Offer(links) => links.links.into_owned(),
+            Self::AddSeed(links) | Self::Offer(links) | Self::Receive { links, .. } => links.links.into_owned(),
             Self::Settle(settlements) => {
                 let all = settlements.all.into_owned().into_iter();
                 all.flat_map(|settlement| settlement.links).collect()
@@ -106,7 +126,8 @@ impl Answer {
 
     /// Returns a number by which an answer is compared with that of the same call as it was stored.
     pub(crate) fn check(&self) -> u32 {
-        let queued = |verdicts: &[Verdict]| verdicts.iter().filter(|one| **one == Verdict::Queued).count() as u64;
+        let is_kept = |verdict: &&Verdict| matches!(verdict, Verdict::Queued | Verdict::Elsewhere);
+        let queued = |verdicts: &[Verdict]| verdicts.iter().filter(is_kept).count() as u64;
         let first = queued(&self.verdicts) + self.taken() + self.released;
         let known = self.settled.iter().filter(|one| is_known(one));
         known.fold(first as u32, |check, (settled, _)| {
@@ -142,7 +163,7 @@ pub(crate) struct Links<'a> {
     pub(crate) links: Cow<'a, [Link]>,
     /// How many others there were.
     pub(crate) others: Cow<'a, [OtherLinks]>,
-    /// If there are any, only links that were queued are stored, and the others counted.
+    /// If there are any, only links that were queued or are sent are stored, and the others counted.
     verdicts: Option<&'a [Verdict]>,
 }
 
@@ -166,7 +187,7 @@ impl Serialize for Links<'_> {
         for (at, link) in self.links.iter().enumerate() {
             let verdict = self.verdicts.and_then(|verdicts| verdicts.get(at));
             match verdict.unwrap_or(&Verdict::Queued) {
-                Verdict::Queued => match stored.last_mut() {
+                Verdict::Queued | Verdict::Elsewhere => match stored.last_mut() {
                     Some((referrer, of_referrer)) if *referrer == link.referrer => of_referrer.push(LinkRef(link)),
                     _ => stored.push((link.referrer.clone(), vec![LinkRef(link)])),
                 },

@@ -48,6 +48,9 @@ impl State {
             };
         }
         let link = Link::found(url.clone(), 0, "".into());
+        if let Some(owner) = self.owner_elsewhere(&link) {
+            return Why::Elsewhere { owner };
+        }
         match self.scope.judge(&link).and_then(|()| queues.admit(&link, true)) {
             Ok(()) if self.sieve.is_refusing() => Why::Refused(Refusal::Saturated),
             Ok(()) => Why::NeverOffered,
@@ -75,6 +78,7 @@ impl State {
             closed_prefixes,
             refused_earlier: self.tables.refused_under.is_some(),
             saturation: self.sieve.saturation(),
+            exchange: self.exchange_counts(),
             memory: self.memory_report(),
         }
     }

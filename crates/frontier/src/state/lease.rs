@@ -16,7 +16,8 @@ impl State {
         }
         self.tables.has_just_dropped = false;
         loop {
-            let ready = self.take_ready(now, up_to);
+            let is_outbox_full = self.is_outbox_full();
+            let ready = self.take_ready(now, if is_outbox_full { 0 } else { up_to });
             if !ready.is_empty() {
                 return Leasing::Ready(ready);
             }
@@ -32,6 +33,9 @@ impl State {
                 } else {
                     Leasing::AllLeased
                 };
+            }
+            if is_outbox_full {
+                return Leasing::AllLeased;
             }
             if up_to == 0 && self.hosts().is_due(now) {
                 return Leasing::Ready(ready);

@@ -88,6 +88,7 @@ impl State {
             seen_set: self.seen().load().memory_bytes,
             hosts: hosts.residents,
             host_names: hosts.names,
+            sent_links: self.exchange_bytes(),
             fingerprints: self.tables.clusters.bytes(),
             store: STORE_BYTES + if self.seen().has_keys() { KEY_BYTES } else { 0 },
             hosts_on_disk: hosts.evicted,

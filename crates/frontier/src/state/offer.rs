@@ -5,6 +5,7 @@ use std::time::Duration;
 use sieve::RefusedBy;
 
 use super::State;
+use super::exchange::Sending;
 use crate::entry::Entry;
 use crate::hosts::Arrival;
 use crate::link::Link;
@@ -20,16 +21,19 @@ impl State {
         links: &[Link],
         is_postponed: bool,
         from: Option<&Entry>,
+        sending: Sending,
         now: Time,
     ) -> Vec<Verdict> {
         self.sieve.set_now(Duration::from_millis(now.as_millis()));
         let mut verdicts = Vec::with_capacity(links.len());
         let mut admitted = Vec::with_capacity(links.len());
         for (at, link) in links.iter().enumerate() {
-            verdicts.push(match self.scope.judge(link) {
-                Ok(()) if link.sitemap_of.is_some() => self.offer_sitemap(link, now),
-                Ok(()) if self.tables.sitemaps.has_read(link.url.key()) => Verdict::Seen,
-                Ok(()) => {
+            let judged = self.scope.judge(link).map(|()| self.owner_elsewhere(link));
+            verdicts.push(match judged {
+                Ok(Some(owner)) => self.send(link, owner, sending),
+                Ok(None) if link.sitemap_of.is_some() => self.offer_sitemap(link, now),
+                Ok(None) if self.tables.sitemaps.has_read(link.url.key()) => Verdict::Seen,
+                Ok(None) => {
                     admitted.push(at);
                     // The sieve's answer overwrites it.
                     Verdict::Seen
@@ -127,16 +131,18 @@ impl State {
 
     /// Queues the target of a redirect past the seen-set.
     pub(super) fn offer_past_seen(&mut self, link: &Link, is_postponed: bool, now: Time) -> Verdict {
+        let elsewhere = self.owner_elsewhere(link);
         let admitted = self
             .scope
             .judge(link)
             .and_then(|()| self.sieve.queue().admit(link, false));
-        let verdict = match admitted {
-            Ok(()) => {
+        let verdict = match (admitted, elsewhere) {
+            (Ok(()), Some(owner)) => self.send(link, owner, Sending::All),
+            (Ok(()), None) => {
                 self.hosts().queue_link(link, is_postponed, now);
                 Verdict::Queued
             }
-            Err(refusal) => Verdict::Refused(refusal),
+            (Err(refusal), _) => Verdict::Refused(refusal),
         };
         self.count_link(link, verdict);
         verdict

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::State;
+use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
@@ -83,12 +84,21 @@ impl State {
         let links = &settlement.links;
         let is_redirect = *outcome == Outcome::Redirected;
         if is_redirect && leased.entry.metadata.seed {
-            links.iter().for_each(|target| self.scope.add_seed(&target.url));
+            for target in links {
+                self.scope.add_seed(&target.url);
+                self.send_reach(target);
+            }
         }
         let past_seen = if is_redirect {
             leased.entry.target_past_seen(links)
         } else {
             None
+        };
+        let sending = match is_redirect {
+            // The reach was sent to all.
+            true if leased.entry.metadata.seed => Sending::Nothing,
+            true => Sending::All,
+            false => Sending::New,
         };
         let from = self.compare(&leased.entry, settlement, &mut settled);
         let entry = match outcome {
@@ -115,7 +125,7 @@ impl State {
         settled.verdicts = match past_seen {
             Some(link) => vec![self.offer_past_seen(link, entry.postponed, now)],
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
-            None => self.offer_links(links, from.is_postponed, Some(&entry), now),
+            None => self.offer_links(links, from.is_postponed, Some(&entry), sending, now),
         };
         self.count_omitted(settlement);
         settled.notices.extend(from.notices);

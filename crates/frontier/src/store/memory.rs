@@ -17,10 +17,9 @@ impl MemoryStore {
     pub(crate) fn space(&self, space: Space) -> &BTreeMap<u64, Vec<u8>> {
         &self.spaces[space as usize]
     }
-}
 
-impl Store for MemoryStore {
-    fn commit(&mut self, batch: &Batch, _sync: bool) -> Result<(), StoreError> {
+    /// Makes the changes of a batch.
+    pub(crate) fn apply(&mut self, batch: &Batch) {
         for change in &batch.changes {
             match change {
                 Change::Put(space, key, value) => {
@@ -30,6 +29,12 @@ impl Store for MemoryStore {
             }
         }
         self.status.extend(batch.status.iter().cloned());
+    }
+}
+
+impl Store for MemoryStore {
+    fn commit(&mut self, batch: &Batch, _sync: bool) -> Result<(), StoreError> {
+        self.apply(batch);
         Ok(())
     }
 

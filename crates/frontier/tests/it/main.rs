@@ -16,6 +16,7 @@ mod common;
 mod configuration;
 mod durable;
 mod edge_cases;
+mod exchange;
 mod failures;
 mod fairness;
 mod hosts;

@@ -10,7 +10,7 @@ use super::SegmentStore;
 
 /// A closed segment.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
-pub(super) enum Segment {
+pub(crate) enum Segment {
     Here(#[serde(with = "serde_bytes")] Box<[u8]>),
     /// In the store, under this number.
     Stored(u64),
@@ -18,7 +18,7 @@ pub(super) enum Segment {
 
 /// The closed segments of a queue, the oldest first.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct Closed {
+pub(crate) struct Closed {
     segments: VecDeque<Segment>,
     /// The bytes of the oldest segment, if it lies in the store and entries of it were taken.
     #[serde(skip)]
@@ -26,19 +26,19 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    pub(super) fn push(&mut self, bytes: Box<[u8]>, segments: Option<&dyn SegmentStore>) {
+    pub(crate) fn push(&mut self, bytes: Box<[u8]>, segments: Option<&dyn SegmentStore>) {
         self.segments.push_back(match segments {
             Some(segments) => Segment::Stored(segments.put(bytes)),
             None => Segment::Here(bytes),
         });
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
     /// Returns the bytes of the oldest segment; `None` if it cannot be read.
-    pub(super) fn oldest(&mut self, segments: Option<&dyn SegmentStore>) -> Option<&[u8]> {
+    pub(crate) fn oldest(&mut self, segments: Option<&dyn SegmentStore>) -> Option<&[u8]> {
         match self.segments.front()? {
             Segment::Here(bytes) => Some(bytes),
             Segment::Stored(number) => {
@@ -50,8 +50,16 @@ impl Closed {
         }
     }
 
+    /// Returns the bytes of a segment; `None` if there is none, or if it cannot be read. Cost: a copy of one in the store.
+    pub(crate) fn get<'a>(&'a self, at: usize, segments: Option<&dyn SegmentStore>) -> Option<Cow<'a, [u8]>> {
+        match self.segments.get(at)? {
+            Segment::Here(bytes) => Some(Cow::Borrowed(bytes)),
+            Segment::Stored(number) => Some(Cow::Owned(segments?.read(*number)?.into_vec())),
+        }
+    }
+
     /// Removes the oldest segment, from the store, too.
-    pub(super) fn drop_oldest(&mut self, segments: Option<&dyn SegmentStore>) {
+    pub(crate) fn drop_oldest(&mut self, segments: Option<&dyn SegmentStore>) {
         self.oldest = None;
         if let (Some(Segment::Stored(number)), Some(segments)) = (self.segments.pop_front(), segments) {
             segments.discard(number);
@@ -62,7 +70,7 @@ impl Closed {
     }
 
     /// Iterates over the bytes of all segments; `None` for one that cannot be read. Cost: a copy of each in the store.
-    pub(super) fn iter<'a>(
+    pub(crate) fn iter<'a>(
         &'a self,
         segments: Option<&'a dyn SegmentStore>,
     ) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> + 'a {
@@ -79,7 +87,7 @@ impl Closed {
 
 impl Closed {
     /// Returns about how many bytes it takes on the heap, if its segments lie in a store.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
         size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest
     }

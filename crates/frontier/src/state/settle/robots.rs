@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::State;
+use super::{Sending, State};
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::{Blame, Failure, FailureKind};
 use crate::hosts::{Consequence, LeasedEntry};
@@ -59,7 +59,7 @@ impl State {
                 settled.fate = self.robots_failed(leased, origin, failure, *retry_after, notices, now);
             }
         }
-        settled.verdicts = self.offer_links(sitemaps, false, None, now);
+        settled.verdicts = self.offer_links(sitemaps, false, None, Sending::All, now);
         settled
     }
 
@@ -68,6 +68,9 @@ impl State {
         let url = target.url().as_str().into();
         let mut entry = Entry::prerequisite(target.host(), url, Purpose::Robots(origin.clone()));
         entry.hops = from.hops.saturating_add(1);
+        if self.partition.is_some_and(|partition| !partition.owns(target)) {
+            self.count_robots_elsewhere();
+        }
         self.hosts().robots_redirected(origin, now);
         self.hosts().enqueue(entry, now);
     }

@@ -1,0 +1,106 @@
+//! A disk in memory that can lose power, for tests of what is built on a durable frontier (feature `simulation`).
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::config::FrontierConfig;
+use crate::durable::OpenError;
+use crate::durable::open;
+use crate::durable::sizes::{SIZES, Sizes};
+use crate::frontier::Opened;
+use crate::rules::ParseRules;
+use crate::store::{Batch, MemoryStore, Space, Store, StoreError};
+use crate::time::Time;
+
+/// A directory on a disk in memory. A clone is the same directory.
+///
+/// The end of a process loses nothing of it: drop the frontier, and open it again. A [power cut](Self::cut_power) loses what was not synced.
+#[derive(Debug, Clone, Default)]
+pub struct Disk(Arc<Mutex<Commits>>);
+
+#[derive(Debug, Default)]
+struct Commits {
+    now: MemoryStore,
+    /// What lies on the medium.
+    synced: MemoryStore,
+    since: Vec<Batch>,
+}
+
+impl Disk {
+    fn commits(&self) -> MutexGuard<'_, Commits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how many commits a power cut may lose.
+    pub fn unsynced(&self) -> usize {
+        self.commits().since.len()
+    }
+
+    /// Keeps the first `kept` of the commits that are not synced, and loses the others. No frontier may be open.
+    pub fn cut_power(&self, kept: usize) {
+        let mut commits = self.commits();
+        let kept: Vec<Batch> = commits.since.drain(..).take(kept).collect();
+        let mut now = commits.synced.clone();
+        for batch in kept {
+            now.apply(&batch);
+        }
+        (commits.now, commits.synced) = (now.clone(), now);
+    }
+
+    /// Returns a copy of the directory as it is on the medium.
+    pub fn copy(&self) -> Self {
+        let synced = self.commits().synced.clone();
+        let now = synced.clone();
+        let since = Vec::new();
+        Self(Arc::new(Mutex::new(Commits { now, synced, since })))
+    }
+
+    /// Opens the frontier of the directory, or begins one there, as `Frontier::open` does. Checkpoints are frequent.
+    ///
+    /// # Errors
+    ///
+    /// Those of `Frontier::open`.
+    pub fn open(&self, config: FrontierConfig, now: Time, parse: &ParseRules) -> Result<Opened, OpenError> {
+        let sizes = Sizes {
+            min_journal_bytes: 8 << 10,
+            part_bytes: 4 << 10,
+            ..SIZES
+        };
+        Ok(open::open(Box::new(self.clone()), config, now, parse, sizes)?.into())
+    }
+}
+
+impl Store for Disk {
+    fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError> {
+        let mut commits = self.commits();
+        commits.now.apply(batch);
+        if sync {
+            commits.synced = commits.now.clone();
+            commits.since.clear();
+        } else {
+            commits.since.push(batch.clone());
+        }
+        Ok(())
+    }
+
+    fn range(
+        &self,
+        space: Space,
+        keys: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.commits().now.range(space, keys, visit)
+    }
+
+    fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        self.commits().now.last(space, at_or_below)
+    }
+
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.commits().now.last_key(space)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.commits().now.bytes()
+    }
+}

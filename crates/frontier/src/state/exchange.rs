@@ -1,0 +1,240 @@
+//! What the state has of the other partitions: outboxes, and marks of what was received.
+
+use serde::{Deserialize, Serialize};
+
+use super::outbox::{Outbox, Segments};
+use super::{Links, State};
+use crate::exchange::{Acknowledged, ExchangeCounts, LinkBatch, Mark, Peer};
+use crate::link::Link;
+use crate::partition::Partition;
+use crate::settlement::Verdict;
+use crate::time::Time;
+
+/// The places in the memory of links that were sent. Each takes 8 bytes.
+const SENT_LINKS: usize = 1 << 20;
+
+/// What is kept of the other partitions.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Exchange {
+    /// By their indices.
+    peers: Vec<WithPeer>,
+    counts: ExchangeCounts,
+    #[serde(skip)]
+    sent_links: SentLinks,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct WithPeer {
+    outbox: Outbox,
+    received: Mark,
+}
+
+/// Which links for other partitions are put in the outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// Those that were not sent lately. A journal stores only these.
+    New,
+    /// All: a journal stores all links of the call, so the answer may not depend on what was sent before.
+    All,
+    /// None: the other processes have them, too.
+    Nothing,
+}
+
+impl Exchange {
+    pub(super) fn new(partition: Option<Partition>) -> Self {
+        let count = partition.map_or(0, Partition::count) as usize;
+        Self {
+            peers: (0..count).map(|_| WithPeer::default()).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn peer(&self, index: u32) -> Option<&WithPeer> {
+        self.peers.get(index as usize)
+    }
+
+    pub(super) fn counts(&self) -> ExchangeCounts {
+        ExchangeCounts {
+            waiting: self.waiting(),
+            ..self.counts
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.peers.iter().map(|peer| peer.outbox.waiting()).sum()
+    }
+}
+
+impl State {
+    pub(crate) fn partition(&self) -> Option<Partition> {
+        self.partition
+    }
+
+    /// Returns the owner of a link, if that is another partition.
+    pub(super) fn owner_elsewhere(&self, link: &Link) -> Option<u32> {
+        let partition = self.partition?;
+        let owner = partition.owner_of(&link.url);
+        (owner != partition.index()).then_some(owner)
+    }
+
+    /// Decides about a link of another partition.
+    pub(super) fn send(&mut self, link: &Link, to: u32, sending: Sending) -> Verdict {
+        match sending {
+            Sending::Nothing => return Verdict::Elsewhere,
+            Sending::New if !self.note_sent(link) => return Verdict::Seen,
+            Sending::New | Sending::All => {}
+        }
+        self.put_in_outbox(link, to);
+        Verdict::Elsewhere
+    }
+
+    fn put_in_outbox(&mut self, link: &Link, to: u32) {
+        // Cookies stay in this process.
+        let link = Link {
+            has_new_cookies: false,
+            ..link.clone()
+        };
+        let segments = self.sieve.queue().rules().segments.clone();
+        let exchange = &mut self.tables.exchange;
+        if let Some(peer) = exchange.peers.get_mut(to as usize) {
+            peer.outbox.push(link, segments.as_deref());
+            exchange.counts.sent += 1;
+        }
+    }
+
+    /// Tells all other partitions that the reach has grown by the target of a redirected seed.
+    pub(super) fn send_reach(&mut self, target: &Link) {
+        for peer in self.partition.into_iter().flat_map(Partition::peers) {
+            self.put_in_outbox(target, peer);
+        }
+    }
+
+    /// Notes that a link is sent. Returns whether it was not sent lately.
+    fn note_sent(&mut self, link: &Link) -> bool {
+        let hash = self.tables.hash.of(link.url.key());
+        self.tables.exchange.sent_links.insert(hash)
+    }
+
+    /// Returns whether no more links fit in the outboxes.
+    pub(super) fn is_outbox_full(&self) -> bool {
+        self.tables.exchange.waiting() >= self.max_outbox
+    }
+
+    /// Returns whether links wait that have no number yet.
+    pub(crate) fn has_open_batches(&self) -> bool {
+        self.tables.exchange.peers.iter().any(|peer| peer.outbox.is_open())
+    }
+
+    pub(crate) fn peer(&self, index: u32) -> Option<Peer> {
+        let peer = self.tables.exchange.peer(index)?;
+        Some(Peer {
+            sent: peer.outbox.sent(),
+            acknowledged: peer.outbox.acknowledged(),
+            received: peer.received,
+            waiting: peer.outbox.waiting(),
+        })
+    }
+
+    /// Returns the batch for a partition after this number.
+    pub(crate) fn outgoing(&self, to: u32, after: u64) -> Option<LinkBatch> {
+        let segments = self.sieve.queue().rules().segments();
+        self.tables.exchange.peer(to)?.outbox.after(after, segments)
+    }
+
+    /// Returns what an acknowledgement means. It changes nothing yet.
+    pub(crate) fn judge_acknowledgement(&self, by: u32, mark: Mark) -> Acknowledged {
+        let Some(peer) = self.tables.exchange.peer(by) else {
+            return Acknowledged::OtherHistory;
+        };
+        let before = peer.outbox.acknowledged();
+        match () {
+            () if mark.number < before.number || mark == before => Acknowledged::Old,
+            () if peer.outbox.has_sent(mark) => Acknowledged::Dropped(mark.number - before.number),
+            () => Acknowledged::OtherHistory,
+        }
+    }
+
+    fn change_outbox(&mut self, of: u32, change: impl FnOnce(&mut Outbox, Segments<'_>)) {
+        let segments = self.sieve.queue().rules().segments.clone();
+        if let Some(peer) = self.tables.exchange.peers.get_mut(of as usize) {
+            change(&mut peer.outbox, segments.as_deref());
+        }
+    }
+
+    pub(super) fn close_batches(&mut self) {
+        for peer in self.partition.into_iter().flat_map(Partition::peers) {
+            self.change_outbox(peer, |outbox, segments| outbox.close(segments));
+        }
+    }
+
+    pub(super) fn acknowledge(&mut self, by: u32, mark: Mark) {
+        self.change_outbox(by, |outbox, segments| {
+            outbox.drop_to(mark, segments);
+        });
+    }
+
+    /// Offers the links of a batch, and moves the mark of its sender.
+    pub(super) fn receive(&mut self, from: u32, mark: Mark, links: &Links<'_>, now: Time) -> Vec<Verdict> {
+        let exchange = &mut self.tables.exchange;
+        if let Some(peer) = exchange.peers.get_mut(from as usize) {
+            peer.received = mark;
+        }
+        exchange.counts.received += links.links.len() as u64 + links.others.iter().map(|one| one.count).sum::<u64>();
+        let seeds = links.links.iter().filter(|link| link.seed);
+        seeds.for_each(|seed| self.scope.add_seed(&seed.url));
+        let verdicts = self.offer_links(&links.links, false, None, Sending::Nothing, now);
+        self.count_others(&links.others);
+        verdicts
+    }
+
+    /// Goes on where the other side is, after batches were lost in one direction or in both.
+    pub(super) fn accept_loss(&mut self, peer: u32, its_received: Option<Mark>, its_acknowledged: Option<Mark>) {
+        if let Some(mark) = its_received {
+            self.change_outbox(peer, |outbox, segments| outbox.continue_after(mark, segments));
+            self.tables.exchange.sent_links = SentLinks::default();
+            self.tables.exchange.counts.lost_batches += 1;
+        }
+        let exchange = &mut self.tables.exchange;
+        if let (Some(mark), Some(peer)) = (its_acknowledged, exchange.peers.get_mut(peer as usize)) {
+            let lost = mark.number.saturating_sub(peer.received.number).max(1);
+            exchange.counts.lost_batches += lost;
+            peer.received = mark;
+        }
+    }
+
+    pub(super) fn count_robots_elsewhere(&mut self) {
+        self.tables.exchange.counts.robots_elsewhere += 1;
+    }
+
+    pub(super) fn exchange_counts(&self) -> ExchangeCounts {
+        self.tables.exchange.counts()
+    }
+
+    /// Returns the bytes of the memory of links that were sent.
+    pub(super) fn exchange_bytes(&self) -> u64 {
+        (self.tables.exchange.sent_links.hashes.len() * size_of::<u64>()) as u64
+    }
+}
+
+/// The hashes of the links that were sent last: each has one place, where a later one replaces it.
+///
+/// It is no part of the stored state. A journal holds just the links that were sent, so a replay finds in each place what was there, or
+/// nothing, if that was sent before the checkpoint: a link that was sent then is sent again now.
+#[derive(Debug, Default)]
+struct SentLinks {
+    hashes: Vec<u64>,
+}
+
+impl SentLinks {
+    /// Returns whether it was not there.
+    fn insert(&mut self, hash: u64) -> bool {
+        if self.hashes.is_empty() {
+            self.hashes.resize(SENT_LINKS, 0);
+        }
+        let place = hash as usize % SENT_LINKS;
+        match self.hashes.get_mut(place) {
+            Some(was) => std::mem::replace(was, hash) != hash,
+            None => true,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The outbox for one partition: batches that are not acknowledged, the oldest first.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::Links;
+use crate::exchange::{BATCH_BYTES, BATCH_LINKS, LinkBatch, Mark};
+use crate::hosts::{Closed, SegmentStore};
+use crate::link::Link;
+
+/// Where the batches of an outbox lie; `None` for memory.
+pub(super) type Segments<'s> = Option<&'s dyn SegmentStore>;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Outbox {
+    /// Links that have no number yet.
+    open: OpenBatch,
+    closed: Closed,
+    /// The digest and the links of each closed batch.
+    facts: VecDeque<(u64, u32)>,
+    sent: Mark,
+    acknowledged: Mark,
+    waiting: u64,
+}
+
+#[derive(Debug, Default)]
+struct OpenBatch {
+    links: Vec<Link>,
+    bytes: usize,
+}
+
+impl Outbox {
+    /// Adds a link. It closes the batch when that is full.
+    pub(super) fn push(&mut self, link: Link, segments: Segments<'_>) {
+        self.open.push(link);
+        self.waiting += 1;
+        if self.open.links.len() >= BATCH_LINKS || self.open.bytes >= BATCH_BYTES {
+            self.close(segments);
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.links.is_empty()
+    }
+
+    /// Gives the open batch the next number, if it has links.
+    pub(super) fn close(&mut self, segments: Segments<'_>) {
+        if !self.is_open() {
+            return;
+        }
+        let open = std::mem::take(&mut self.open);
+        self.add(encode(&open.links), open.links.len() as u32, segments);
+    }
+
+    fn add(&mut self, bytes: Vec<u8>, links: u32, segments: Segments<'_>) {
+        self.sent = self.sent.then(&bytes);
+        self.facts.push_back((self.sent.digest, links));
+        self.closed.push(bytes.into(), segments);
+    }
+
+    pub(super) fn sent(&self) -> Mark {
+        self.sent
+    }
+
+    pub(super) fn acknowledged(&self) -> Mark {
+        self.acknowledged
+    }
+
+    /// Returns how many links wait.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Returns the place of a batch that is kept, or that was acknowledged last.
+    fn mark(&self, number: u64) -> Option<Mark> {
+        let digest = match number.checked_sub(self.acknowledged.number)? {
+            0 => self.acknowledged.digest,
+            at => self.facts.get(usize::try_from(at - 1).ok()?)?.0,
+        };
+        Some(Mark { number, digest })
+    }
+
+    /// Returns whether the batches up to this place were sent from here, if that is known.
+    pub(super) fn has_sent(&self, mark: Mark) -> bool {
+        self.mark(mark.number) == Some(mark)
+    }
+
+    /// Returns the batch after a number; `None` if there is none, or if it cannot be read, which the store then knows.
+    pub(super) fn after(&self, number: u64, segments: Segments<'_>) -> Option<LinkBatch> {
+        let before = self.mark(number)?;
+        let mark = self.mark(number + 1)?;
+        let at = usize::try_from(number - self.acknowledged.number).ok()?;
+        let links = self.closed.get(at, segments)?;
+        let links = links.into_owned().into();
+        Some(LinkBatch { before, mark, links })
+    }
+
+    /// Removes the batches up to a place that was sent from here. Returns how many.
+    pub(super) fn drop_to(&mut self, mark: Mark, segments: Segments<'_>) -> u64 {
+        let dropped = mark.number.saturating_sub(self.acknowledged.number);
+        for _ in 0..dropped {
+            self.closed.drop_oldest(segments);
+            if let Some((_, links)) = self.facts.pop_front() {
+                self.waiting -= u64::from(links);
+            }
+        }
+        self.acknowledged = mark;
+        dropped
+    }
+
+    /// Goes on behind a place of another history. What is kept gets the numbers behind it.
+    pub(super) fn continue_after(&mut self, mark: Mark, segments: Segments<'_>) {
+        let links = self.facts.iter().map(|(_, links)| *links);
+        // What cannot be read is an error of the store.
+        let kept: Vec<_> = self
+            .closed
+            .iter(segments)
+            .zip(links)
+            .filter_map(|(bytes, links)| Some((bytes?.into_owned(), links)))
+            .collect();
+        while !self.closed.is_empty() {
+            self.closed.drop_oldest(segments);
+        }
+        self.facts.clear();
+        (self.sent, self.acknowledged) = (mark, mark);
+        for (bytes, links) in kept {
+            self.add(bytes, links, segments);
+        }
+    }
+}
+
+impl OpenBatch {
+    fn push(&mut self, link: Link) {
+        self.bytes += link.url.as_str().len();
+        self.links.push(link);
+    }
+}
+
+impl Serialize for OpenBatch {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Links::from(self.links.as_slice()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for OpenBatch {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut open = Self::default();
+        let links = Links::deserialize(deserializer)?.links.into_owned();
+        links.into_iter().for_each(|link| open.push(link));
+        Ok(open)
+    }
+}
+
+/// Returns links as the bytes of a batch.
+fn encode(links: &[Link]) -> Vec<u8> {
+    // Writing to memory cannot fail, and each part of a link can be written.
+    postcard::to_allocvec(&Links::from(links)).unwrap_or_default()
+}
+
+/// Reads the bytes of a batch.
+pub(crate) fn links_of_batch(bytes: &[u8]) -> Option<Vec<Link>> {
+    let links: Links<'_> = postcard::from_bytes(bytes).ok()?;
+    Some(links.links.into_owned())
+}

@@ -1,0 +1,197 @@
+//! Links between partitions: who owns a site, what is sent, and what a second, a missing and a wrong batch do.
+
+use frontier::exchange::{Acknowledged, LinkBatch, Mark, Received};
+use frontier::{Frontier, FrontierConfig, Leasing, Link, Outcome, Partition, Reach, RobotsOutcome, Verdict, Why};
+
+use crate::common::{self, START as NOW, commit, end, url};
+
+fn config(index: u32, count: u32) -> FrontierConfig {
+    let mut config = common::config();
+    config.partition = Some(Partition::new(index, count).unwrap());
+    config.scope.reach = Reach::Any;
+    config
+}
+
+fn partition(index: u32, count: u32) -> Frontier {
+    Frontier::in_memory(config(index, count)).unwrap()
+}
+
+/// The first URL of this kind that belongs to a partition.
+fn url_of(owner: u32, count: u32, kind: &str) -> String {
+    let partition = Partition::new(0, count).unwrap();
+    let mut urls = (0..).map(|n| format!("http://{kind}{n}.example/"));
+    urls.find(|text| partition.owner_of(&url(text)) == owner).unwrap()
+}
+
+fn link(to: &str) -> Link {
+    Link::found(url(to), 1, "http://page.example/".into())
+}
+
+/// Closes the open batches, and returns the next one for a partition.
+fn next(frontier: &mut Frontier, to: u32, after: u64) -> LinkBatch {
+    frontier.persist(b"", NOW).unwrap();
+    frontier.outgoing(to, after).unwrap().unwrap()
+}
+
+fn accepted(frontier: &mut Frontier, from: u32, batch: &LinkBatch) -> Vec<Verdict> {
+    match frontier.receive(from, batch, NOW).unwrap() {
+        Received::Accepted { verdicts, .. } => verdicts,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_link_to_another_partition_is_sent_once_and_arrives_whole() {
+    let (mut here, mut there) = (partition(0, 2), partition(1, 2));
+    let away = url_of(1, 2, "a");
+    let sent = Link {
+        depth: 7,
+        lastmod: Some(NOW),
+        embedded: 2,
+        ..link(&away)
+    };
+    assert_eq!(here.offer(&[sent.clone()], NOW).unwrap(), [Verdict::Elsewhere]);
+    assert_eq!(here.offer(&[sent.clone()], NOW).unwrap(), [Verdict::Seen]);
+    assert_eq!(here.why(&sent.url, NOW), Why::Elsewhere { owner: 1 });
+    assert_eq!(here.report().links.elsewhere, 1);
+    assert!(here.report().is_drained());
+    assert_eq!(here.outgoing(1, 0).unwrap(), None, "no number yet");
+
+    let batch = next(&mut here, 1, 0);
+    let Received::Accepted { links, verdicts } = there.receive(0, &batch, NOW).unwrap() else {
+        panic!("not accepted");
+    };
+    assert_eq!((links, verdicts), (vec![sent], vec![Verdict::Queued]));
+    assert_eq!(there.report().exchange.received, 1);
+}
+
+#[test]
+fn only_the_next_batch_of_the_same_history_is_accepted() {
+    let (mut here, mut there) = (partition(0, 2), partition(1, 2));
+    let batches = ["a", "b", "c"].map(|kind| {
+        here.offer(&[link(&url_of(1, 2, kind))], NOW).unwrap();
+        let sent = here.peer(1).unwrap().sent.number;
+        next(&mut here, 1, sent)
+    });
+    assert_eq!(there.receive(0, &batches[1], NOW).unwrap(), Received::Early);
+    accepted(&mut there, 0, &batches[0]);
+    assert_eq!(there.receive(0, &batches[0], NOW).unwrap(), Received::Repeated);
+    assert_eq!(there.receive(0, &batches[2], NOW).unwrap(), Received::Early);
+    let mut other = batches[1].clone();
+    other.before.digest ^= 1;
+    assert_eq!(there.receive(0, &other, NOW).unwrap(), Received::OtherHistory);
+    let mut damaged = batches[1].clone();
+    damaged.links[3] ^= 1;
+    assert_eq!(there.receive(0, &damaged, NOW).unwrap(), Received::Damaged);
+    accepted(&mut there, 0, &batches[1]);
+    assert_eq!(there.report().queued_pages, 2);
+
+    // What it has received leaves the outbox; what another history has received does not.
+    let mark = there.peer(0).unwrap().received;
+    assert_eq!(
+        here.acknowledged(1, Mark { digest: 1, ..mark }, NOW).unwrap(),
+        Acknowledged::OtherHistory
+    );
+    assert_eq!(here.acknowledged(1, mark, NOW).unwrap(), Acknowledged::Dropped(2));
+    assert_eq!(here.acknowledged(1, mark, NOW).unwrap(), Acknowledged::Old);
+    assert_eq!(here.acknowledged(1, batches[0].mark, NOW).unwrap(), Acknowledged::Old);
+    assert_eq!((here.peer(1).unwrap().waiting, here.outgoing(1, 1).unwrap()), (1, None));
+    assert_eq!(here.outgoing(1, 2).unwrap().unwrap(), batches[2]);
+}
+
+#[test]
+fn a_full_outbox_stops_leasing_until_it_is_acknowledged_and_refuses_no_link() {
+    let mut here = Frontier::in_memory(FrontierConfig {
+        max_outbox: 2,
+        ..config(0, 2)
+    })
+    .unwrap();
+    let own = link(&url_of(0, 2, "own"));
+    let away = ["a", "b", "c"].map(|kind| link(&url_of(1, 2, kind)));
+    assert_eq!(here.offer(&away, NOW).unwrap(), [Verdict::Elsewhere; 3]);
+    assert_eq!(here.offer(&[own], NOW).unwrap(), [Verdict::Queued]);
+    assert_eq!(here.lease(NOW, 9).unwrap(), Leasing::AllLeased);
+    let batch = next(&mut here, 1, 0);
+    here.acknowledged(1, batch.mark, NOW).unwrap();
+    assert!(matches!(here.lease(NOW, 9).unwrap(), Leasing::Ready(_)));
+}
+
+#[test]
+fn the_target_of_a_redirected_seed_is_in_reach_of_all_partitions() {
+    let mut frontiers = [0, 1, 2].map(|index| {
+        let mut config = config(index, 3);
+        config.scope.reach = Reach::Site;
+        Frontier::in_memory(config).unwrap()
+    });
+    let (seed, target) = (url_of(0, 3, "seed"), url_of(1, 3, "target"));
+    let verdicts = frontiers
+        .each_mut()
+        .map(|frontier| frontier.add_seed(&url(&seed), NOW).unwrap());
+    assert_eq!(verdicts, [Verdict::Queued, Verdict::Elsewhere, Verdict::Elsewhere]);
+    let [first, others @ ..] = &mut frontiers;
+    let lease = common::only(first, NOW);
+    let redirected = lease.entry.redirected(url(&target));
+    let settled = commit(
+        first,
+        end(&lease, Outcome::Redirected).with_links(vec![redirected]),
+        NOW,
+    );
+    assert_eq!(settled.verdicts, [Verdict::Elsewhere]);
+    for (frontier, peer) in others.iter_mut().zip(1..) {
+        assert!(!frontier.reaches(&url(&target)));
+        accepted(frontier, 0, &next(first, peer, 0));
+        assert!(frontier.reaches(&url(&target)));
+    }
+    assert_eq!(others.each_mut().map(|frontier| frontier.report().queued_pages), [1, 0]);
+}
+
+#[test]
+fn sitemaps_of_another_partition_are_sent_and_a_robots_txt_there_is_fetched_here() {
+    let mut config = config(0, 2);
+    config.ask_robots = true;
+    let mut here = Frontier::in_memory(config).unwrap();
+    let (own, away) = (url(&url_of(0, 2, "own")), url(&url_of(1, 2, "away")));
+    here.add_seed(&own, NOW).unwrap();
+    let lease = common::only(&mut here, NOW);
+    let frontier::Task::Robots(robots) = lease.task() else {
+        panic!("it asks for robots.txt first");
+    };
+    let sitemap = Link::sitemap(away.clone(), own.origin(), 0, None);
+    let redirected = robots.settle(RobotsOutcome::Redirected(away)).with_links(vec![sitemap]);
+    assert_eq!(commit(&mut here, redirected, NOW).verdicts, [Verdict::Elsewhere]);
+    let report = here.report();
+    assert_eq!((report.exchange.sent, report.exchange.robots_elsewhere), (1, 1));
+    assert_eq!(&*common::only(&mut here, NOW).entry.url, url_of(1, 2, "away"));
+}
+
+#[test]
+fn after_a_loss_both_sides_go_on_where_the_other_is() {
+    let (mut here, mut there) = (partition(0, 2), partition(1, 2));
+    for kind in ["a", "b"] {
+        here.offer(&[link(&url_of(1, 2, kind))], NOW).unwrap();
+        let sent = here.peer(1).unwrap().sent.number;
+        accepted(&mut there, 0, &next(&mut here, 1, sent));
+    }
+    let mark = there.peer(0).unwrap().received;
+    here.acknowledged(1, mark, NOW).unwrap();
+
+    // The sender has lost its directory: its first batch is another one.
+    let mut renewed = partition(0, 2);
+    renewed.offer(&[link(&url_of(1, 2, "c"))], NOW).unwrap();
+    renewed.persist(b"", NOW).unwrap();
+    assert_eq!(renewed.acknowledged(1, mark, NOW).unwrap(), Acknowledged::OtherHistory);
+    renewed.accept_loss(1, Some(mark), None, NOW).unwrap();
+    assert_eq!(accepted(&mut there, 0, &next(&mut renewed, 1, 2)), [Verdict::Queued]);
+    assert!(renewed.report().exchange.lost_batches > 0);
+
+    // The receiver has: what was acknowledged is gone.
+    let mut renewed = partition(1, 2);
+    here.offer(&[link(&url_of(1, 2, "d"))], NOW).unwrap();
+    let batch = next(&mut here, 1, 2);
+    assert_eq!(renewed.receive(0, &batch, NOW).unwrap(), Received::Early);
+    renewed
+        .accept_loss(0, None, Some(here.peer(1).unwrap().acknowledged), NOW)
+        .unwrap();
+    assert_eq!(accepted(&mut renewed, 0, &batch), [Verdict::Queued]);
+    assert_eq!(renewed.report().exchange.lost_batches, 2);
+}
