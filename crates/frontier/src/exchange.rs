@@ -18,7 +18,7 @@
 //! };
 //! let (mut here, mut there) = (frontier(0), frontier(1));
 //! let urls = Canonicalizer::default();
-//! let links = ["https://rust-lang.org/", "https://example.com/"].map(|url| Link::found(urls.parse(url).unwrap(), 1, "".into()));
+//! let links = ["https://site2.example/", "https://site0.example/"].map(|url| Link::found(urls.parse(url).unwrap(), 1, "".into()));
 //! assert_eq!(here.offer(&links, now)?, [Verdict::Queued, Verdict::Elsewhere]);
 //!
 //! here.persist(b"", now)?; // closes the batch

@@ -1,0 +1,458 @@
+//! A partition as a member of the cluster: what it sends, accepts and says. It does no input or output, and reads no clock.
+//!
+//! What it keeps from one run to the next is [`Kept`], which has to be committed together with the frontier. All else lives in memory.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use frontier::exchange::{Acknowledged, Received};
+use frontier::{Frontier, FrontierError, Link, Partition, Time, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::link_log::{Entry, EntryId};
+use crate::wire;
+use crate::word::{End, PeerWord, Status, Word, Words};
+
+/// Terms of different starts differ in more than the last digits, which are random: a start that a power cut took back is not repeated.
+const RANDOM_DIGITS: u64 = 1000;
+
+/// The batches for one partition that are handed out at once.
+const BATCHES_AT_ONCE: usize = 32;
+
+/// How much is under way, and how long a member waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The batches for one partition that are in the log, beyond what it has acknowledged.
+    pub window: u64,
+    /// How long nothing is acknowledged before it is sent again. It doubles each time, up to eight times this.
+    pub silence: Duration,
+    /// How long a member says the end if others do not say that they know it.
+    pub linger: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            window: 256,
+            silence: Duration::from_secs(5),
+            linger: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a member keeps in the commits of its crawl.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// The id of the crawl; empty before the first start.
+    pub crawl: String,
+    term: u64,
+    /// The highest term of each partition that was heard.
+    promises: Vec<u64>,
+    ended: Option<End>,
+}
+
+/// Entries of one stream, in order.
+pub type Batches = Vec<(EntryId, Vec<u8>)>;
+
+/// What is to be done with the log.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// Entries to append, by their receivers.
+    pub append: Vec<(u32, Batches)>,
+    /// The entries of each sender, up to which they are no longer needed.
+    pub trim: Vec<(u32, EntryId)>,
+    /// What to say from now on, if it has changed.
+    pub word: Option<Word>,
+}
+
+/// Links of a batch that were offered to the frontier, with the verdicts on them.
+pub type Offered = (Vec<Link>, Vec<Verdict>);
+
+/// Why a member cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemberError {
+    /// What this partition has received, or sent, is not what another one has sent, or received.
+    #[error(
+        "the state directory of this partition or of partition {peer} is an old copy, or a new one: they do not agree on the links that went \
+         from one to the other. Go on with the directory that was used last. If that is lost, start the process that says so with \
+         --accept-loss: the crawl goes on, and ends as incomplete"
+    )]
+    OldCopy {
+        /// The other partition.
+        peer: u32,
+    },
+    /// The crawl has ended, and this directory does not have what the others have sent or received.
+    #[error(
+        "the crawl has ended without this directory, which is an old copy, or a new one. Keep the outputs of the one that was used last; with \
+         --accept-loss this one ends, too"
+    )]
+    EndedWithout,
+    /// The frontier cannot be used.
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+}
+
+/// One partition of a crawl, in its exchange with the others.
+#[derive(Debug)]
+pub struct Member {
+    partition: Partition,
+    limits: Limits,
+    accepts_loss: bool,
+    instance: u64,
+    random: u64,
+    kept: Kept,
+    is_unsaved: bool,
+    /// What is true on the medium. Nothing else is said or sent.
+    synced: Option<Word>,
+    is_word_new: bool,
+    peers: Vec<PeerMember>,
+    /// Since when the end is known to be on the medium.
+    end_since: Option<Time>,
+    do_all_know: bool,
+    repeated: u64,
+}
+
+/// What a member remembers of another one while it runs.
+#[derive(Debug, Default)]
+struct PeerMember {
+    /// Whether it has promised the present term.
+    has_answered: bool,
+    /// The last batch that was handed out.
+    published: u64,
+    round: u32,
+    /// When its mark has moved last.
+    moved: Time,
+    patience: Duration,
+    /// What was read of its entries and is not trimmed, with their numbers.
+    read: VecDeque<(EntryId, u64)>,
+}
+
+impl Member {
+    /// Begins a run. `random` is a number that no other start has drawn.
+    pub fn new(partition: Partition, limits: Limits, kept: Kept, accepts_loss: bool, random: u64) -> Self {
+        let count = partition.count() as usize;
+        let mut kept = kept;
+        kept.promises.resize(count, 0);
+        Self {
+            partition,
+            limits,
+            accepts_loss,
+            instance: random,
+            random,
+            kept,
+            is_unsaved: true,
+            synced: None,
+            is_word_new: false,
+            peers: (0..count).map(|_| PeerMember::default()).collect(),
+            end_since: None,
+            do_all_know: false,
+            repeated: 0,
+        }
+    }
+
+    /// Takes a term above all that were used: those of the entries in the log, and those that others have promised.
+    pub fn start(&mut self, last: impl IntoIterator<Item = EntryId>, words: &Words) {
+        let of_log = last.into_iter().map(|id| id.term);
+        let promised = words
+            .values()
+            .filter_map(|word| Some(word.peers.get(self.index())?.promise));
+        let highest = of_log.chain(promised).fold(self.kept.term, u64::max);
+        self.take_term_above(highest);
+    }
+
+    fn take_term_above(&mut self, term: u64) {
+        // Knuth's linear congruential generator, "The Art of Computer Programming", volume 2, section 3.3.4.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let digits = (self.random >> 33) % RANDOM_DIGITS;
+        self.kept.term = (term / RANDOM_DIGITS + 1) * RANDOM_DIGITS + digits;
+        self.is_unsaved = true;
+        self.peers.iter_mut().for_each(|peer| peer.has_answered = false);
+    }
+
+    fn index(&self) -> usize {
+        self.partition.index() as usize
+    }
+
+    /// Returns what has to be in the next commit.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
+    /// Returns whether it has changed since the last [`saved`](Self::saved).
+    pub fn is_unsaved(&self) -> bool {
+        self.is_unsaved
+    }
+
+    /// Notes that it was committed.
+    pub fn saved(&mut self) {
+        self.is_unsaved = false;
+    }
+
+    /// Returns the number that was drawn for this run.
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// Returns how many batches were sent again, because they were not acknowledged in time.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
+    /// Notes that the state of the frontier and what is kept are on the medium as they are now: from now on, this is said and sent.
+    ///
+    /// `is_drained` says that the seeds are in, and nothing is left to fetch, or may be fetched any more.
+    pub fn synced(&mut self, frontier: &Frontier, is_drained: bool, status: Status, now: Time) {
+        let peers = (0..self.partition.count()).zip(&self.kept.promises);
+        let peers = peers.map(|(index, promise)| {
+            let peer = frontier.peer(index).unwrap_or_default();
+            PeerWord {
+                sent: peer.sent,
+                acknowledged: peer.acknowledged,
+                received: peer.received,
+                promise: *promise,
+            }
+        });
+        self.synced = Some(Word {
+            instance: self.instance,
+            beat: 0,
+            term: self.kept.term,
+            is_drained,
+            ended: self.kept.ended,
+            lost: frontier.report().exchange.lost_batches,
+            peers: peers.collect(),
+            status,
+        });
+        self.is_word_new = true;
+        if self.kept.ended.is_some() {
+            self.end_since.get_or_insert(now);
+        }
+    }
+
+    /// Hears what the others say, and what the log has of this one.
+    ///
+    /// # Errors
+    ///
+    /// See [`MemberError`].
+    pub fn hear(&mut self, words: &Words, frontier: &mut Frontier, now: Time) -> Result<(), MemberError> {
+        for peer in self.partition.peers() {
+            if let Some(word) = words.get(&peer).filter(|word| word.peers.len() == self.peers.len()) {
+                self.listen(peer, word, frontier, now)?;
+            }
+        }
+        if self.kept.ended.is_none()
+            && let Some(end) = self.end(words)?
+        {
+            self.kept.ended = Some(end);
+            self.is_unsaved = true;
+        }
+        self.do_all_know =
+            (0..self.partition.count()).all(|index| words.get(&index).is_some_and(|word| word.ended.is_some()));
+        Ok(())
+    }
+
+    fn listen(&mut self, from: u32, word: &Word, frontier: &mut Frontier, now: Time) -> Result<(), MemberError> {
+        let (index, me) = (from as usize, self.index());
+        let (Some(of_me), Some(promise)) = (word.peers.get(me), self.kept.promises.get_mut(index)) else {
+            return Ok(());
+        };
+        if word.term > *promise {
+            *promise = word.term;
+            self.is_unsaved = true;
+        }
+        if of_me.promise > self.kept.term {
+            // The log has forgotten, and this directory or that of another process of this partition was used before.
+            self.take_term_above(of_me.promise);
+            return Ok(());
+        }
+        let ours = frontier.peer(from).unwrap_or_default();
+        if of_me.acknowledged.number > ours.received.number {
+            // The sender no longer has what this directory lacks.
+            self.accept_or_halt(from)?;
+            frontier.accept_loss(from, None, Some(of_me.acknowledged), now)?;
+        }
+        if of_me.promise != self.kept.term {
+            return Ok(());
+        }
+        let acknowledged = frontier.acknowledged(from, of_me.received, now)?;
+        if acknowledged == Acknowledged::OtherHistory {
+            self.accept_or_halt(from)?;
+            frontier.accept_loss(from, Some(of_me.received), None, now)?;
+        }
+        let silence = self.limits.silence;
+        let Some(peer) = self.peers.get_mut(index) else {
+            return Ok(());
+        };
+        match acknowledged {
+            Acknowledged::Dropped(_) => {
+                peer.moved = now;
+                peer.patience = (peer.patience / 2).max(silence);
+            }
+            Acknowledged::OtherHistory => peer.published = of_me.received.number,
+            Acknowledged::Old => {}
+        }
+        if !peer.has_answered {
+            let published = frontier.peer(from).unwrap_or_default().acknowledged.number;
+            *peer = PeerMember {
+                has_answered: true,
+                published,
+                moved: now,
+                patience: silence,
+                ..std::mem::take(peer)
+            };
+        }
+        Ok(())
+    }
+
+    fn accept_or_halt(&self, peer: u32) -> Result<(), MemberError> {
+        match self.accepts_loss {
+            true => Ok(()),
+            false => Err(MemberError::OldCopy { peer }),
+        }
+    }
+
+    /// Returns how the crawl has ended, if it has.
+    ///
+    /// One reading of the words suffices: if the number and the digest of what was sent equal those of what was received for each pair, the
+    /// states that said so form a consistent cut with nothing under way (F. Mattern, "Algorithms for distributed termination detection",
+    /// 1987, the four counter method; here the counts come from states that cannot go back).
+    fn end(&self, words: &Words) -> Result<Option<End>, MemberError> {
+        let Some(synced) = &self.synced else { return Ok(None) };
+        let told = self.partition.peers().find_map(|peer| {
+            let word = words.get(&peer)?;
+            Some((peer, word, word.ended?))
+        });
+        if let Some((peer, word, end)) = told {
+            let (Some(ours), Some(theirs)) = (synced.peers.get(peer as usize), word.peers.get(self.index())) else {
+                return Ok(None);
+            };
+            let is_part = synced.is_drained && ours.sent == theirs.received && ours.received == theirs.sent;
+            return match (is_part, self.accepts_loss) {
+                (true, _) if synced.lost == 0 => Ok(Some(end)),
+                (true, _) | (false, true) => Ok(Some(End::Incomplete)),
+                (false, false) => Err(MemberError::EndedWithout),
+            };
+        }
+        let all: Option<Vec<&Word>> = (0..self.partition.count()).map(|index| words.get(&index)).collect();
+        let Some(all) = all.filter(|all| all.iter().all(|word| word.is_drained)) else {
+            return Ok(None);
+        };
+        let is_received = |i: usize, j: usize| {
+            let sender = all.get(i).and_then(|word| Some((word.term, word.peers.get(j)?.sent)));
+            let receiver = all.get(j).and_then(|word| word.peers.get(i));
+            receiver.map(|peer| (peer.promise, peer.received)) == sender && sender.is_some()
+        };
+        let pairs = (0..all.len()).flat_map(|i| (0..all.len()).map(move |j| (i, j)));
+        if !pairs.filter(|(i, j)| i != j).all(|(i, j)| is_received(i, j)) {
+            return Ok(None);
+        }
+        let is_lossless = all.iter().all(|word| word.lost == 0);
+        Ok(Some(if is_lossless { End::Complete } else { End::Incomplete }))
+    }
+
+    /// Receives an entry of the log. Returns the links that it brought, if it was the next one of its sender.
+    ///
+    /// Whatever is not the next one is dropped, and the sender sends it again: waiting at a gap would hide that behind it.
+    ///
+    /// # Errors
+    ///
+    /// See [`MemberError`].
+    pub fn receive(
+        &mut self,
+        entry: &Entry,
+        frontier: &mut Frontier,
+        now: Time,
+    ) -> Result<Option<Offered>, MemberError> {
+        let index = entry.from as usize;
+        let (Some(promise), Some(peer)) = (self.kept.promises.get_mut(index), self.peers.get_mut(index)) else {
+            return Ok(None);
+        };
+        if entry.id.term < *promise {
+            // Of a process of the past.
+            peer.read.push_back((entry.id, 0));
+            return Ok(None);
+        }
+        peer.read.push_back((entry.id, entry.id.number));
+        let Some(batch) = wire::read(&entry.batch) else {
+            return Ok(None);
+        };
+        let Received::Accepted { links, verdicts } = frontier.receive(entry.from, &batch, now)? else {
+            return Ok(None);
+        };
+        if entry.id.term > *promise {
+            *promise = entry.id.term;
+            self.is_unsaved = true;
+        }
+        Ok(Some((links, verdicts)))
+    }
+
+    /// Returns what is to be done with the log now. Call it again if it returned entries to append.
+    ///
+    /// # Errors
+    ///
+    /// A batch that cannot be read.
+    pub fn orders(&mut self, frontier: &Frontier, now: Time) -> Result<Orders, MemberError> {
+        let mut orders = Orders::default();
+        let Some(synced) = &self.synced else { return Ok(orders) };
+        if std::mem::take(&mut self.is_word_new) {
+            orders.word = Some(synced.clone());
+        }
+        let all = self.peers.iter_mut().zip(&synced.peers).zip(0_u32..);
+        for ((peer, synced_peer), to) in all.filter(|(_, to)| *to != self.partition.index()) {
+            let acknowledged = frontier.peer(to).unwrap_or_default().acknowledged.number;
+            if peer.has_answered {
+                if peer.published > acknowledged && now.since(peer.moved) > peer.patience {
+                    self.repeated += peer.published - acknowledged;
+                    peer.round += 1;
+                    (peer.published, peer.moved) = (acknowledged, now);
+                    // Else a slow receiver is drowned in repetitions.
+                    peer.patience = (peer.patience * 2).min(self.limits.silence * 8);
+                }
+                let last = synced_peer.sent.number.min(acknowledged + self.limits.window);
+                let mut entries = Vec::new();
+                let mut after = peer.published.max(acknowledged);
+                while after < last && entries.len() < BATCHES_AT_ONCE {
+                    let Some(batch) = frontier.outgoing(to, after)? else {
+                        break;
+                    };
+                    after = batch.mark.number;
+                    let id = EntryId {
+                        term: self.kept.term,
+                        round: peer.round,
+                        number: after,
+                    };
+                    entries.push((id, wire::write(&batch)));
+                }
+                if !entries.is_empty() {
+                    if peer.published <= acknowledged {
+                        peer.moved = now;
+                    }
+                    peer.published = after;
+                    orders.append.push((to, entries));
+                }
+            }
+            let mut trim = None;
+            while let Some((id, number)) = peer.read.front().copied() {
+                if number > synced_peer.received.number {
+                    break;
+                }
+                peer.read.pop_front();
+                trim = Some(id);
+            }
+            orders.trim.extend(trim.map(|id| (to, id)));
+        }
+        Ok(orders)
+    }
+
+    /// Returns how the crawl has ended, once all others know it or have had the time to.
+    pub fn finished(&self, now: Time) -> Option<End> {
+        let since = self.end_since?;
+        let end = self.kept.ended?;
+        (self.do_all_know || now.since(since) > self.limits.linger).then_some(end)
+    }
+
+    /// Returns how the crawl has ended, as far as this member knows.
+    pub fn ended(&self) -> Option<End> {
+        self.kept.ended
+    }
+}

@@ -1,0 +1,73 @@
+//! The word of a partition: all that others need to know of it, from one synced state.
+
+use std::collections::BTreeMap;
+
+use frontier::exchange::Mark;
+use serde::{Deserialize, Serialize};
+
+/// The last word of each partition, by its index.
+pub type Words = BTreeMap<u32, Word>;
+
+/// How a crawl has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// All partitions are drained, and each has received what was sent to it.
+    Complete,
+    /// The same, but links were lost with a directory, and an operator has accepted that.
+    Incomplete,
+}
+
+/// What one partition says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Word {
+    /// A number that is drawn at each start of a process.
+    pub instance: u64,
+    /// Rises each time that it is said.
+    pub beat: u64,
+    /// Rises with each start, and when others have promised a higher one.
+    pub term: u64,
+    /// Whether the seeds are in, and nothing is left to fetch or may be fetched any more.
+    pub is_drained: bool,
+    /// How the crawl has ended, once this partition knows.
+    pub ended: Option<End>,
+    /// Batches that were lost, and accepted as lost.
+    pub lost: u64,
+    /// The exchange with each partition, by its index. The own one is empty.
+    pub peers: Vec<PeerWord>,
+    /// Numbers for people.
+    pub status: Status,
+}
+
+/// What a partition says of its exchange with another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PeerWord {
+    /// The last batch for it.
+    pub sent: Mark,
+    /// The last batch that it has acknowledged: those up to it are no longer kept.
+    pub acknowledged: Mark,
+    /// The last batch of it that was accepted.
+    pub received: Mark,
+    /// The highest term of it that was heard. Batches of lower ones are refused.
+    pub promise: u64,
+}
+
+/// Numbers of a partition for people.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// The machine and the process that has the partition.
+    pub owner: String,
+    /// When it was said, in milliseconds since 1970, by the clock of that machine.
+    pub at: u64,
+    /// Pages that were fetched.
+    pub pages: u64,
+    /// Pages per second, lately.
+    pub rate: f64,
+    /// Pages that wait to be fetched.
+    pub waiting: u64,
+    /// Links that wait to be received by others.
+    pub to_send: u64,
+    /// Whether the process has ended by itself, or was stopped.
+    pub has_left: bool,
+}

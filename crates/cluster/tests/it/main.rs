@@ -1,0 +1,9 @@
+//! The integration tests of `cluster`: one binary, a module per subject.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics at the failing line"
+)]
+
+mod simulation;

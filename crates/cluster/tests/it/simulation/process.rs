@@ -1,0 +1,263 @@
+//! One process: a frontier on a simulated disk, its member, and what crawls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{Kept, Limits, Member, MemberError, Orders, Post, Status};
+use frontier::simulation::Disk;
+use frontier::{
+    Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, Reach, RobotsRules, SaveStatus,
+    Task, Time,
+};
+
+use super::log;
+use super::rng::Rng;
+use super::web::Web;
+
+pub(super) const CONCURRENCY: usize = 2;
+pub(super) const MAX_OUTBOX: u64 = 6;
+pub(super) const DELAY: Duration = Duration::from_millis(30);
+pub(super) const LIMITS: Limits = Limits {
+    window: 3,
+    silence: Duration::from_millis(300),
+    linger: Duration::from_millis(3000),
+};
+
+#[derive(Debug)]
+struct AllowAll;
+
+impl RobotsRules for AllowAll {
+    fn allows(&self, _path: &str) -> bool {
+        true
+    }
+}
+
+/// What a process does not keep from one commit to the next but in the attachment: the lines of its output, too.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Saved {
+    pub(super) is_seeded: bool,
+    pub(super) lines: Vec<u32>,
+    kept: Kept,
+}
+
+/// What a step of a process shows.
+pub(super) enum Shown {
+    Nothing,
+    /// A request for a page begins.
+    Begins(usize),
+    /// It has ended.
+    Ends(usize),
+}
+
+pub(super) struct Process {
+    pub(super) disk: Disk,
+    pub(super) link: log::Link,
+    post: Post<log::Link>,
+    pub(super) frontier: Frontier,
+    pub(super) member: Member,
+    pub(super) saved: Saved,
+    is_started: bool,
+    held: Vec<Lease>,
+    pub(super) in_flight: Vec<Lease>,
+    /// Orders that were given before a pause.
+    pub(super) pending: Option<Orders>,
+    pub(super) halted: Option<MemberError>,
+    pub(super) has_exited: bool,
+    pub(super) paused_until: u64,
+    pub(super) cut_off_until: u64,
+}
+
+pub(super) fn config(partition: Partition, sync_interval: Duration) -> FrontierConfig {
+    let mut config = FrontierConfig {
+        exact: true,
+        capacity: 100,
+        hashing: sieve::Hashing::Murmur3 { seed: 7 },
+        delay: DELAY,
+        ask_robots: false,
+        max_near_duplicates: None,
+        partition: Some(partition),
+        max_outbox: MAX_OUTBOX,
+        sync_interval,
+        ..FrontierConfig::default()
+    };
+    config.scope.reach = Reach::Any;
+    config
+}
+
+impl Process {
+    pub(super) fn open(
+        config: &FrontierConfig,
+        disk: Disk,
+        link: log::Link,
+        accepts_loss: bool,
+        rng: &mut Rng,
+        now: Time,
+    ) -> Self {
+        let partition = config.partition.unwrap();
+        let parse: ParseRules = Arc::new(|_: &[u8]| Arc::new(AllowAll) as Arc<dyn RobotsRules>);
+        let opened = disk.open(config.clone(), now, &parse).unwrap();
+        let attachment = opened.attachment.unwrap_or_default();
+        let saved: Saved = postcard::from_bytes(&attachment).unwrap_or_default();
+        Self {
+            post: Post::new(link.clone(), partition, LIMITS.window),
+            disk,
+            link,
+            frontier: opened.frontier,
+            member: Member::new(partition, LIMITS, saved.kept.clone(), accepts_loss, rng.next()),
+            saved,
+            is_started: false,
+            held: Vec::new(),
+            in_flight: Vec::new(),
+            pending: None,
+            halted: None,
+            has_exited: false,
+            paused_until: 0,
+            cut_off_until: 0,
+        }
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        self.saved.is_seeded && self.frontier.report().is_drained()
+    }
+
+    /// Does one small thing. What needs the log does nothing while that is away.
+    pub(super) fn step(&mut self, web: &Web, rng: &mut Rng, now: Time) -> Shown {
+        if !self.is_started {
+            let Ok(last) = self.post.last_sent() else {
+                return Shown::Nothing;
+            };
+            let Ok((words, _)) = self.post.words() else {
+                return Shown::Nothing;
+            };
+            self.member.start(last, &words);
+            self.is_started = true;
+            return Shown::Nothing;
+        }
+        let done = match rng.below(12) {
+            0 => self.seed(web, now),
+            1 => self.lease(now),
+            2 | 3 => return self.settle(web, rng, now),
+            4 => self.commit(now),
+            5 => return self.begin(web),
+            6 | 7 => self.give_orders(now),
+            8 | 9 => self.read(now),
+            10 => self.hear(now),
+            _ => {
+                let _ = self.post.say();
+                Ok(())
+            }
+        };
+        match done {
+            Ok(()) if rng.below(12) == 0 && self.member.finished(now).is_some() => self.has_exited = true,
+            Ok(()) => {}
+            Err(error) => self.halted = Some(error),
+        }
+        Shown::Nothing
+    }
+
+    fn seed(&mut self, web: &Web, now: Time) -> Result<(), MemberError> {
+        if !self.saved.is_seeded {
+            for seed in &web.seeds {
+                self.frontier.add_seed(&web.urls[*seed], now)?;
+            }
+            self.saved.is_seeded = true;
+        }
+        Ok(())
+    }
+
+    fn lease(&mut self, now: Time) -> Result<(), MemberError> {
+        if self.held.len() + self.in_flight.len() < CONCURRENCY
+            && let Leasing::Ready(leases) = self.frontier.lease(now, 1)?
+        {
+            self.held.extend(leases);
+        }
+        Ok(())
+    }
+
+    /// Begins a request whose lease is committed.
+    fn begin(&mut self, web: &Web) -> Shown {
+        let has_unsaved = self.frontier.save_status().is_some_and(|status| status.has_unsaved);
+        match self.held.pop_if(|_| !has_unsaved) {
+            Some(lease) => {
+                let page = web.page(&lease.entry.url);
+                self.in_flight.push(lease);
+                Shown::Begins(page)
+            }
+            None => Shown::Nothing,
+        }
+    }
+
+    fn settle(&mut self, web: &Web, rng: &mut Rng, now: Time) -> Shown {
+        if self.in_flight.is_empty() {
+            return Shown::Nothing;
+        }
+        let lease = self.in_flight.swap_remove(rng.below(self.in_flight.len()));
+        let page = web.page(&lease.entry.url);
+        let referrer: Arc<str> = lease.entry.url.as_ref().into();
+        let mut links: Vec<_> = web.links[page].iter().map(|to| web.urls[*to].clone()).collect();
+        // Asked again, a page answers otherwise.
+        let first = rng.below(links.len() + 1);
+        links.rotate_left(first);
+        let links = links.into_iter().map(|url| Link::found(url, 1, Arc::clone(&referrer)));
+        let Task::Page(task) = lease.task() else {
+            panic!("there are pages only")
+        };
+        let settlement = task.settle(Outcome::Done).with_links(links.collect());
+        self.frontier.settle(&[settlement], now).unwrap();
+        self.saved.lines.push(page as u32);
+        Shown::Ends(page)
+    }
+
+    fn commit(&mut self, now: Time) -> Result<(), MemberError> {
+        let is_sync_due = self
+            .frontier
+            .save_status()
+            .is_some_and(|status: SaveStatus| status.is_sync_due(now));
+        self.saved.kept = self.member.kept().clone();
+        let attachment = postcard::to_allocvec(&self.saved).unwrap();
+        self.frontier.persist(&attachment, now)?;
+        self.member.saved();
+        if is_sync_due {
+            self.member
+                .synced(&self.frontier, self.is_drained(), Status::default(), now);
+        }
+        Ok(())
+    }
+
+    /// Ends as by SIGTERM.
+    pub(super) fn stop(&mut self, now: Time) {
+        self.saved.kept = self.member.kept().clone();
+        let attachment = postcard::to_allocvec(&self.saved).unwrap();
+        self.frontier.checkpoint(&attachment, now).unwrap();
+    }
+
+    pub(super) fn orders(&mut self, now: Time) -> Result<Orders, MemberError> {
+        self.member.orders(&self.frontier, now)
+    }
+
+    fn give_orders(&mut self, now: Time) -> Result<(), MemberError> {
+        let orders = self.orders(now)?;
+        let _ = self.post.send(orders);
+        Ok(())
+    }
+
+    pub(super) fn send_pending(&mut self) {
+        if let Some(orders) = self.pending.take() {
+            let _ = self.post.send(orders);
+        }
+    }
+
+    fn read(&mut self, now: Time) -> Result<(), MemberError> {
+        for entry in self.post.read().unwrap_or_default() {
+            self.member.receive(&entry, &mut self.frontier, now)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, now: Time) -> Result<(), MemberError> {
+        match self.post.words() {
+            Ok((words, _)) => self.member.hear(&words, &mut self.frontier, now),
+            Err(_) => Ok(()),
+        }
+    }
+}
