@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
+use cluster::{JoinError, MemberError};
 use crawler::fetch::{ClientError, CookieFileError};
 use crawler::recrawl::RecrawlError;
 use crawler::{CrawlError, StartError, StateError};
@@ -39,6 +40,8 @@ pub(crate) enum Failure {
     Recrawl(#[from] RecrawlError),
     #[error(transparent)]
     OpenFiles(#[from] TooFewOpenFiles),
+    #[error(transparent)]
+    Cluster(#[from] JoinError),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
     #[error("the crawl is incomplete: {0}")]
@@ -111,6 +114,8 @@ impl Failure {
                 | StartError::State(StateError::OtherRules),
             ) => 2,
             Self::Output(error) if error.is_usage() => 2,
+            Self::Cluster(error) if error.is_usage() => 2,
+            Self::Crawl(CrawlError::Peers(error)) if error.downcast_ref().is_some_and(MemberError::is_usage) => 2,
             Self::Incomplete(_) => 3,
             _ => 1,
         }

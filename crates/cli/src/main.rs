@@ -2,6 +2,7 @@
 
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 mod allocator;
+mod clustering;
 mod config_file;
 mod failure;
 mod flag;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     let options = match &cli.command {
         Some(Command::Completions { shell }) => return print(Ok(options::completions(*shell))),
         Some(Command::State(command)) => return state::run(command),
+        Some(Command::Cluster(command)) => return clustering::run(command),
         Some(Command::Man) => return print(options::manual_page()),
         Some(Command::Demo(options)) => options.as_ref(),
         // A crawl that is resumed has the arguments of its last run.
@@ -114,11 +116,13 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     crawl.seeds = site.all_seeds()?;
     crawl.refresh = site.refresh;
     crawl.frontier.sync_interval = site.sync_interval;
+    crawl.frontier.partition = site.partition;
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
-    if !summary.has_pages() {
+    // A partition may have no site.
+    if !summary.has_pages() && site.cluster.is_none() {
         return Err(Failure::NothingFetched(why_nothing_was_fetched(&summary)));
     }
-    if site.options.fail_on_incomplete && !summary.missing().is_empty() {
+    if summary.has_lost_links || site.options.fail_on_incomplete && !summary.missing().is_empty() {
         return Err(Failure::Incomplete(missing_line(&summary)));
     }
     Ok(())
@@ -275,6 +279,8 @@ async fn run(
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
+    // The last, as others may wait for it.
+    let crawl = clustering::join(crawl, site).await?;
     let signal_lines = signals::handle(stop, status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()

@@ -20,6 +20,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use cluster::Address;
 use crawler::config::default_concurrency;
 use crawler::{CrawlOptions, HttpOptions};
 use frontier::Canonicalizer;
@@ -62,6 +63,9 @@ pub(crate) enum Command {
     Demo(Box<Options>),
     #[command(flatten)]
     State(StateCommand),
+    /// Look at the processes that share a crawl, or stop them.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Continue the crawl in a state directory with the options of its last run.
     ///
     /// Options and seeds after DIR are added to those of the last run. They override them, or are refused with the reason if the state depends on
@@ -87,6 +91,26 @@ pub(crate) enum Command {
     ///
     /// To read it: crawler man > crawler.1 && man ./crawler.1
     Man,
+}
+
+/// A command about the processes that share a crawl.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Show each partition, the totals, and first what is wrong.
+    Status {
+        /// The address of --cluster.
+        #[arg(value_name = "URL")]
+        address: Address,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop all processes, as by Ctrl-C. The same commands continue the crawl.
+    Stop {
+        /// The address of --cluster.
+        #[arg(value_name = "URL")]
+        address: Address,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -65,6 +65,13 @@ pub struct Orders {
     pub word: Option<Word>,
 }
 
+impl Orders {
+    /// Returns whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.append.is_empty() && self.trim.is_empty() && self.word.is_none()
+    }
+}
+
 /// Links of a batch that were offered to the frontier, with the verdicts on them.
 pub type Offered = (Vec<Link>, Vec<Verdict>);
 
@@ -91,6 +98,13 @@ pub enum MemberError {
     /// The frontier cannot be used.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
+}
+
+impl MemberError {
+    /// Returns whether the same start would fail again, until somebody changes something.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::OldCopy { .. } | Self::EndedWithout)
+    }
 }
 
 /// One partition of a crawl, in its exchange with the others.
@@ -211,6 +225,7 @@ impl Member {
                 acknowledged: peer.acknowledged,
                 received: peer.received,
                 promise: *promise,
+                waiting: peer.waiting,
             }
         });
         self.synced = Some(Word {

@@ -1,13 +1,21 @@
 //! Takes the orders of a member to the log, and brings what is new there.
 
+use std::time::SystemTime;
+
 use frontier::Partition;
 
 use crate::link_log::{Entry, EntryId, LinkLog, LogError};
 use crate::member::Orders;
-use crate::word::{Word, Words};
+use crate::word::{Word, Words, words_of};
 
 /// The entries of one sender that are read at once.
 const ENTRIES_AT_ONCE: usize = 32;
+
+/// Returns the time of the system, in milliseconds since 1970.
+pub(crate) fn now_millis() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since_epoch.map_or(0, |time| time.as_millis() as u64)
+}
 
 /// A log, and how far it was read.
 #[derive(Debug)]
@@ -71,8 +79,26 @@ impl<L: LinkLog> Post<L> {
         let Some(word) = &mut self.word else { return Ok(()) };
         self.beat += 1;
         word.beat = self.beat;
+        word.status.at = now_millis();
         // Numbers and texts can always be written.
         self.log.say(&serde_json::to_string(word).unwrap_or_default())
+    }
+
+    /// Says that this process has left.
+    ///
+    /// # Errors
+    ///
+    /// As those of the log.
+    pub fn leave(&mut self) -> Result<(), LogError> {
+        if let Some(word) = &mut self.word {
+            word.status.has_left = true;
+        }
+        self.say()
+    }
+
+    /// Returns the log.
+    pub fn log_mut(&mut self) -> &mut L {
+        &mut self.log
     }
 
     /// Reads the next entries of all senders.
@@ -97,13 +123,6 @@ impl<L: LinkLog> Post<L> {
     ///
     /// As those of the log.
     pub fn words(&mut self) -> Result<(Words, Vec<(String, String)>), LogError> {
-        let (mut words, mut others) = (Words::new(), Vec::new());
-        for (field, text) in self.log.words()? {
-            match field.parse().ok().zip(serde_json::from_str(&text).ok()) {
-                Some((index, word)) => drop(words.insert(index, word)),
-                None => others.push((field, text)),
-            }
-        }
-        Ok((words, others))
+        self.log.words().map(words_of)
     }
 }

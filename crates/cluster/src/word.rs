@@ -50,6 +50,8 @@ pub struct PeerWord {
     pub received: Mark,
     /// The highest term of it that was heard. Batches of lower ones are refused.
     pub promise: u64,
+    /// Links for it that are not acknowledged.
+    pub waiting: u64,
 }
 
 /// Numbers of a partition for people.
@@ -58,7 +60,7 @@ pub struct PeerWord {
 pub struct Status {
     /// The machine and the process that has the partition.
     pub owner: String,
-    /// When it was said, in milliseconds since 1970, by the clock of that machine.
+    /// When it was said last, in milliseconds since 1970, by the clock of that machine.
     pub at: u64,
     /// Pages that were fetched.
     pub pages: u64,
@@ -68,6 +70,20 @@ pub struct Status {
     pub waiting: u64,
     /// Links that wait to be received by others.
     pub to_send: u64,
+    /// Batches that were sent again, because they were not acknowledged in time.
+    pub repeated: u64,
     /// Whether the process has ended by itself, or was stopped.
     pub has_left: bool,
+}
+
+/// Sorts the fields of the hash of words: the words of partitions, and the others.
+pub(crate) fn words_of(fields: Vec<(String, String)>) -> (Words, Vec<(String, String)>) {
+    let (mut words, mut others) = (Words::new(), Vec::new());
+    for (field, text) in fields {
+        match field.parse().ok().zip(serde_json::from_str(&text).ok()) {
+            Some((index, word)) => drop(words.insert(index, word)),
+            None => others.push((field, text)),
+        }
+    }
+    (words, others)
 }

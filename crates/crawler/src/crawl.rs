@@ -5,10 +5,11 @@ mod builder;
 use frontier::Report;
 
 use crate::config::{ConfigError, CrawlConfig, CrawlOptions};
-use crate::engine::{Run, StopHandle};
+use crate::engine::{Run, Sharing, StopHandle};
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer};
 use crate::fetch::{Fetcher, HttpFetcher};
+use crate::peers::Peers;
 use crate::recrawl::{PreviousCrawl, RecrawlError};
 use crate::saved_output::SavedOutput;
 use crate::summary::{Ending, Summary};
@@ -126,6 +127,23 @@ impl<S: Fetcher> Crawl<S> {
     pub fn recrawl(mut self, previous: PreviousCrawl) -> Result<Self, RecrawlError> {
         self.run.repeat(previous)?;
         Ok(self)
+    }
+
+    /// Shares the crawl with other processes. It needs a state directory, and the [partition](frontier::FrontierConfig::partition) of this one.
+    #[must_use]
+    pub fn share(mut self, peers: impl Peers + 'static) -> Self {
+        self.run.sharing = Some(Sharing::new(Box::new(peers)));
+        self
+    }
+
+    /// Returns what an earlier run has [kept](Peers::unsaved) of the other processes; nothing before the first.
+    pub fn kept_of_peers(&self) -> &[u8] {
+        self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.peers)
+    }
+
+    /// Returns a hash of the rules of which URLs are the same; `None` without a state directory. All processes of a crawl need the same.
+    pub fn hash_of_rules(&self) -> Option<u64> {
+        self.run.commits.as_ref().map(|commits| commits.saved.rules)
     }
 
     /// Returns the checked options.

@@ -11,6 +11,7 @@ mod plan;
 mod refreshing;
 mod reports;
 mod seeding;
+mod sharing;
 mod spawn;
 mod stop;
 
@@ -37,6 +38,7 @@ use crate::summary::{AnswerTimes, Ending, Summary, peak_memory_bytes};
 pub(crate) use self::clock::Clock;
 pub(crate) use self::commits::Commits;
 pub(crate) use self::last_sync::go_back_if_outputs_are_lost;
+pub(crate) use self::sharing::Sharing;
 pub use self::stop::StopHandle;
 
 /// How often observers get a progress event.
@@ -52,6 +54,8 @@ pub(crate) struct Run<S> {
     pub(crate) phase: watch::Sender<Phase>,
     /// What goes from one commit to the next, if the crawl has a state directory.
     pub(crate) commits: Option<Commits>,
+    /// The other processes, if several share the crawl.
+    pub(crate) sharing: Option<Sharing>,
     /// The previous crawl that this one repeats.
     recrawl: Option<Recrawl>,
     seen_links: Arc<SeenLinkCache>,
@@ -73,6 +77,7 @@ impl<S: Fetcher> Run<S> {
             orders: watch::Sender::default(),
             phase: watch::Sender::default(),
             commits: None,
+            sharing: None,
             recrawl: None,
             seen_links: Arc::default(),
             ledger: Ledger::default(),
@@ -93,6 +98,7 @@ impl<S: Fetcher> Run<S> {
         // So every answer comes after a commit that knows the outputs.
         self.save()?;
         let mut orders = self.orders.subscribe();
+        let woken = self.sharing.as_ref().map(|sharing| sharing.peers.woken());
         let mut answered = Stop::No;
         let mut ticks = interval(PROGRESS_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -104,8 +110,9 @@ impl<S: Fetcher> Run<S> {
                 self.answer_stop(answered)?;
             }
             self.set_paused(requested.pause && self.ending().is_none())?;
+            let more = self.exchange()?;
             let wake = match self.next()? {
-                Next::Wait(wake) => wake,
+                Next::Wait(wake) => wake.min(more),
                 Next::End(ending) => return self.end(ending),
             };
             self.tell_phase();
@@ -114,6 +121,7 @@ impl<S: Fetcher> Run<S> {
                 _ = orders.changed() => {}
                 _ = ticks.tick() => self.tick(),
                 conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => self.settle(conclusions)?,
+                () = sharing::woken(woken.as_deref()) => {}
                 () = wake.reached() => {}
             }
         }
@@ -177,7 +185,7 @@ impl<S: Fetcher> Run<S> {
     }
 
     fn tell_phase(&self) {
-        let has_unsaved = self.frontier.save_status().is_some_and(|status| status.has_unsaved);
+        let has_unsaved = self.has_unsaved();
         let phase = match (self.ending(), self.clock.is_paused()) {
             (Some(_), _) => Phase::Stopping,
             (None, false) => Phase::Running,
@@ -205,6 +213,7 @@ impl<S: Fetcher> Run<S> {
             elapsed: self.clock.elapsed(),
             elapsed_before: self.clock.earlier(),
             robots_name: self.config.robots_name().map(str::to_owned),
+            has_lost_links: self.sharing.as_ref().is_some_and(|sharing| sharing.peers.has_lost()),
             ..Summary::new(ending, self.observers.counts.clone(), self.frontier.report())
         }
     }
@@ -227,6 +236,7 @@ impl<S: Fetcher> Run<S> {
         let summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now());
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;
+        self.leave_others();
         self.observers.check()?;
         Ok(summary)
     }

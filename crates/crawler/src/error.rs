@@ -6,6 +6,7 @@ use frontier::FrontierError;
 
 use crate::config::ConfigError;
 use crate::fetch::ClientError;
+use crate::peers::PeersError;
 use crate::recrawl::RecrawlError;
 use crate::state::StateError;
 
@@ -61,6 +62,9 @@ pub enum CrawlError {
     /// The state of the crawl cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The crawl cannot go on with the other processes that share it. The text says what to do.
+    #[error(transparent)]
+    Peers(#[from] PeersError),
     /// The frontier waits for a lease that has no task. This is a defect of the crawler.
     #[error("the crawl cannot continue: a lease has no fetch task: please report this defect")]
     Stalled,

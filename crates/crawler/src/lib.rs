@@ -86,6 +86,7 @@ pub mod event;
 pub mod fetch;
 pub mod output;
 pub mod page;
+pub mod peers;
 pub mod recrawl;
 mod repair;
 mod saved_crawl;
@@ -113,6 +114,8 @@ pub use frontier::{self, Failure, FailureKind};
 pub use page::link_graph::LinkRecord;
 #[doc(inline)]
 pub use page::select::Field;
+#[doc(inline)]
+pub use peers::Peers;
 #[doc(inline)]
 pub use recrawl::{PreviousCrawl, RecrawlError};
 pub use repair::repair;

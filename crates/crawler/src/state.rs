@@ -15,7 +15,7 @@ use crate::summary::Counts;
 
 /// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
 /// included.
-const VERSION: u32 = 13;
+const VERSION: u32 = 14;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
@@ -41,6 +41,8 @@ pub(crate) struct Commit {
     /// The file of the crawl that this one repeats; `None` if it repeats none.
     pub(crate) previous: Option<PreviousFile>,
     pub(crate) outputs: Vec<SavedOutput>,
+    /// What is kept of the other processes that share the crawl.
+    pub(crate) peers: Vec<u8>,
     /// The files of the outputs as they were at the last sync.
     pub(crate) synced: Vec<SavedFile>,
 }
@@ -175,6 +177,7 @@ mod tests {
             previous: Some(previous),
             outputs: outputs.to_vec(),
             synced: vec![outputs[0].file.clone()],
+            peers: Vec::new(),
         };
         let bytes = state.write(&counts(), Vec::new()).unwrap();
         assert!(bytes.len() < 155, "{}", bytes.len());

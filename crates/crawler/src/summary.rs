@@ -109,6 +109,8 @@ pub struct Summary {
     pub host_table: Vec<HostFigures>,
     /// Origins that were away then, those with the most waiting entries first.
     pub away: Vec<AwayReport>,
+    /// Whether links between processes that share the crawl were lost with a state directory, in this process or another one.
+    pub has_lost_links: bool,
     /// The time at which the numbers were true.
     pub as_of: Time,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
@@ -171,6 +173,7 @@ impl Summary {
             hosts: Vec::new(),
             host_table: Vec::new(),
             away: Vec::new(),
+            has_lost_links: false,
             as_of: Time::EPOCH,
             peak_memory_bytes: None,
         }
@@ -186,6 +189,7 @@ impl Summary {
             host_table: self.host_table.clone(),
             away: self.away.iter().take(most_away).cloned().collect(),
             as_of: self.as_of,
+            has_lost_links: self.has_lost_links,
             peak_memory_bytes: self.peak_memory_bytes,
             ..Self::new(self.ending, self.counts.clone(), self.report.clone())
         }

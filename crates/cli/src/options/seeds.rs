@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use cluster::Address;
 use crawler::config::parse_seed;
-use frontier::Canonicalizer;
+use frontier::{Canonicalizer, Partition};
 use url::{Host, Url};
 
 use super::Options;
@@ -77,6 +78,23 @@ pub(crate) struct Site {
     /// seen-set and the names of hosts grow, and hosts in memory take 160 MiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_size::<NonZeroU64>, requires = "state", help_heading = "Limits")]
     pub(crate) memory: Option<NonZeroU64>,
+    /// Share the crawl with other processes through Redis, at redis://HOST/NAME.
+    ///
+    /// All processes get the same seeds and options, each its own --partition, --state and outputs. NAME is the name of the crawl. A password is
+    /// written as in redis://user:password@host:6379/NAME; rediss:// encrypts. See docs/many-machines.md.
+    #[arg(long, value_name = "URL", requires_all = ["state", "partition"], help_heading = "Cluster")]
+    pub(crate) cluster: Option<Address>,
+    /// The share of this process: 0/4, 1/4, 2/4 or 3/4 of four.
+    ///
+    /// The hash of a site (the registrable domain) says to which partition it belongs. The number of partitions is fixed when the crawl begins.
+    /// --max-pages and --max-hosts are for all partitions together; each takes its share.
+    #[arg(long, value_name = "I/N", requires = "cluster", help_heading = "Cluster")]
+    pub(crate) partition: Option<Partition>,
+    /// Go on with a state directory that is an old copy, or new; what was lost is counted.
+    ///
+    /// Without it, such a directory is refused. The crawl ends as incomplete.
+    #[arg(long, requires = "cluster", help_heading = "Cluster")]
+    pub(crate) accept_loss: bool,
     /// The arguments as they were given, without those of a configuration file.
     #[arg(skip)]
     pub(crate) given: Vec<OsString>,

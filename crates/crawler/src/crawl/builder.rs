@@ -103,6 +103,10 @@ fn frontier_options(config: &CrawlConfig) -> FrontierConfig {
     if config.options().fingerprints {
         options.compare_one_of = NonZeroU32::MIN;
     }
+    if let Some(partition) = options.partition {
+        options.max_pages = options.max_pages.map(|all| partition.share_of(all));
+        options.max_hosts = partition.share_of(options.max_hosts as u64) as usize;
+    }
     if let Some(most) = config.options().max_memory {
         options.max_memory = Some(most.saturating_sub(config.memory_beside_frontier()));
     }

@@ -41,7 +41,7 @@ pub(crate) struct Commits {
     /// When the first change since the last commit was seen.
     changed: Option<Instant>,
     /// Whether commits were made since the last sync.
-    has_unsynced: bool,
+    pub(super) has_unsynced: bool,
     pub(super) queued_again: QueuedAgain,
     buffer: Vec<u8>,
 }
@@ -143,6 +143,11 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
+    /// Returns whether something has changed since the last commit.
+    pub(super) fn has_unsaved(&self) -> bool {
+        self.frontier.save_status().is_some_and(|status| status.has_unsaved)
+    }
+
     fn take_held(&mut self) -> Vec<Lease> {
         let commits = self.commits.as_mut();
         commits.map_or_else(Vec::new, |commits| std::mem::take(&mut commits.held_leases))
@@ -155,7 +160,13 @@ impl<S: Fetcher> Run<S> {
         };
         let now = self.clock.now();
         let sync = status.is_sync_due(now);
-        if status.has_unsaved || sync && commits.has_unsynced {
+        let mut is_told = false;
+        let kept = self.sharing.as_mut().and_then(|sharing| sharing.peers.unsaved());
+        let has_kept = kept.is_some();
+        if let Some(kept) = kept {
+            commits.saved.peers = kept;
+        }
+        if status.has_unsaved || has_kept || sync && commits.has_unsynced {
             let started = Instant::now();
             self.observers.save(sync, &mut commits.saved.outputs)?;
             if sync {
@@ -166,6 +177,7 @@ impl<S: Fetcher> Run<S> {
             self.frontier.persist(&state, now)?;
             commits.buffer = state;
             commits.has_unsynced = !sync;
+            is_told = sync;
             self.observers.notify(&Event::Committed(&CommitRecord {
                 took: started.elapsed(),
                 database_bytes: sync.then(|| Directory::new(&commits.state).database_bytes()).flatten(),
@@ -173,6 +185,9 @@ impl<S: Fetcher> Run<S> {
         }
         (commits.changed, commits.uncommitted) = (None, 0);
         self.commits = Some(commits);
+        if is_told {
+            self.tell_others(true);
+        }
         Ok(())
     }
 
@@ -195,6 +210,9 @@ impl<S: Fetcher> Run<S> {
         self.observers.save(true, &mut commits.saved.outputs)?;
         commits.saved.note_synced();
         self.save_fetcher(&commits)?;
+        if let Some(kept) = self.sharing.as_mut().and_then(|sharing| sharing.peers.unsaved()) {
+            commits.saved.peers = kept;
+        }
         let state = self.encode(&mut commits, now)?;
         self.frontier.checkpoint(&state, now)?;
         Ok(())

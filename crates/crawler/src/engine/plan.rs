@@ -57,6 +57,7 @@ impl<S: Fetcher> Run<S> {
             end @ Next::End(_) => return Ok(end),
         };
         let commit = self.commit_when_due()?;
+        self.tell_others(false);
         // A time that overflows `Instant` is no limit.
         let deadline = Wake::at(time_left.and_then(|time| Instant::now().checked_add(time)));
         Ok(Next::Wait(deadline.min(more_again).min(host).min(commit)))
@@ -84,18 +85,24 @@ impl<S: Fetcher> Run<S> {
                 return Ok(Next::Wait(Wake::Never));
             }
             match self.frontier.lease(self.clock.now(), free)? {
-                Leasing::Ready(ready) => self.spawn_or_hold(ready),
+                Leasing::Ready(ready) => {
+                    self.something_is_left();
+                    self.spawn_or_hold(ready);
+                }
                 Leasing::Dropped(dropped) => {
                     self.report_dropped(dropped);
                     return Ok(Next::Wait(Wake::Now));
                 }
                 Leasing::NotUntil(time) => return Ok(Next::Wait(Wake::At(self.clock.instant_of(time)))),
-                Leasing::AllLeased if self.requests_in_flight() == 0 => return Err(CrawlError::Stalled),
+                // With others, the outboxes may be full.
+                Leasing::AllLeased if self.requests_in_flight() == 0 && self.sharing.is_none() => {
+                    return Err(CrawlError::Stalled);
+                }
                 Leasing::AllLeased => return Ok(Next::Wait(Wake::Never)),
-                Leasing::BudgetSpent => return Ok(Next::End(Ending::BudgetSpent)),
+                Leasing::BudgetSpent => return Ok(self.end_with_others(Ending::BudgetSpent)),
                 Leasing::Drained if self.has_previous_pages() => self.offer_previous(PreviousPages::All)?,
                 Leasing::Drained if self.queue_again()? => {}
-                Leasing::Drained => return Ok(Next::End(Ending::Drained)),
+                Leasing::Drained => return Ok(self.end_with_others(Ending::Drained)),
             }
         }
     }
@@ -132,7 +139,7 @@ impl<S: Fetcher> Run<S> {
     /// Commits, and starts the requests that have waited for it, if it is time to. Returns when the next commit or sync is due.
     fn commit_when_due(&mut self) -> Result<Wake, CrawlError> {
         let are_all_taken = self.free_requests() == 0;
-        let can_wait = self.ending().is_none() && self.frontier.save_status().is_some_and(|status| status.has_unsaved);
+        let can_wait = self.ending().is_none() && self.has_unsaved();
         let in_flight = self.ledger.len();
         let commits = self.commits.as_mut().filter(|_| can_wait);
         if let Some(due) = commits.and_then(|commits| commits.can_wait_until(in_flight, are_all_taken)) {

@@ -153,7 +153,9 @@ impl<S: Fetcher> Run<S> {
             }
             *is_offered = true;
             referrer = shared(page.referrer.as_deref(), &referrer);
-            links.extend(page.links(referrer.clone(), canonicalizer));
+            let of_page = page.links(referrer.clone(), canonicalizer);
+            // The other processes read the same file.
+            links.extend(of_page.filter(|link| self.is_own(&link.url)));
             if links.len() >= LINKS_AT_ONCE {
                 self.offer(&links)?;
                 uncommitted += links.len();
@@ -203,7 +205,7 @@ impl<S: Fetcher> Run<S> {
             return Ok(());
         }
         for seeds in config.seeds().chunks(LINKS_PER_COMMIT) {
-            let origins = seeds.iter().map(CanonicalUrl::origin);
+            let origins = seeds.iter().filter(|seed| self.is_own(seed)).map(CanonicalUrl::origin);
             let links: Vec<_> = origins
                 .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
                 .collect();

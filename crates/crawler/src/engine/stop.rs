@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use crate::event::Phase;
 
 /// Whether, and how, a crawl was asked to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Stop {
     #[default]
     No,

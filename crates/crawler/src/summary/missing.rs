@@ -93,6 +93,9 @@ pub enum Missing {
         /// Whether the crawl has a directory: another capacity brings nothing back there.
         is_kept: bool,
     },
+    /// Links between the processes that share the crawl were lost with a state directory, of this process or another one. What only they
+    /// lead to is missing.
+    LostLinks,
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
     RefusedEarlier,
@@ -138,6 +141,9 @@ impl Summary {
                 ending: self.ending,
                 left: self.pages_left(),
             });
+        }
+        if self.has_lost_links || report.exchange.lost_batches > 0 {
+            missing.push(Missing::LostLinks);
         }
         if report.pages.lost_with_host > 0 {
             missing.push(Missing::GivenUp {
@@ -273,6 +279,7 @@ impl Missing {
             Self::Unreadable { .. } => "unreadable",
             Self::RobotsUnreachable { .. } => "robots_unreachable",
             Self::Dropped { .. } => "seen_set",
+            Self::LostLinks => "lost_links",
             Self::RefusedEarlier => "refused_earlier",
             Self::Limited { kind, .. } => kind,
         }
@@ -291,7 +298,7 @@ impl Missing {
     /// even if its page is found elsewhere. Of the seen-set it is the lower bound.
     pub fn lost(&self) -> u64 {
         match self {
-            Self::Interrupted { .. } | Self::RefusedEarlier => 0,
+            Self::Interrupted { .. } | Self::LostLinks | Self::RefusedEarlier => 0,
             Self::GivenUp { pages, .. }
             | Self::Failed { pages, .. }
             | Self::Unreadable { pages }
@@ -355,6 +362,7 @@ impl Missing {
                     ", and what only they link to is missing (set {capacity} {enough} or more{place})"
                 )
             }
+            Self::LostLinks => f.write_str("links between processes: some were lost with a state directory"),
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
             ),

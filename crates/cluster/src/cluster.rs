@@ -1,0 +1,305 @@
+//! A process among the others: the member in the loop of the crawl, and the thread that talks to Redis.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crawler::peers::{Exchanged, Here, Peers, PeersError};
+use frontier::{Frontier, Time};
+use tokio::sync::Notify;
+
+use crate::join::Founded;
+use crate::link_log::{Entry, LogError};
+use crate::member::{Member, Orders};
+use crate::post::Post;
+use crate::redis_log::RedisLog;
+use crate::word::{End, Status, Words};
+
+/// The field of an order to stop. Its text has the instances that are to stop: one that starts later is not meant.
+pub(crate) const STOP: &str = "stop";
+
+/// How long the thread waits for orders before it looks for entries again.
+const IDLE: Duration = Duration::from_millis(20);
+/// How often the words are read.
+const HEAR_EVERY: Duration = Duration::from_millis(500);
+/// How often the own word is said, if nothing has changed.
+const SAY_EVERY: Duration = Duration::from_secs(1);
+/// The shortest and the longest wait after an error.
+const WAITS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// The entries that may wait for the loop.
+const MAX_INBOX: usize = 128;
+/// The entries that the loop takes at once, so that its own work goes on.
+const ENTRIES_AT_ONCE: usize = 8;
+/// For how long Redis keeps the words of a crawl that has ended, in seconds.
+const KEPT_AFTER_END: u32 = 24 * 60 * 60;
+/// How many seconds the rate of pages is of.
+const RATE_SECONDS: usize = 10;
+
+/// The other processes of a crawl. [`Joining::join`](crate::Joining::join) makes it.
+#[derive(Debug)]
+pub struct Cluster {
+    member: Member,
+    to_thread: Sender<Message>,
+    news: Receiver<News>,
+    inbox: VecDeque<Entry>,
+    /// How many entries are on their way from the thread, or in the inbox.
+    waiting: Arc<AtomicUsize>,
+    woken: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+    owner: String,
+    /// Pages fetched at the last syncs, for their rate.
+    pages: VecDeque<(Time, u64)>,
+    has_news: bool,
+}
+
+/// From the loop to the thread.
+#[derive(Debug)]
+enum Message {
+    Orders(Orders),
+    Leave { has_ended: bool },
+}
+
+/// From the thread to the loop.
+#[derive(Debug, Default)]
+struct News {
+    entries: Vec<Entry>,
+    words: Option<Words>,
+    /// The instances that are to stop.
+    stop: Vec<u64>,
+}
+
+impl Cluster {
+    pub(crate) fn start(member: Member, post: Post<RedisLog>, founded: Founded, owner: String) -> Self {
+        let (to_thread, messages) = channel();
+        let (to_loop, news) = channel();
+        let (woken, waiting) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
+        let courier = Courier {
+            post,
+            founded,
+            messages,
+            to_loop,
+            woken: Arc::clone(&woken),
+            waiting: Arc::clone(&waiting),
+            heard: None,
+            said: None,
+            last_error: None,
+        };
+        Self {
+            member,
+            to_thread,
+            news,
+            inbox: VecDeque::new(),
+            waiting,
+            woken,
+            thread: Some(thread::spawn(|| courier.run())),
+            owner,
+            pages: VecDeque::new(),
+            has_news: false,
+        }
+    }
+
+    fn send(&self, message: Message) {
+        // The thread ends only after it was told to.
+        let _ = self.to_thread.send(message);
+    }
+
+    fn status(&mut self, frontier: &Frontier, here: Here, now: Time) -> Status {
+        self.pages.push_back((now, here.pages));
+        while self.pages.len() > 2
+            && self
+                .pages
+                .front()
+                .is_some_and(|(then, _)| now.since(*then).as_secs() as usize > RATE_SECONDS)
+        {
+            self.pages.pop_front();
+        }
+        let rate = self.pages.front().map_or(0.0, |(then, pages)| {
+            let seconds = now.since(*then).as_secs_f64();
+            if seconds > 0.0 {
+                here.pages.saturating_sub(*pages) as f64 / seconds
+            } else {
+                0.0
+            }
+        });
+        let report = frontier.report();
+        Status {
+            owner: self.owner.clone(),
+            at: 0,
+            pages: here.pages,
+            rate,
+            waiting: report.queued_pages,
+            to_send: report.exchange.waiting,
+            repeated: self.member.repeated(),
+            has_left: false,
+        }
+    }
+}
+
+impl Peers for Cluster {
+    fn exchange(&mut self, frontier: &mut Frontier, now: Time) -> Result<Exchanged, PeersError> {
+        let mut exchanged = Exchanged::default();
+        for news in self.news.try_iter() {
+            self.inbox.extend(news.entries);
+            if let Some(words) = news.words {
+                self.member.hear(&words, frontier, now)?;
+            }
+            exchanged.stop |= news.stop.contains(&self.member.instance());
+            self.has_news = true;
+        }
+        let at_once = self.inbox.len().min(ENTRIES_AT_ONCE);
+        for entry in self.inbox.drain(..at_once) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            exchanged.offered.extend(self.member.receive(&entry, frontier, now)?);
+        }
+        if std::mem::take(&mut self.has_news) {
+            let orders = self.member.orders(frontier, now)?;
+            self.has_news = !orders.append.is_empty();
+            if !orders.is_empty() {
+                self.send(Message::Orders(orders));
+            }
+        }
+        exchanged.has_more = self.has_news || !self.inbox.is_empty();
+        Ok(exchanged)
+    }
+
+    fn unsaved(&mut self) -> Option<Vec<u8>> {
+        if !self.member.is_unsaved() {
+            return None;
+        }
+        self.member.saved();
+        // Numbers and texts can always be written.
+        Some(postcard::to_allocvec(self.member.kept()).unwrap_or_default())
+    }
+
+    fn synced(&mut self, frontier: &Frontier, here: Here, now: Time) {
+        let status = self.status(frontier, here, now);
+        self.member.synced(frontier, here.is_drained, status, now);
+        self.has_news = true;
+    }
+
+    fn has_ended(&self, now: Time) -> bool {
+        self.member.finished(now).is_some()
+    }
+
+    fn has_lost(&self) -> bool {
+        self.member.ended() == Some(End::Incomplete)
+    }
+
+    fn woken(&self) -> Arc<Notify> {
+        Arc::clone(&self.woken)
+    }
+
+    fn leave(&mut self) {
+        let has_ended = self.member.ended().is_some();
+        self.send(Message::Leave { has_ended });
+        if let Some(thread) = self.thread.take() {
+            // It has said why, if it has panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that talks to Redis.
+struct Courier {
+    post: Post<RedisLog>,
+    founded: Founded,
+    messages: Receiver<Message>,
+    to_loop: Sender<News>,
+    woken: Arc<Notify>,
+    waiting: Arc<AtomicUsize>,
+    heard: Option<Instant>,
+    said: Option<Instant>,
+    /// The error that was logged last.
+    last_error: Option<String>,
+}
+
+impl Courier {
+    fn run(mut self) {
+        let [shortest, longest] = WAITS;
+        let mut wait = shortest;
+        loop {
+            match self.messages.recv_timeout(IDLE) {
+                Ok(Message::Orders(orders)) => {
+                    // What is lost here is sent again after a silence.
+                    let sent = self.post.send(orders);
+                    self.note(sent.err());
+                }
+                Ok(Message::Leave { has_ended }) => return self.leave(has_ended),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The crawl has ended by an error: what was said stays.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let turned = self.turn();
+            let has_failed = turned.is_err();
+            self.note(turned.err());
+            if has_failed {
+                thread::sleep(wait);
+                wait = (wait * 2).min(longest);
+            } else {
+                wait = shortest;
+            }
+        }
+    }
+
+    /// Reads what is new, and says what is due.
+    fn turn(&mut self) -> Result<(), LogError> {
+        let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
+        let mut news = News::default();
+        if self.waiting.load(Ordering::Relaxed) < MAX_INBOX {
+            news.entries = self.post.read()?;
+        }
+        if is_due(self.said, SAY_EVERY) {
+            self.post.say()?;
+            self.said = Some(Instant::now());
+        }
+        if is_due(self.heard, HEAR_EVERY) {
+            let (words, others) = self.post.words()?;
+            let stop = others.iter().find(|(field, _)| field == STOP);
+            news.stop = stop
+                .and_then(|(_, text)| serde_json::from_str(text).ok())
+                .unwrap_or_default();
+            if words.is_empty() {
+                // Redis may have forgotten all.
+                self.post.log_mut().set_crawl(&self.founded.text(), true)?;
+            }
+            news.words = Some(words);
+            self.heard = Some(Instant::now());
+        }
+        if news.words.is_some() || !news.entries.is_empty() {
+            self.waiting.fetch_add(news.entries.len(), Ordering::Relaxed);
+            let _ = self.to_loop.send(news);
+            self.woken.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Logs an error when it begins, and when it is over.
+    fn note(&mut self, error: Option<LogError>) {
+        match error.map(|error| error.to_string()) {
+            Some(error) if self.last_error.as_ref() == Some(&error) => {}
+            Some(error) => {
+                log::warn!(
+                    target: "crawler::cluster",
+                    "{error}. The crawl goes on, and its links wait until then"
+                );
+                self.last_error = Some(error);
+            }
+            None if self.last_error.take().is_some() => {
+                log::info!(target: "crawler::cluster", "Redis answers again");
+            }
+            None => {}
+        }
+    }
+
+    fn leave(mut self, has_ended: bool) {
+        // Orders that were given before come before.
+        let mut left = self.post.leave();
+        if has_ended && left.is_ok() {
+            left = self.post.log_mut().expire(KEPT_AFTER_END);
+        }
+        self.note(left.err());
+    }
+}

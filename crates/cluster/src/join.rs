@@ -1,0 +1,302 @@
+//! How a process joins the others: which crawl it is, whether it fits, and whether another process has its partition.
+
+use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use frontier::Partition;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Cluster;
+use crate::link_log::{LinkLog as _, LogError};
+use crate::member::{Kept, Limits, Member};
+use crate::post::Post;
+use crate::redis_log::RedisLog;
+use crate::url::Address;
+use crate::word::{Word, Words, words_of};
+
+/// How long a process that lives may say nothing.
+const LONGEST_SILENCE: Duration = Duration::from_millis(2500);
+/// How often the words are read meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often it is said that another process is waited for.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// Which crawl a process shares, and what it has of it.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// Where the crawl is.
+    pub address: Address,
+    /// The partition of this process.
+    pub partition: Partition,
+    /// The hash of the rules of which URLs are the same: `Crawl::hash_of_rules`.
+    pub rules: u64,
+    /// What an earlier run has kept: `Crawl::kept_of_peers`.
+    pub kept: Vec<u8>,
+    /// Whether a directory that is an old copy, or new, goes on all the same.
+    pub accepts_loss: bool,
+    /// The machine and the process, for people.
+    pub owner: String,
+}
+
+/// What all processes of a crawl have to agree on, with the id of the crawl.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Founded {
+    pub(crate) id: String,
+    pub(crate) partitions: u32,
+    pub(crate) rules: u64,
+    /// Of this program: other versions may share sites out in another way.
+    pub(crate) version: String,
+}
+
+/// Why a process cannot join.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// Redis does not answer as it should.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The crawl was begun with another number of partitions.
+    #[error(
+        "the crawl {name} has {there} partitions, not {here}: their number is fixed when a crawl begins. Give that number, or begin another crawl \
+         under another name and in new directories"
+    )]
+    OtherCount {
+        /// The name of the crawl.
+        name: String,
+        /// Its number of partitions.
+        there: u32,
+        /// The number of this process.
+        here: u32,
+    },
+    /// The crawl has other rules of which URLs are the same.
+    #[error(
+        "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same options for URLs"
+    )]
+    OtherRules {
+        /// The name of the crawl.
+        name: String,
+    },
+    /// The other processes are of another version.
+    #[error(
+        "the other processes of the crawl {name} are of version {there} of this program, and this one is {here}: run the same everywhere"
+    )]
+    OtherVersion {
+        /// The name of the crawl.
+        name: String,
+        /// Their version.
+        there: String,
+        /// The version of this process.
+        here: String,
+    },
+    /// The state directory is of another crawl than the processes that run.
+    #[error(
+        "another crawl runs under the name {name}, to which this state directory does not belong: stop that one, or give this one another name \
+         (redis://…/NAME) and a new directory"
+    )]
+    OtherCrawl {
+        /// The name.
+        name: String,
+    },
+    /// Another process has the partition.
+    #[error(
+        "partition {partition} has a process already, {owner}: stop that one first. If it was just killed, start this one again"
+    )]
+    Taken {
+        /// The partition.
+        partition: u32,
+        /// The machine and the process.
+        owner: String,
+    },
+    /// What is kept in the state directory cannot be read.
+    #[error(
+        "what the state directory has of the other processes cannot be read: go on with the program that began the crawl"
+    )]
+    Kept,
+    /// No random number can be drawn.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+impl JoinError {
+    /// Returns whether the same start would fail again, until somebody changes something.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::OtherCount { .. } | Self::OtherRules { .. } | Self::OtherVersion { .. } | Self::OtherCrawl { .. }
+        )
+    }
+}
+
+impl Joining {
+    /// Joins the crawl, and begins to carry links.
+    ///
+    /// It blocks: until Redis has answered, for up to three seconds after a process of this partition was killed, and, in a new directory,
+    /// until the process of partition 0 has begun the crawl.
+    ///
+    /// # Errors
+    ///
+    /// See [`JoinError`]. What has been reached of Redis meanwhile does not matter.
+    pub fn join(self) -> Result<Cluster, JoinError> {
+        let mut kept = match self.kept.as_slice() {
+            [] => Kept::default(),
+            kept => postcard::from_bytes(kept).map_err(|_| JoinError::Kept)?,
+        };
+        let mut log = self.connect(&kept)?;
+        if let Some(policy) = log.eviction_policy()?.filter(|policy| policy != "noeviction") {
+            log::warn!(
+                target: "crawler::cluster", policy:%;
+                "Redis removes keys when its memory is full ({policy}): links are sent again then, which takes time. Set maxmemory-policy noeviction"
+            );
+        }
+        let founded = self.find_crawl(&mut log, &kept)?;
+        kept.crawl.clone_from(&founded.id);
+        let partition = self.partition;
+        log.enter(&founded.id, partition.index(), partition.count());
+        self.check_taken(&mut log)?;
+        let limits = Limits::default();
+        let mut post = Post::new(log, partition, limits.window);
+        let mut member = Member::new(partition, limits, kept, self.accepts_loss, random()?);
+        let (words, _) = post.words()?;
+        member.start(post.last_sent()?, &words);
+        Ok(Cluster::start(member, post, founded, self.owner))
+    }
+
+    /// Connects. A crawl that has begun waits for Redis, as it does while it runs.
+    fn connect(&self, kept: &Kept) -> Result<RedisLog, LogError> {
+        let mut has_said = false;
+        loop {
+            match RedisLog::connect(self.address.clone()) {
+                Err(error @ (LogError::NotReachable { .. } | LogError::NotReady { .. })) if !kept.crawl.is_empty() => {
+                    if !std::mem::replace(&mut has_said, true) {
+                        log::warn!(target: "crawler::cluster", "{error}. The crawl waits for it");
+                    }
+                    sleep(LOOK_EVERY);
+                }
+                connected => return connected,
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        self.address.name().to_owned()
+    }
+
+    /// Finds the crawl of this directory; in a new one, begins a crawl as partition 0, or joins one that runs.
+    fn find_crawl(&self, log: &mut RedisLog, kept: &Kept) -> Result<Founded, JoinError> {
+        let is_first = self.partition.index() == 0;
+        let other = || JoinError::OtherCrawl { name: self.name() };
+        let mut last_said: Option<Instant> = None;
+        loop {
+            let found = Founded::read(log)?;
+            let founded = match found {
+                Some(found) if found.id == kept.crawl => return self.check(found),
+                Some(found) if is_alive(log, &found) => {
+                    // A new directory of partition 0 would begin another crawl, unless the one before was lost.
+                    let may_join = kept.crawl.is_empty() && (!is_first || self.accepts_loss);
+                    return if may_join { self.check(found) } else { Err(other()) };
+                }
+                // None, or one that nobody continues now.
+                _ if !kept.crawl.is_empty() => self.found(kept.crawl.clone()),
+                _ if is_first => self.found(format!("{:016x}", random()?)),
+                _ => {
+                    if last_said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
+                        last_said = Some(Instant::now());
+                        let name = self.address.name();
+                        log::info!(target: "crawler::cluster", "waiting for the process of partition 0, which begins the crawl {name}");
+                    }
+                    sleep(LOOK_EVERY);
+                    continue;
+                }
+            };
+            if is_first {
+                log.set_crawl(&founded.text(), false)?;
+            }
+            return Ok(founded);
+        }
+    }
+
+    fn found(&self, id: String) -> Founded {
+        Founded {
+            id,
+            partitions: self.partition.count(),
+            rules: self.rules,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// Checks that the other processes agree.
+    fn check(&self, found: Founded) -> Result<Founded, JoinError> {
+        let (name, ours) = (self.name(), self.found(found.id.clone()));
+        match () {
+            () if found.partitions != ours.partitions => Err(JoinError::OtherCount {
+                name,
+                there: found.partitions,
+                here: ours.partitions,
+            }),
+            () if found.version != ours.version => Err(JoinError::OtherVersion {
+                name,
+                there: found.version,
+                here: ours.version,
+            }),
+            () if found.rules != ours.rules => Err(JoinError::OtherRules { name }),
+            () => Ok(found),
+        }
+    }
+
+    /// Fails if a process of this partition lives.
+    fn check_taken(&self, log: &mut RedisLog) -> Result<(), JoinError> {
+        let index = self.partition.index();
+        let before = words_of(log.words()?).0;
+        match beating(log, &before, |of| of == index) {
+            Ok(Some(word)) => Err(JoinError::Taken {
+                partition: index,
+                owner: word.status.owner,
+            }),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Founded {
+    /// Reads the crawl that has the name of an address.
+    pub(crate) fn read(log: &mut RedisLog) -> Result<Option<Self>, LogError> {
+        Ok(log.crawl()?.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        // Numbers and texts can always be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Returns whether a process of a crawl lives.
+fn is_alive(log: &mut RedisLog, crawl: &Founded) -> bool {
+    log.observe(&crawl.id);
+    let words = log.words().map(|words| words_of(words).0);
+    words.is_ok_and(|before| matches!(beating(log, &before, |_| true), Ok(Some(_))))
+}
+
+/// Waits for a word that is said again, of those that have not left. Returns it, or nothing after some time.
+fn beating(log: &mut RedisLog, before: &Words, of: impl Fn(u32) -> bool) -> Result<Option<Word>, LogError> {
+    let candidates: BTreeSet<u32> = before
+        .iter()
+        .filter(|(index, word)| of(**index) && !word.status.has_left)
+        .map(|(index, _)| *index)
+        .collect();
+    let begun = Instant::now();
+    while !candidates.is_empty() && begun.elapsed() < LONGEST_SILENCE {
+        sleep(LOOK_EVERY);
+        let now = words_of(log.words()?).0;
+        let is_new = |index: &u32| now.get(index).filter(|word| before.get(index) != Some(word)).cloned();
+        if let Some(word) = candidates.iter().find_map(is_new) {
+            return Ok(Some(word));
+        }
+    }
+    Ok(None)
+}
+
+fn random() -> Result<u64, JoinError> {
+    getrandom::u64().map_err(JoinError::Random)
+}

@@ -1,0 +1,42 @@
+//! What errors of the client and of the server mean.
+
+use redis::{ErrorKind, RedisError, ServerError};
+
+use super::TIMEOUT;
+use crate::link_log::LogError;
+use crate::url::Node;
+
+/// Returns what a failure of a connection means.
+pub(super) fn of_connection(node: &Node, error: &RedisError) -> LogError {
+    let (server, text) = (node.to_string(), error.to_string());
+    if error.kind() == ErrorKind::Parse {
+        return LogError::Other { server, answer: text };
+    }
+    let why = if error.is_timeout() {
+        format!("no answer within {} s", TIMEOUT.as_secs())
+    } else if text.contains("UnknownIssuer") {
+        format!("{text}; ssl_ca_certs=FILE in the address says whom to trust")
+    } else {
+        text
+    };
+    LogError::NotReachable { server, why }
+}
+
+/// Returns what an error means that the server answered.
+pub(super) fn of_answer(node: &Node, error: &ServerError) -> LogError {
+    let (server, answer) = (node.to_string(), text(error));
+    match error.code() {
+        "OOM" => LogError::OutOfMemory { server },
+        "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" => LogError::Refused { server, answer },
+        // "ERR AUTH <password> called without any password configured".
+        "ERR" if answer.contains("AUTH") => LogError::Refused { server, answer },
+        "MOVED" | "ASK" | "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MISCONF"
+        | "NOREPLICAS" => LogError::NotReady { server, answer },
+        _ => LogError::Other { server, answer },
+    }
+}
+
+/// Returns the words of an error as the server wrote them.
+pub(super) fn text(error: &ServerError) -> String {
+    format!("{} {}", error.code(), error.details().unwrap_or_default())
+}

@@ -1,0 +1,122 @@
+//! A crawl that several processes share: what the loop does with the others.
+
+use frontier::CanonicalUrl;
+use tokio::sync::Notify;
+
+use super::Run;
+use super::plan::{Next, Wake};
+use super::stop::Stop;
+use crate::error::CrawlError;
+use crate::event::Event;
+use crate::fetch::Fetcher;
+use crate::peers::{Here, Peers};
+use crate::summary::Ending;
+
+/// The others, and what they were told.
+pub(crate) struct Sharing {
+    pub(super) peers: Box<dyn Peers>,
+    /// Why nothing is left here, since nothing is.
+    nothing_left: Option<Ending>,
+    /// Whether that was told as it is now.
+    is_told: bool,
+}
+
+impl Sharing {
+    pub(crate) fn new(peers: Box<dyn Peers>) -> Self {
+        Self {
+            peers,
+            nothing_left: None,
+            is_told: false,
+        }
+    }
+}
+
+impl<S: Fetcher> Run<S> {
+    /// Returns whether a URL belongs to this process.
+    pub(super) fn is_own(&self, url: &CanonicalUrl) -> bool {
+        let partition = self.config.options().frontier.partition;
+        partition.is_none_or(|partition| partition.owns(url))
+    }
+
+    /// Takes what has come from others. Returns when there is more.
+    pub(super) fn exchange(&mut self) -> Result<Wake, CrawlError> {
+        let is_ending = self.is_ending();
+        let Some(sharing) = self.sharing.as_mut().filter(|_| !is_ending) else {
+            return Ok(Wake::Never);
+        };
+        let exchanged = sharing.peers.exchange(&mut self.frontier, self.clock.now())?;
+        for (links, verdicts) in &exchanged.offered {
+            sharing.nothing_left = None;
+            self.observers.notify(&Event::Offered { links, verdicts });
+        }
+        if exchanged.stop {
+            self.orders
+                .send_modify(|orders| orders.stop = orders.stop.max(Stop::Finish));
+        }
+        Ok(if exchanged.has_more || exchanged.stop {
+            Wake::Now
+        } else {
+            Wake::Never
+        })
+    }
+
+    /// Nothing is left here, or may be fetched: ends, unless others may still send links.
+    pub(super) fn end_with_others(&mut self, ending: Ending) -> Next {
+        let now = self.clock.now();
+        match &mut self.sharing {
+            Some(sharing) if !sharing.peers.has_ended(now) => {
+                sharing.is_told &= sharing.nothing_left == Some(ending);
+                sharing.nothing_left = Some(ending);
+                Next::Wait(Wake::Never)
+            }
+            _ => Next::End(ending),
+        }
+    }
+
+    /// Notes what the frontier has handed out since.
+    pub(super) fn something_is_left(&mut self) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.nothing_left = None;
+        }
+    }
+
+    /// Tells the others what is on the medium, if all is, and something has changed.
+    pub(super) fn tell_others(&mut self, is_committed: bool) {
+        let is_synced = self.commits.as_ref().is_some_and(|commits| !commits.has_unsynced) && !self.has_unsaved();
+        let now = self.clock.now();
+        let Some(sharing) = &mut self.sharing else { return };
+        if !is_synced {
+            sharing.is_told = false;
+            return;
+        }
+        if std::mem::replace(&mut sharing.is_told, true) && !is_committed {
+            return;
+        }
+        let report = self.frontier.report();
+        let is_drained = match sharing.nothing_left {
+            None => false,
+            Some(Ending::BudgetSpent) => report.leased == 0,
+            Some(_) => report.is_drained(),
+        };
+        let here = Here {
+            is_drained,
+            pages: self.observers.counts.pages,
+        };
+        sharing.peers.synced(&self.frontier, here, now);
+    }
+
+    /// Leaves the others, after the last commit.
+    pub(super) fn leave_others(&mut self) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.peers.leave();
+        }
+    }
+}
+
+/// Waits until something has come from others.
+pub(super) async fn woken(by: Option<&Notify>) {
+    match by {
+        Some(notify) => notify.notified().await,
+        None => std::future::pending().await,
+    }
+}

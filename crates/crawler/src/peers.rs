@@ -1,0 +1,64 @@
+//! The other processes of a crawl that several share, as the loop sees them. The crate `crawler-cluster` has them over Redis.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use frontier::{Frontier, Link, Time, Verdict};
+use tokio::sync::Notify;
+
+/// Exchanges links with the other processes of a crawl. The loop owns it as it owns the frontier, and calls it between two of its own steps:
+/// no call may wait.
+///
+/// Each process needs a frontier with a [partition](frontier::FrontierConfig::partition), and a state directory.
+pub trait Peers: Send {
+    /// Does with the frontier what has come from others, or a part of it.
+    ///
+    /// # Errors
+    ///
+    /// The crawl cannot go on. The text says what to do.
+    fn exchange(&mut self, frontier: &mut Frontier, now: Time) -> Result<Exchanged, PeersError>;
+
+    /// Returns what it keeps from one run to the next, for the next commit; `None` if it is as at the last call.
+    fn unsaved(&mut self) -> Option<Vec<u8>>;
+
+    /// All is on the medium as it is now: the frontier, and what the last [`unsaved`](Self::unsaved) returned. Only this may be told to
+    /// others.
+    fn synced(&mut self, frontier: &Frontier, here: Here, now: Time);
+
+    /// Returns whether the crawl has ended in all processes, and the others know it.
+    fn has_ended(&self, now: Time) -> bool;
+
+    /// Returns whether links of any process were lost, so that the crawl is incomplete.
+    fn has_lost(&self) -> bool;
+
+    /// Returns what wakes the loop when something has come.
+    fn woken(&self) -> Arc<Notify>;
+
+    /// This run ends, and all is on the medium.
+    fn leave(&mut self);
+}
+
+/// Why a crawl cannot go on with the others.
+pub type PeersError = Box<dyn Error + Send + Sync>;
+
+/// What an exchange has brought.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Exchanged {
+    /// The links of each batch, with the verdicts on them.
+    pub offered: Vec<(Vec<Link>, Vec<Verdict>)>,
+    /// Whether more has come already.
+    pub has_more: bool,
+    /// Whether all processes are to stop.
+    pub stop: bool,
+}
+
+/// What this process knows of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Here {
+    /// Whether the seeds are in, and nothing is left to fetch or may be fetched any more.
+    pub is_drained: bool,
+    /// Pages that were fetched.
+    pub pages: u64,
+}
