@@ -90,6 +90,7 @@ const USES: &str = "\
         engine/plan.rs engine/stop.rs fetch/address_cache.rs fetch/body.rs fetch/client.rs fetch/guard.rs
     crawler | xxhash_rust:: | page/fingerprint.rs page/links/repeats.rs
     crawler | zstd_safe:: | decoding.rs
+    cluster | redis:: | redis_log.rs redis_log/errors.rs redis_log/nodes.rs
     watch | hyper:: | server.rs server/answer.rs server/events.rs
     watch | prometheus_client:: | metrics.rs metrics/page.rs
     cli | clap_mangen:: | options/generated.rs

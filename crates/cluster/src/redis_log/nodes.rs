@@ -151,7 +151,7 @@ fn open(address: &Address, node: &Node) -> Result<(Connection, Vec<Node>), LogEr
         match answer {
             // A single server has no such command, or this user may not call it.
             Value::ServerError(error) if errors::text(error).to_lowercase().contains("cluster") => {}
-            Value::ServerError(_) => {}
+            Value::ServerError(error) => return Err(errors::of_answer(node, error)),
             _ => {}
         }
     }

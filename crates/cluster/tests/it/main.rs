@@ -6,4 +6,11 @@
     reason = "a failed test panics at the failing line"
 )]
 
+mod address;
+mod cluster_mode;
+mod entries;
+mod failures;
+mod server;
 mod simulation;
+mod tls;
+mod words;
