@@ -21,6 +21,7 @@ pub(crate) async fn join(crawl: Crawl, site: Option<&Site>) -> Result<Crawl, Fai
         address,
         partition,
         rules,
+        seeds: crawl.hash_of_seeds(),
         kept: crawl.kept_of_peers().to_vec(),
         accepts_loss: site.accept_loss,
         owner: owner(),

@@ -180,6 +180,10 @@ impl Peers for Cluster {
         self.has_news = true;
     }
 
+    fn knows_end(&self) -> bool {
+        self.member.ended().is_some()
+    }
+
     fn has_ended(&self, now: Time) -> bool {
         self.member.finished(now).is_some()
     }

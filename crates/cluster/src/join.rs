@@ -31,6 +31,8 @@ pub struct Joining {
     pub partition: Partition,
     /// The hash of the rules of which URLs are the same: `Crawl::hash_of_rules`.
     pub rules: u64,
+    /// The hash of the seeds: `Crawl::hash_of_seeds`.
+    pub seeds: u64,
     /// What an earlier run has kept: `Crawl::kept_of_peers`.
     pub kept: Vec<u8>,
     /// Whether a directory that is an old copy, or new, goes on all the same.
@@ -45,6 +47,7 @@ pub(crate) struct Founded {
     pub(crate) id: String,
     pub(crate) partitions: u32,
     pub(crate) rules: u64,
+    pub(crate) seeds: u64,
     /// Of this program: other versions may share sites out in another way.
     pub(crate) version: String,
 }
@@ -74,6 +77,15 @@ pub enum JoinError {
         "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same options for URLs"
     )]
     OtherRules {
+        /// The name of the crawl.
+        name: String,
+    },
+    /// The crawl was begun with other seeds.
+    #[error(
+        "the crawl {name} was begun with other seeds: they are fixed, and the same for all processes, in the same order. Give those, or begin \
+         another crawl under another name and in new directories"
+    )]
+    OtherSeeds {
         /// The name of the crawl.
         name: String,
     },
@@ -123,7 +135,11 @@ impl JoinError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::OtherCount { .. } | Self::OtherRules { .. } | Self::OtherVersion { .. } | Self::OtherCrawl { .. }
+            Self::OtherCount { .. }
+                | Self::OtherRules { .. }
+                | Self::OtherSeeds { .. }
+                | Self::OtherVersion { .. }
+                | Self::OtherCrawl { .. }
         )
     }
 }
@@ -150,7 +166,11 @@ impl Joining {
             );
         }
         let founded = self.find_crawl(&mut log, &kept)?;
+        if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
+            return Err(JoinError::OtherSeeds { name: self.name() });
+        }
         kept.crawl.clone_from(&founded.id);
+        kept.seeds = Some(self.seeds);
         let partition = self.partition;
         log.enter(&founded.id, partition.index(), partition.count());
         self.check_taken(&mut log)?;
@@ -221,6 +241,7 @@ impl Joining {
             id,
             partitions: self.partition.count(),
             rules: self.rules,
+            seeds: self.seeds,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -240,6 +261,7 @@ impl Joining {
                 here: ours.version,
             }),
             () if found.rules != ours.rules => Err(JoinError::OtherRules { name }),
+            () if found.seeds != ours.seeds => Err(JoinError::OtherSeeds { name }),
             () => Ok(found),
         }
     }

@@ -45,6 +45,8 @@ impl Default for Limits {
 pub struct Kept {
     /// The id of the crawl; empty before the first start.
     pub crawl: String,
+    /// The hash of its seeds.
+    pub seeds: Option<u64>,
     term: u64,
     /// The highest term of each partition that was heard.
     promises: Vec<u64>,

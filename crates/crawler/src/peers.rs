@@ -25,6 +25,9 @@ pub trait Peers: Send {
     /// others.
     fn synced(&mut self, frontier: &Frontier, here: Here, now: Time);
 
+    /// Returns whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.
+    fn knows_end(&self) -> bool;
+
     /// Returns whether the crawl has ended in all processes, and the others know it.
     fn has_ended(&self, now: Time) -> bool;
 
