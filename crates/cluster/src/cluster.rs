@@ -11,7 +11,7 @@ use crawler::peers::{Exchanged, Here, Peers, PeersError};
 use frontier::{Frontier, Time};
 use tokio::sync::Notify;
 
-use crate::join::Founded;
+use crate::founded::Founded;
 use crate::link_log::{Entry, LogError};
 use crate::member::{Member, Orders};
 use crate::post::Post;

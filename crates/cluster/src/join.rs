@@ -5,9 +5,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use frontier::Partition;
-use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
+use crate::founded::Founded;
 use crate::link_log::{LinkLog as _, LogError};
 use crate::member::{Kept, Limits, Member};
 use crate::post::Post;
@@ -39,17 +39,6 @@ pub struct Joining {
     pub accepts_loss: bool,
     /// The machine and the process, for people.
     pub owner: String,
-}
-
-/// What all processes of a crawl have to agree on, with the id of the crawl.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Founded {
-    pub(crate) id: String,
-    pub(crate) partitions: u32,
-    pub(crate) rules: u64,
-    pub(crate) seeds: u64,
-    /// Of this program: other versions may share sites out in another way.
-    pub(crate) version: String,
 }
 
 /// Why a process cannot join.
@@ -278,18 +267,6 @@ impl Joining {
             Ok(None) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-}
-
-impl Founded {
-    /// Reads the crawl that has the name of an address.
-    pub(crate) fn read(log: &mut RedisLog) -> Result<Option<Self>, LogError> {
-        Ok(log.crawl()?.and_then(|text| serde_json::from_str(&text).ok()))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        // Numbers and texts can always be written.
-        serde_json::to_string(self).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Carries links between the processes of one crawl, each of which owns a partition of the sites.
 
 mod cluster;
+mod founded;
 mod join;
 mod link_log;
 mod member;

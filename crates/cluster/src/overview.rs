@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cluster::STOP;
-use crate::join::Founded;
+use crate::founded::Founded;
 use crate::link_log::{LinkLog as _, LogError};
 use crate::post::now_millis;
 use crate::redis_log::RedisLog;

@@ -1,0 +1,29 @@
+//! What all processes of a crawl have to agree on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::link_log::LogError;
+use crate::redis_log::RedisLog;
+
+/// What all processes of a crawl have to agree on, with the id of the crawl.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Founded {
+    pub(crate) id: String,
+    pub(crate) partitions: u32,
+    pub(crate) rules: u64,
+    pub(crate) seeds: u64,
+    /// Of this program: other versions may share sites out in another way.
+    pub(crate) version: String,
+}
+
+impl Founded {
+    /// Reads the crawl that has the name of an address.
+    pub(crate) fn read(log: &mut RedisLog) -> Result<Option<Self>, LogError> {
+        Ok(log.crawl()?.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        // Numbers and texts can always be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
