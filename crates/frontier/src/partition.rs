@@ -65,6 +65,9 @@ impl Partition {
 
     /// Returns the index of the partition that a URL belongs to.
     pub fn owner_of(self, url: &CanonicalUrl) -> u32 {
+        if self.count() == 1 {
+            return 0;
+        }
         let mut hasher = SipHasher13::new();
         hasher.write(site(url.host_str()).as_bytes());
         (hasher.finish() % u64::from(self.count())) as u32

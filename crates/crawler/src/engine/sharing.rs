@@ -82,6 +82,9 @@ impl<S: Fetcher> Run<S> {
 
     /// Tells the others what is on the medium, if all is, and something has changed.
     pub(super) fn tell_others(&mut self, is_committed: bool) {
+        if self.sharing.is_none() {
+            return;
+        }
         let is_synced = self.commits.as_ref().is_some_and(|commits| !commits.has_unsynced) && !self.has_unsaved();
         let now = self.clock.now();
         let Some(sharing) = &mut self.sharing else { return };
