@@ -73,7 +73,11 @@ class Connection(asyncio.Protocol):
             return
         while (end := self.received.find(b"\r\n\r\n")) >= 0:
             head, self.received = self.received[:end], self.received[end + 4 :]
-            self.reply(head.split(b" ", 2)[1].decode("latin-1"))
+            self.reply(self.asked(head))
+
+    def asked(self, head):
+        """Returns what the log and the site call this request: its path."""
+        return head.split(b" ", 2)[1].decode("latin-1")
 
     def reply(self, path):
         if self.end.poll(0):
@@ -86,13 +90,16 @@ class Connection(asyncio.Protocol):
             return
         status, answer = found
         self.note(path, status)
+        self.send(path, answer)
+
+    def send(self, _, answer):
         self.transport.write(answer)
 
     def note(self, path, status):
         os.write(self.log, f"{time.time():.6f} {path} {status} {self.name}\n".encode())
 
 
-async def serve(answer, port, log, certificate):
+async def serve(answer, port, log, certificate, connection):
     """Answers until SIGTERM. Then it sends all answers, and closes the connections."""
     loop, connections, stopped = asyncio.get_running_loop(), set(), asyncio.Event()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -103,7 +110,7 @@ async def serve(answer, port, log, certificate):
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
     # Ctrl-C ends the script, and the script ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    make = lambda: Connection(answer, descriptor, connections)
+    make = lambda: connection(answer, descriptor, connections)
     server = await loop.create_server(make, "127.0.0.1", port, backlog=1024, reuse_address=True, ssl=tls)
     print("ready", flush=True)
     await stopped.wait()
@@ -281,7 +288,7 @@ def parse(parser):
     return arguments
 
 
-def run(main, sites):
+def run(main, sites, connection=Connection):
     """Starts a script, or its server. `sites` maps a name to a function that makes the function from a path to a response."""
     # The exit also ends child processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -289,7 +296,7 @@ def run(main, sites):
         main()
         return
     name, port, log, certificate, *arguments = sys.argv[2:]
-    asyncio.run(serve(sites[name](*arguments), int(port), log, certificate))
+    asyncio.run(serve(sites[name](*arguments), int(port), log, certificate, connection))
 
 
 def work_folder():
