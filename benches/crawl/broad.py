@@ -16,6 +16,7 @@ openssl and cargo, and root if nginx is missing.
 import argparse
 import collections
 import gzip
+import itertools
 import json
 import math
 import os
@@ -32,7 +33,6 @@ PORT = 28443
 FILES = 400
 LINKS, LINKS_ELSEWHERE = 100, 30
 MEDIAN_BYTES, SIGMA, MAX_BYTES = 138_000, 0.966, 4_000_000
-DOMAIN = "broad.localhost"
 
 
 def main():
@@ -68,9 +68,8 @@ def main():
 
 def measure(crawler, arguments, server):
     server.forget()
-    command = [crawler, f"https://h0.{DOMAIN}:{PORT}/0.html", "--scope", "any", "--include", f"[.]{DOMAIN}:", "--set", "max-hosts-per-site=0"]
-    command += ["--allow-private-addresses", "--delay", 0, "--concurrency", arguments.concurrency, "--max-pages", arguments.pages, "-qq"]
-    command += ["--capacity", "4M", *arguments.option]
+    command = [crawler, *OPTIONS, "--include", f"[.]{domain(0, 1)}:", "--concurrency", arguments.concurrency, "--max-pages", arguments.pages]
+    command += arguments.option
     waiter = [sys.executable, "-SE", run.HERE / "waited.py", *map(str, command)]
     environment = {**os.environ, "SSL_CERT_FILE": str(server.authority)}
     usage = json.loads(subprocess.run(waiter, env=environment, stdout=subprocess.PIPE, check=True).stdout)
@@ -95,13 +94,22 @@ def measure(crawler, arguments, server):
     }
 
 
+def domain(host, sites):
+    """Returns the registrable domain of a host, one of so many."""
+    return f"broad{host % sites or ''}.localhost"
+
+
+OPTIONS = [f"https://h0.{domain(0, 1)}:{PORT}/0.html", "--scope", "any", "--set", "max-hosts-per-site=0", "--allow-private-addresses"]
+OPTIONS += ["--delay", 0, "--capacity", "4M", "-qq"]
+
+
 class Server(run.Server):
-    def __init__(self, work, root):
+    def __init__(self, work, root, sites=1):
         self.work, self.log = work, work / "access.log"
         work.chmod(0o755)
         self.authority = work / "authority.pem"
-        certificates(work)
-        server = f"""server {{ listen 127.0.0.1:{PORT} ssl backlog=4096; server_name *.{DOMAIN}; root {root};
+        certificates(work, sites)
+        server = f"""server {{ listen 127.0.0.1:{PORT} ssl backlog=4096; server_name _; root {root};
             ssl_certificate {work}/server.pem; ssl_certificate_key {work}/server.key; ssl_session_cache shared:s:20m; ssl_session_tickets on; }}"""
         config = run.CONFIG.format(work=work, servers=server)
         config = config.replace("worker_connections 1024", "worker_connections 40000")
@@ -111,20 +119,21 @@ class Server(run.Server):
         (work / "nginx.conf").write_text(config)
 
 
-def certificates(work):
+def certificates(work, sites):
     """Makes an authority, and a certificate of it for all hosts."""
     call = lambda *words: subprocess.run(["openssl", *map(str, words)], cwd=work, check=True, capture_output=True)
     new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     call("req", "-x509", *new_key, "-keyout", "authority.key", "-out", "authority.pem", "-days", 2, "-subj", "/CN=Authority of a bench")
-    call("req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={DOMAIN}")
-    (work / "names").write_text(f"subjectAltName=DNS:{DOMAIN},DNS:*.{DOMAIN}\nbasicConstraints=CA:FALSE\n")
+    call("req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={domain(0, 1)}")
+    names = ",".join(f"DNS:*.{domain(site, sites)}" for site in range(sites))
+    (work / "names").write_text(f"subjectAltName={names}\nbasicConstraints=CA:FALSE\n")
     signer = ["-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial"]
     call("x509", "-req", "-in", "server.csr", *signer, "-out", "server.pem", "-days", 2, "-extfile", "names")
 
 
-def made(hosts):
+def made(hosts, sites=1):
     """Returns the folder with the pages, and makes it if it does not exist. Together, the links lead to all hosts, or to 12 000 of them."""
-    root = run.TARGET / "crawl-sites" / f"broad-{hosts}-{PORT}"
+    root = run.TARGET / "crawl-sites" / f"broad-{hosts}-{sites}-{PORT}"
     if root.exists():
         return root
     unfinished = root.with_suffix(".unfinished")
@@ -136,7 +145,8 @@ def made(hosts):
     (unfinished / "robots.txt").write_text("User-agent: *\nAllow: /\n")
     for number in range(FILES):
         links = [f"{draw.randrange(FILES)}.html?page={draw.randrange(100)}" for _ in range(LINKS - LINKS_ELSEWHERE)]
-        links += [f"https://h{next(elsewhere)}.{DOMAIN}:{PORT}/{draw.randrange(FILES)}.html" for _ in range(LINKS_ELSEWHERE)]
+        for host in itertools.islice(elsewhere, LINKS_ELSEWHERE):
+            links.append(f"https://h{host}.{domain(host, sites)}:{PORT}/{draw.randrange(FILES)}.html")
         draw.shuffle(links)
         size = min(MAX_BYTES, int(draw.lognormvariate(math.log(MEDIAN_BYTES), SIGMA)))
         parts = [f"<!doctype html><title>{' '.join(draw.choices(words, k=5))}</title>\n"]
