@@ -192,6 +192,10 @@ impl Peers for Cluster {
         self.member.ended() == Some(End::Incomplete)
     }
 
+    fn repeated(&self) -> u64 {
+        self.member.repeated()
+    }
+
     fn woken(&self) -> Arc<Notify> {
         Arc::clone(&self.woken)
     }

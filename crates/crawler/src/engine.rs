@@ -214,6 +214,7 @@ impl<S: Fetcher> Run<S> {
             elapsed_before: self.clock.earlier(),
             robots_name: self.config.robots_name().map(str::to_owned),
             has_lost_links: self.sharing.as_ref().is_some_and(|sharing| sharing.peers.has_lost()),
+            repeated_batches: self.sharing.as_ref().map_or(0, |sharing| sharing.peers.repeated()),
             ..Summary::new(ending, self.observers.counts.clone(), self.frontier.report())
         }
     }

@@ -34,6 +34,9 @@ pub trait Peers: Send {
     /// Returns whether links of any process were lost, so that the crawl is incomplete.
     fn has_lost(&self) -> bool;
 
+    /// Returns how many batches of links this process has sent again.
+    fn repeated(&self) -> u64;
+
     /// Returns what wakes the loop when something has come.
     fn woken(&self) -> Arc<Notify>;
 

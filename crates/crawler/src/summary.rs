@@ -111,6 +111,8 @@ pub struct Summary {
     pub away: Vec<AwayReport>,
     /// Whether links between processes that share the crawl were lost with a state directory, in this process or another one.
     pub has_lost_links: bool,
+    /// Batches of links that this process has sent again to others.
+    pub repeated_batches: u64,
     /// The time at which the numbers were true.
     pub as_of: Time,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
@@ -174,6 +176,7 @@ impl Summary {
             host_table: Vec::new(),
             away: Vec::new(),
             has_lost_links: false,
+            repeated_batches: 0,
             as_of: Time::EPOCH,
             peak_memory_bytes: None,
         }
@@ -190,6 +193,7 @@ impl Summary {
             away: self.away.iter().take(most_away).cloned().collect(),
             as_of: self.as_of,
             has_lost_links: self.has_lost_links,
+            repeated_batches: self.repeated_batches,
             peak_memory_bytes: self.peak_memory_bytes,
             ..Self::new(self.ending, self.counts.clone(), self.report.clone())
         }

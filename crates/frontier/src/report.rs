@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::exchange::ExchangeCounts;
 use crate::failure::Failure;
 use crate::lease::NotFetched;
+use crate::partition::Partition;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::time::Time;
@@ -125,8 +126,12 @@ pub struct Report {
     pub refused_earlier: bool,
     /// How full the seen-set is and what that has cost.
     pub saturation: sieve::Saturation,
+    /// The share of the crawl that the frontier has, if several processes share it.
+    pub partition: Option<Partition>,
     /// Links between this partition and others.
     pub exchange: ExchangeCounts,
+    /// The most links that may wait for other partitions: [`FrontierConfig::max_outbox`](crate::FrontierConfig::max_outbox).
+    pub max_outbox: u64,
     /// What a frontier with a directory takes in memory; `None` without one.
     pub memory: Option<MemoryReport>,
 }

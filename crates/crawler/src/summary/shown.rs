@@ -159,6 +159,13 @@ impl Summary {
         ]);
         not_followed.retain(|_, count| *count > 0);
         rows.add_counts("not followed", &not_followed);
+        if let Some(partition) = self.report.partition {
+            let exchange = &self.report.exchange;
+            let [received, waiting] = [exchange.received, exchange.waiting].map(grouped);
+            let sent = counted(exchange.sent, "link");
+            let text = format!("{partition}: {sent} sent to others, {waiting} of them waiting; {received} received");
+            rows.add("partition", text);
+        }
         let links = &self.report.sitemaps;
         if links.offered() > 0 {
             let SitemapCounts {
@@ -253,6 +260,7 @@ impl Summary {
             "links_dropped": self.links_dropped,
             "links_other_scheme": self.links_other_scheme,
             "links_unresolvable": self.links_unresolvable,
+            "exchange": report.partition.map(|_| report.exchange),
             "sitemaps": self.sitemaps.read,
             "sitemaps_failed": self.sitemaps.failed,
             "sitemap_urls": self.sitemaps.urls,

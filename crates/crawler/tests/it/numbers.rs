@@ -6,13 +6,14 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::memory_file::MemoryFile;
 use crate::scripted::replies::{body, moved, status};
 use crate::scripted::{self, Reply, Scripted};
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
-use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, Summary, TruncationReason};
+use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, SavedCrawl, Summary, TruncationReason};
 use frontier::{Fate, NotFetched};
 use serde_json::Value;
 
@@ -304,4 +305,31 @@ fn pages_left_include_neither_robots_txt_nor_sitemaps() {
     };
     assert_eq!(summary.missing(), [left]);
     assert!(summary.to_string().contains("left in queue     4 pages"), "{summary}");
+}
+
+#[test]
+fn links_between_partitions_are_a_row_of_a_crawl_in_several_processes_alone() {
+    for (partition, expected) in [
+        (None, None),
+        (
+            Some("0/2"),
+            Some("0/2: 1 link sent to others, 1 of them waiting; 0 received"),
+        ),
+    ] {
+        let folder = Folder::new("partition");
+        let mut options = scripted::everywhere(SEED);
+        options.frontier.partition = partition.map(|partition| partition.parse().unwrap());
+        let site = Scripted::new(|call| match call.url() {
+            SEED => body("<a href=http://b.example/></a>"),
+            _ => status(404),
+        });
+        let run = site.crawl_in(&folder.state(), options);
+        for summary in [run.summary, SavedCrawl::read(&folder.state()).unwrap().summary] {
+            let shown = summary.to_string();
+            let row = shown.lines().find_map(|line| line.strip_prefix("  partition "));
+            assert_eq!(row.map(str::trim), expected, "{shown}");
+            let exchange = &summary.to_json(str::to_owned)["exchange"];
+            assert_eq!(exchange["sent"].as_u64(), expected.map(|_| 1), "{exchange}");
+        }
+    }
 }

@@ -78,7 +78,9 @@ impl State {
             closed_prefixes,
             refused_earlier: self.tables.refused_under.is_some(),
             saturation: self.sieve.saturation(),
+            partition: self.partition,
             exchange: self.exchange_counts(),
+            max_outbox: self.max_outbox,
             memory: self.memory_report(),
         }
     }

@@ -248,6 +248,7 @@ function showCounts({ summary, state_dir: dir }) {
     ["links to new URLs", grouped(summary.links_queued), ""],
     ["links to seen URLs", grouped(summary.links_seen), ""],
     ...all(summary.links_refused, "links refused:", (why) => ofFile("--refused", reason(why))),
+    ...(summary.exchange ? ["sent", "received", "waiting"] : []).map((what) => [`links between partitions: ${what}`, grouped(summary.exchange[what]), ""]),
     ["duplicates", grouped(summary.duplicates), ofFile("--output", ".duplicate_of")],
     ["near-duplicates", grouped(summary.near_duplicates), ofFile("--output", ".near_duplicate_of")],
   ]);
