@@ -44,6 +44,7 @@ impl Collector for Status {
         let Some(summary) = &self.summary else { return Ok(()) };
         encode_pages(&mut page, summary)?;
         encode_links(&mut page, summary)?;
+        encode_exchange(&mut page, summary)?;
         encode_missing(&mut page, summary)?;
         self.encode_hosts(&mut page, summary)?;
         self.encode_seen_set(&mut page, summary)?;
@@ -301,6 +302,8 @@ fn encode_links(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     let links = summary.found_links();
     let refused: u64 = links.refused.values().sum();
     let verdicts = [("queued", links.queued), ("seen", links.seen), ("refused", refused)];
+    let elsewhere = summary.report.partition.map(|_| ("elsewhere", links.elsewhere));
+    let verdicts = verdicts.into_iter().chain(elsewhere);
     let verdicts = verdicts.map(|(verdict, number)| ([("verdict", verdict)], number));
     page.counters("crawler_links", "Links that were offered, over all runs", verdicts)?;
     let reasons = links
@@ -311,6 +314,49 @@ fn encode_links(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         "crawler_links_refused",
         "Links that were refused, by reason, over all runs",
         reasons,
+    )
+}
+
+/// Writes nothing if one process has the whole crawl.
+fn encode_exchange(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+    let (report, exchange) = (&summary.report, &summary.report.exchange);
+    let Some(partition) = report.partition.map(|partition| partition.to_string()) else {
+        return Ok(());
+    };
+    page.gauges(
+        "crawler_cluster_info",
+        "The partition of this process: always 1; without one there is no metric of crawler_cluster",
+        [([("partition", partition.as_str())], 1.0)],
+    )?;
+    page.counters(
+        "crawler_cluster_links_sent",
+        "Links put in the outbox for other partitions, over all runs",
+        [([], exchange.sent)],
+    )?;
+    page.counters(
+        "crawler_cluster_links_received",
+        "Links received from other partitions, over all runs",
+        [([], exchange.received)],
+    )?;
+    page.gauge(
+        "crawler_cluster_links_waiting",
+        "Links that wait in the outbox until other partitions have them",
+        exchange.waiting as f64,
+    )?;
+    page.gauge(
+        "crawler_cluster_links_waiting_limit",
+        "Links that may wait: at the limit, no more pages are fetched",
+        report.max_outbox as f64,
+    )?;
+    page.counters(
+        "crawler_cluster_batches_repeated",
+        "Batches of links that were sent again, in this process",
+        [([], summary.repeated_batches)],
+    )?;
+    page.counters(
+        "crawler_cluster_batches_lost",
+        "Batches of links that were given up, over all runs",
+        [([], exchange.lost_batches)],
     )
 }
 

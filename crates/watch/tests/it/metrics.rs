@@ -6,11 +6,12 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crawler::peers::{Exchanged, Here, PeersError};
 use crawler::{
-    Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind, Response, Summary,
+    Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Peers, Request, ResourceKind, Response, Summary,
 };
 use crawler_watch::{MetricsFile, Status, Watch};
-use frontier::Reach;
+use frontier::{Frontier, Reach, Time};
 use sieve::OnSaturation;
 
 /// A runtime whose clock jumps to the next timer.
@@ -63,6 +64,39 @@ impl Site {
     }
 }
 
+/// Other processes of the crawl, to which four batches were sent again.
+struct Others;
+
+impl Peers for Others {
+    fn exchange(&mut self, _: &mut Frontier, _: Time) -> Result<Exchanged, PeersError> {
+        Ok(Exchanged::default())
+    }
+
+    fn unsaved(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn synced(&mut self, _: &Frontier, _: Here, _: Time) {}
+
+    fn has_ended(&self, _: Time) -> bool {
+        true
+    }
+
+    fn has_lost(&self) -> bool {
+        false
+    }
+
+    fn repeated(&self) -> u64 {
+        4
+    }
+
+    fn woken(&self) -> Arc<tokio::sync::Notify> {
+        Arc::default()
+    }
+
+    fn leave(&mut self) {}
+}
+
 /// Crawls the site. Returns the summary, and the status at its end and before its last second.
 pub(crate) fn crawl(
     site: &Site,
@@ -73,7 +107,9 @@ pub(crate) fn crawl(
     if let Some(state) = state {
         builder = builder.state_dir(state);
     }
+    let is_shared = builder.config().options().frontier.partition.is_some();
     let crawl = builder.build_with(site.clone()).unwrap();
+    let crawl = if is_shared { crawl.share(Others) } else { crawl };
     let (watch, recorder) = Watch::new(&crawl, None);
     let (seen, noted) = (watch.clone(), Arc::new(Mutex::new(Vec::new())));
     let list = Arc::clone(&noted);
@@ -163,6 +199,35 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
         !found.contains_key("crawler_state_disk_bytes"),
         "there is no state directory"
     );
+}
+
+#[test]
+fn the_links_between_partitions_are_metrics_of_a_crawl_in_several_processes_alone() {
+    let (_, statuses) = crawl(&Site::default(), options(), None);
+    assert!(!statuses.last().unwrap().metrics().contains("crawler_cluster"));
+    let mut options = options();
+    options.frontier.scope.reach = Reach::Any;
+    options.frontier.partition = Some("0/2".parse().unwrap());
+    options.frontier.max_outbox = 70;
+    let (_, statuses) = crawl(&Site::default(), options, None);
+    let text = statuses.last().unwrap().metrics();
+    let found = values(&text);
+    for (name, value) in [
+        ("crawler_cluster_info{partition=\"0/2\"}", 1),
+        ("crawler_cluster_links_sent_total", 1),
+        ("crawler_cluster_links_received_total", 0),
+        ("crawler_cluster_links_waiting", 1),
+        ("crawler_cluster_links_waiting_limit", 70),
+        ("crawler_cluster_batches_repeated_total", 4),
+        ("crawler_cluster_batches_lost_total", 0),
+        ("crawler_links_total{verdict=\"elsewhere\"}", 1),
+    ] {
+        assert_eq!(
+            found.get(name).map(|found| *found as u64),
+            Some(value),
+            "{name}\n{text}"
+        );
+    }
 }
 
 #[test]

@@ -18,11 +18,13 @@ fn read(file: &str) -> String {
     fs::read_to_string(docs(file)).unwrap_or_default()
 }
 
-/// Returns the metrics at the end of a crawl with a state directory, with failures, refused links and a page that is missing.
+/// Returns the metrics at the end of a crawl with a state directory and a partition, with failures, refused links and a page that is missing.
 fn metrics(name: &str) -> String {
     let folder = std::env::temp_dir().join(format!("crawler-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
-    let (_, statuses) = crawl(&Site::default(), options(), Some(&folder));
+    let mut options = options();
+    options.frontier.partition = Some("0/1".parse().unwrap());
+    let (_, statuses) = crawl(&Site::default(), options, Some(&folder));
     let _ = fs::remove_dir_all(&folder);
     statuses.last().unwrap().metrics()
 }
@@ -155,7 +157,7 @@ fn each_alert_has_a_test_and_a_remedy() {
         values.map(|value| value.trim().trim_matches('"').to_owned()).collect()
     };
     let (alerts, actions) = (values("- alert:"), values("action:"));
-    assert_eq!((alerts.len(), actions.len()), (11, 11));
+    assert_eq!((alerts.len(), actions.len()), (12, 12));
     for (alert, action) in alerts.iter().zip(actions) {
         assert!(tests.contains(&format!("alertname=\"{alert}\"")), "{alert} has no test");
         let row = page.lines().find(|line| line.starts_with(&format!("| {alert} |")));
