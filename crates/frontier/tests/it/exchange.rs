@@ -50,7 +50,10 @@ fn a_link_to_another_partition_is_sent_once_and_arrives_whole() {
         embedded: 2,
         ..link(&away)
     };
-    assert_eq!(here.offer(std::slice::from_ref(&sent), NOW).unwrap(), [Verdict::Elsewhere]);
+    assert_eq!(
+        here.offer(std::slice::from_ref(&sent), NOW).unwrap(),
+        [Verdict::Elsewhere]
+    );
     assert_eq!(here.offer(std::slice::from_ref(&sent), NOW).unwrap(), [Verdict::Seen]);
     assert_eq!(here.why(&sent.url, NOW), Why::Elsewhere { owner: 1 });
     assert_eq!(here.report().links.elsewhere, 1);
