@@ -71,7 +71,7 @@ fn not_started(error: &StartError) -> String {
         }
         StartError::TooLittleMemory { .. } => format!("--memory: {error}"),
         StartError::State(StateError::OtherRules) => {
-            format!("{error}. They follow from --sort-query, --drop-query-param and settings such as ignore-www")
+            format!("{error}. They follow from --drop-query-param and settings such as sort-query and ignore-www")
         }
         other => other.to_string(),
     }

@@ -59,7 +59,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve a small web site on this machine, crawl it, and check the result.
     ///
-    /// The demo needs no network. It takes the options of a crawl, except those about seeds, earlier crawls and state directories.
+    /// The demo needs no network. It takes the options of a crawl, except those about seeds, earlier crawls, state directories and other processes.
     Demo(Box<Options>),
     #[command(flatten)]
     State(StateCommand),

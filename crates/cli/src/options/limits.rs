@@ -49,20 +49,10 @@ pub(super) struct Limits {
     #[arg(long, value_name = "SIZE", value_parser = parse_size::<NonZeroU64>,
         default_value = show_size(crawler::fetch::DEFAULT_MAX_BODY_BYTES))]
     max_body: NonZeroU64,
-    /// Maximum URLs that wait.
-    ///
-    /// Further URLs are refused, and counted in the summary. Without a state directory they wait in memory.
-    #[arg(long, value_name = "N", value_parser = parse_count::<u64>,
-        default_value = show_count(frontier::config::DEFAULT_MAX_QUEUED))]
-    max_queued: u64,
     /// Maximum requests for one URL that fails.
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>,
         default_value = show_count(RetryPolicy::default().max_attempts.get()))]
     max_attempts: NonZeroU32,
-    /// Maximum redirects in a row to follow.
-    #[arg(long, value_name = "N", value_parser = parse_count::<u8>,
-        default_value = show_count(frontier::scope::DEFAULT_MAX_HOPS))]
-    max_redirects: u8,
 }
 
 impl Limits {
@@ -71,9 +61,7 @@ impl Limits {
         frontier.max_pages = self.max_pages.map(NonZeroU64::get);
         frontier.max_pages_per_host = self.max_pages_per_host.map(NonZeroU64::get);
         frontier.scope.max_depth = self.max_depth;
-        frontier.max_queued = self.max_queued;
         frontier.retries.max_attempts = self.max_attempts;
-        frontier.scope.max_hops = self.max_redirects;
         crawl.max_time = self.max_time;
         http.timeout = self.timeout;
         http.max_body_bytes = self.max_body.get();
@@ -180,9 +168,6 @@ pub(super) struct Scope {
     /// like it.
     #[arg(long, value_name = "NAME")]
     drop_query_param: Vec<String>,
-    /// Treat as the same URL, ignoring the order of query parameters.
-    #[arg(long)]
-    sort_query: bool,
 }
 
 impl Scope {
@@ -197,7 +182,6 @@ impl Scope {
         http.allow_private_addresses = self.allow_private_addresses;
         http.untrusted_seeds = self.untrusted_seeds;
         rules.drop_query_params.clone_from(&self.drop_query_param);
-        rules.sort_query = self.sort_query;
     }
 }
 

@@ -90,9 +90,9 @@ pub(crate) struct Site {
     /// --max-pages and --max-hosts are for all partitions together; each takes its share.
     #[arg(long, value_name = "I/N", requires = "cluster", help_heading = "Cluster")]
     pub(crate) partition: Option<Partition>,
-    /// Go on with a state directory that is an old copy, or new; what was lost is counted.
+    /// Go on with a state directory that is an old copy, or new.
     ///
-    /// Without it, such a directory is refused. The crawl ends as incomplete.
+    /// Without it, such a directory is refused. What was lost is counted, and the crawl ends as incomplete, with code 3.
     #[arg(long, requires = "cluster", help_heading = "Cluster")]
     pub(crate) accept_loss: bool,
     /// The arguments as they were given, without those of a configuration file.

@@ -77,6 +77,7 @@ macro_rules! settings {
 #[rustfmt::skip]
 pub(crate) const ALL: &[Setting] = settings! {
     "robots-name" Line crawl.robots_name: "Name that selects the robots.txt group, if it is not the one in --user-agent";
+    "max-redirects" Count crawl.frontier.scope.max_hops: "Maximum redirects in a row to follow";
     "max-links-per-page" Count crawl.max_links_per_page: "Maximum links to follow from one page";
     "max-select-values" Count crawl.select_limits.values: "Maximum values of one --select field on a page";
     "max-select-bytes" Size crawl.select_limits.bytes: "Maximum size of all values of one --select field on a page";
@@ -95,6 +96,7 @@ pub(crate) const ALL: &[Setting] = settings! {
     "max-sitemap-urls" Count crawl.max_sitemap_urls: "Maximum URLs to take from one sitemap";
     "drop-empty-query" Switch rules.drop_empty_query: "Treat /a? and /a as the same URL";
     "drop-trailing-slash" Switch rules.drop_trailing_slash: "Treat /a/ and /a as the same URL";
+    "sort-query" Switch rules.sort_query: "Treat /?a&b and /?b&a as the same URL";
     "ignore-scheme" Switch rules.ignore_scheme: "Treat http and https as the same URL";
     "ignore-www" Switch rules.ignore_www: "Treat www.example.com and example.com as the same host";
     "lower-case-path" Switch rules.lower_case_path: "Treat /Index.html and /index.html as the same URL";
@@ -111,6 +113,8 @@ pub(crate) const ALL: &[Setting] = settings! {
     "max-queries-per-path" Limit crawl.frontier.max_queries_per_path: "Maximum different queries of one path to follow; 0: no limit";
     "max-hosts-per-site" Limit crawl.frontier.max_hosts_per_site: "Maximum hosts of one registrable domain to follow; 0: no limit";
     "max-hosts" Positive crawl.frontier.max_hosts: "Maximum hosts to remember; URLs of further hosts are refused";
+    "max-queued" Count crawl.frontier.max_queued: "Maximum URLs that wait, in memory without --state; further ones are refused, and counted";
+    "max-outbox" Positive crawl.frontier.max_outbox: "Maximum links for other partitions that wait on disk; beyond it, no page is fetched until some are received";
     "max-path-repeats" Positive crawl.frontier.scope.max_segment_repeats: "Maximum repetitions of one path segment in a URL, as in /a/b/a/b";
     "max-url-bytes" Size crawl.frontier.scope.max_url_bytes: "Maximum length of a URL";
     "hash" Hash hash: "Hash function of the seen-set: murmur3, xxh3, or hardened (SipHash-2-4, against crafted URLs)";

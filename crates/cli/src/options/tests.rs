@@ -24,7 +24,7 @@ UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md
 and the [settings](#settings).
 Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
 A bare number is bytes or seconds. Where no default is given, the option is off or has no limit, or the text says the default.
-`crawler demo` takes the same options, except those about seeds, earlier crawls and state directories. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
+`crawler demo` takes the same options, except those about seeds, earlier crawls, state directories and other processes. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
 ";
 
 const SETTINGS: &str = "
@@ -197,7 +197,7 @@ fn every_option_has_a_heading_and_a_short_first_sentence() {
 fn the_demo_takes_every_option_of_a_crawl() {
     let command = command();
     let demo = command.find_subcommand("demo").unwrap();
-    let of_sites = "seeds recrawl refresh state sync-interval memory version".split(' ');
+    let of_sites = "seeds recrawl refresh state sync-interval memory cluster partition accept-loss version".split(' ');
     for option in command.get_arguments().filter_map(Arg::get_long) {
         let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
         assert!(
@@ -259,7 +259,7 @@ fn values_out_of_range_are_refused() {
         ["--max-pages-per-host", "0"],
         ["--scope", "planet"],
         ["--max-attempts", "0"],
-        ["--max-redirects", "256"],
+        ["--set", "max-redirects=256"],
         ["--set", "max-url-bytes=0"],
         ["--set", "max-path-repeats=0"],
         ["--set", "max-fingerprints=0"],

@@ -96,8 +96,8 @@ fn an_invalid_value_is_refused_with_a_valid_example() {
         ("--max-pages", "1.5", "64k"),
         ("--max-body", "10 bodies", "64MiB"),
         ("--max-body", "0", "1 or more"),
-        ("--max-redirects", "256", "too large"),
-        ("--set", "retry-jitter=256", "too large"),
+        ("--max-depth", "5G", "too large"),
+        ("--set", "max-redirects=256", "too large"),
     ] {
         fails(&[option, value, "http://127.0.0.1:1/"], 2, &[option, value, example]);
     }

@@ -50,9 +50,9 @@ const CASES: &str = "\
 / | --sitemaps --set max-sitemap-urls=2 | too many URLs in a sitemap: 6 URLs cut off (raise --set max-sitemap-urls)
 / | --sitemaps --set max-sitemap-bytes=100 | sitemap too long or broken: 2 sitemaps cut off (if too long, raise --set max-sitemap-bytes)
 / | --sitemaps --set max-sitemaps=1 | too many sitemaps: 1 link refused (raise --set max-sitemaps)
-/redirects | --max-redirects 1 | too many redirects: 1 link refused (raise --max-redirects)
+/redirects | --set max-redirects=1 | too many redirects: 1 link refused (raise --set max-redirects)
 /longer-than-others | --set max-url-bytes=60 | URL too long: 1 link refused (raise --set max-url-bytes)
-/many | --max-queued 4 | queue full: 3 links refused (raise --max-queued)
+/many | --set max-queued=4 | queue full: 3 links refused (raise --set max-queued)
 /hosts | --set max-hosts=4 | too many hosts: 2 links refused (raise --set max-hosts)";
 
 #[test]

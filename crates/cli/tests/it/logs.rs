@@ -87,7 +87,7 @@ fn a_loss_is_logged_during_the_crawl_and_the_progress_and_the_status_have_it() {
     let folder = folder("loss");
     for (kind, options) in [
         ("seen_set", "--capacity 1k --on-saturation warn"),
-        ("queue_full", "--max-queued 30"),
+        ("queue_full", "--set max-queued=30"),
         ("saturated", "--capacity 1k --on-saturation refuse"),
     ] {
         let seed = tree_of(1_000_000, 10);

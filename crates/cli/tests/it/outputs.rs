@@ -385,11 +385,11 @@ fn each_followed_link_has_the_key_of_its_page_by_whatever_rules() {
     let (pages, links) = (folder.path("pages.jsonl"), folder.path("links.jsonl"));
     for (rules, expected) in [
         ("", 11),
-        ("--sort-query", 10),
+        ("--set sort-query=true", 10),
         ("--drop-query-param sid", 10),
         ("--set drop-trailing-slash=true", 10),
         (
-            "--sort-query --drop-query-param s* --set lower-case-path=true --set drop-trailing-slash=true",
+            "--set sort-query=true --drop-query-param s* --set lower-case-path=true --set drop-trailing-slash=true",
             7,
         ),
     ] {

@@ -146,6 +146,6 @@ fn damaged_files_beside_the_database_are_set_aside() {
     let (code, report) = crawl.repair();
     let aside = report["set_aside"].as_array().unwrap().len();
     assert_eq!((code, aside), (0, 2), "{report}");
-    fails(&["resume", &crawl.state, "--sort-query"], 2, &["other rules"]);
+    fails(&["resume", &crawl.state, "--set=sort-query=true"], 2, &["other rules"]);
     succeeds(&["resume", &crawl.state, "--max-pages", "100", "--fail-on-incomplete"]);
 }

@@ -163,11 +163,11 @@ fn outputs_that_cannot_be_continued_are_refused() {
 fn other_rules_of_which_urls_are_the_same_are_refused_and_nothing_else_is_called_damage() {
     let crawl = Crawl::new("state-rules");
     succeeds(&crawl.without_output("--max-pages 5"));
-    let refused = ["--sort-query", "another directory"];
-    fails(&crawl.without_output("--sort-query"), 2, &refused);
+    let refused = ["sort-query", "another directory"];
+    fails(&crawl.without_output("--set sort-query=true"), 2, &refused);
     // Nor without the file that has the rules.
     fs::remove_file(Path::new(&crawl.state).join("rules.json")).unwrap();
-    fails(&crawl.without_output("--sort-query"), 2, &refused);
+    fails(&crawl.without_output("--set sort-query=true"), 2, &refused);
     succeeds(&crawl.without_output(""));
     // A file is no directory, and nothing in it is damaged.
     let file = crawl.folder.file("file", "text");
@@ -209,13 +209,13 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
         ("include", "--include /1$", "--include /[0-9]*$"),
         ("exclude", "--exclude /1$", "--exclude /2$"),
         ("host", "--max-pages-per-host 3", "--max-pages-per-host 99"),
-        ("queue", "--max-queued 2", "--max-queued 1k"),
+        ("queue", "--set max-queued=2", "--set max-queued=1k"),
     ] {
         let crawl = Crawl::of(&format!("state-lifted-{name}"), seed.clone());
         let narrow = succeeds(&crawl.with(limit)).stdout;
         assert!(number(&narrow, "pages ") < PAGES);
         assert_eq!(
-            narrow.contains("(raise --max-queued, in a new"),
+            narrow.contains("(raise --set max-queued, in a new"),
             name == "queue",
             "{narrow}"
         );
