@@ -70,7 +70,7 @@ pub(crate) enum Command {
     ///
     /// Options and seeds after DIR are added to those of the last run. They override them, or are refused with the reason if the state depends on
     /// them, and they are kept for the next time. To leave out an option, repeat the whole command. Relative paths are those of the folder in which the crawl was
-    /// started. A command with headers or logins is not kept in the directory: repeat it in full.
+    /// started. A command with headers, logins or the password of Redis is not kept in the directory: repeat it in full.
     Resume {
         /// The directory of --state.
         #[arg(value_name = "DIR")]

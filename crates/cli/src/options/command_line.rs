@@ -1,9 +1,11 @@
 //! The command line as a whole: which options `-h` lists, how wide help is, and which options may be repeated.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _, ValueHint};
+use cluster::AddressError;
 use terminal_size::{Width, terminal_size};
 
 use super::Cli;
@@ -209,6 +211,11 @@ fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
     };
     let name = given.trim_start_matches('-');
     match error.kind() {
+        // Without the value, which may have a password.
+        ErrorKind::ValueValidation => match error.source().filter(|source| source.is::<AddressError>()) {
+            Some(source) => command.error(error.kind(), format!("invalid value for '{given}': {source}")),
+            None => error,
+        },
         ErrorKind::MissingRequiredArgument if name.contains("SEED_URL") => {
             command.error(error.kind(), "give a page to start from, such as: crawler example.com")
         }

@@ -1,6 +1,6 @@
 //! `crawler resume`: the command of the last run, again, with options that override its own.
 //!
-//! A crawl with a state directory keeps its arguments there, and the folder that it was started in. Headers and logins are not kept,
+//! A crawl with a state directory keeps its arguments there, and the folder that it was started in. Headers, logins and passwords are not kept,
 //! because a file is easier to come by than the command line of a process. Such a command must be repeated by its user.
 
 use std::env;
@@ -286,6 +286,11 @@ fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {
     }
     let given = Given::read(site.given.get(1..).unwrap_or_default());
     let arguments = given.ok_or("an argument that is not UTF-8")?.arguments();
+    // A password stands before an @, which an address has nowhere else.
+    let has_password = |argument: &String| argument.starts_with("--cluster=") && argument.contains('@');
+    if arguments.iter().any(has_password) {
+        return Err("--cluster with a password");
+    }
     for (secret, option) in site.secrets() {
         // One of a --config file is not among the arguments.
         if arguments.iter().any(|argument| argument.contains(secret)) {
