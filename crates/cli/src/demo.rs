@@ -1,7 +1,7 @@
 //! A small web site on loopback, which shows the crawler at work without the internet.
 //!
 //! Four hosts share one port, and differ in the `Host` header: `www`, `docs`, `blog` and `private`, all under `demo.localhost` (RFC 6761
-//! section 6.3 resolves such names to loopback). They have about three hundred ordinary pages, and a laboratory with the unusual
+//! section 6.3 resolves such names to loopback), or sites of their own for several processes. They have about three hundred ordinary pages, and a laboratory with the unusual
 //! features of real sites. Each unusual form of a link points to a page that nothing else links to. So a crawler that does not
 //! understand the form misses the page.
 //!
@@ -15,5 +15,5 @@ mod places;
 mod server;
 mod site;
 
-pub use server::{DemoServer, serve};
+pub use server::{DemoServer, serve, serve_four_sites};
 pub use site::DemoSite;

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Some(Command::State(command)) => return state::run(command),
         Some(Command::Cluster(command)) => return clustering::run(command),
         Some(Command::Man) => return print(options::manual_page()),
-        Some(Command::Demo(options)) => options.as_ref(),
+        Some(Command::Demo(demo)) => &demo.options,
         // A crawl that is resumed has the arguments of its last run.
         Some(Command::Resume { .. }) | None => &cli.site.options,
     };
@@ -69,7 +69,10 @@ fn main() -> ExitCode {
     let result = start_runtime().and_then(|runtime| {
         let result = runtime.block_on(async {
             match &cli.command {
-                Some(Command::Demo(options)) => run_demo(options, &bar).await,
+                Some(Command::Demo(demo)) => match demo.serve {
+                    Some(port) => serve_demo(port).await,
+                    None => run_demo(&demo.options, &bar).await,
+                },
                 _ => run_site(&cli.site, &bar).await,
             }
         });
@@ -184,6 +187,24 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
         "the crawl found all {reachable} reachable pages of the demo site"
     );
     Ok(())
+}
+
+/// Serves the site of the demo until Ctrl-C.
+async fn serve_demo(port: u16) -> Result<(), Failure> {
+    let server = demo::serve_four_sites(port).await?;
+    let site = server.site();
+    let seeds = site.front_pages().map(|seed| format!("{seed}\n"));
+    io::stdout().write_all(seeds.concat().as_bytes())?;
+    let (seed, reachable) = (
+        site.seed(),
+        site.reachable(ScopeConfig::default().max_segment_repeats).len(),
+    );
+    log::info!(
+        target: "crawler::demo",
+        seed:%, reachable;
+        "the demo site is at {seed} and three other hosts, with {reachable} reachable pages, until Ctrl-C"
+    );
+    Ok(tokio::signal::ctrl_c().await?)
 }
 
 /// Returns whether these options let the crawl find every page of the demo: all that can leave one out are the defaults.

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     /// Serve a small web site on this machine, crawl it, and check the result.
     ///
     /// The demo needs no network. It takes the options of a crawl, except those about seeds, earlier crawls, state directories and other processes.
-    Demo(Box<Options>),
+    Demo(Box<DemoArgs>),
     #[command(flatten)]
     State(StateCommand),
     /// Look at the processes that share a crawl, or stop them.
@@ -91,6 +91,18 @@ pub(crate) enum Command {
     ///
     /// To read it: crawler man > crawler.1 && man ./crawler.1
     Man,
+}
+
+/// The demo, or its site alone.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Only serve the site at a port of 127.0.0.1, until Ctrl-C, and print its seeds.
+    ///
+    /// The system chooses a port for 0. The hosts are sites of their own, so that processes with --cluster can share them.
+    #[arg(long, value_name = "PORT", exclusive = true, help_heading = "Input")]
+    pub(crate) serve: Option<u16>,
+    #[command(flatten)]
+    pub(crate) options: Options,
 }
 
 /// A command about the processes that share a crawl.

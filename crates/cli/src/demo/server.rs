@@ -44,9 +44,23 @@ pub struct DemoServer {
 ///
 /// When no port can be opened on loopback.
 pub async fn serve() -> io::Result<DemoServer> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    serve_at(0, DemoSite::new).await
+}
+
+/// Serves the demo on this port of 127.0.0.1, with hosts that are sites of their own, until the returned server is dropped. For port 0 the
+/// system chooses one.
+///
+/// # Errors
+///
+/// When the port cannot be opened.
+pub async fn serve_four_sites(port: u16) -> io::Result<DemoServer> {
+    serve_at(port, DemoSite::of_four_sites).await
+}
+
+async fn serve_at(port: u16, site: fn(u16) -> DemoSite) -> io::Result<DemoServer> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let address = listener.local_addr()?;
-    let site = Arc::new(DemoSite::new(address.port()));
+    let site = Arc::new(site(address.port()));
     let accepting = tokio::spawn(accept(listener, Arc::clone(&site)));
     Ok(DemoServer {
         site,
@@ -105,7 +119,7 @@ async fn respond(request: Request<Incoming>, site: &DemoSite, unavailable: &Unav
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     match host.and_then(|host| site.requested(host, path)) {
         Some(page) => answer(&page, unavailable).await,
-        None => not_found(),
+        None => not_found(site.seed()),
     }
 }
 
@@ -135,8 +149,8 @@ async fn answer(page: &Page, unavailable: &Unavailable) -> Answer {
     }
 }
 
-fn not_found() -> Answer {
-    let text = "The demo has no such page. Its front page is http://www.demo.localhost with this port.\n";
+fn not_found(front_page: &Url) -> Answer {
+    let text = format!("The demo has no such page. Its front page is {front_page}\n");
     let response = Response::builder().status(StatusCode::NOT_FOUND);
     response.header(CONTENT_TYPE, "text/plain").body(text.into())
 }

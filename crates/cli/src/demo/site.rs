@@ -20,10 +20,24 @@ pub struct DemoSite {
 impl DemoSite {
     /// Makes the site. It needs the port because some links are absolute.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "only the port varies, and every port is valid")]
     pub fn new(port: u16) -> DemoSite {
+        Self::with_domain(".demo.localhost", port)
+    }
+
+    /// Makes the same pages on hosts that are sites of their own (registrable domains), such as `www-demo.localhost`, so that several
+    /// processes can share a crawl of them.
+    #[must_use]
+    pub fn of_four_sites(port: u16) -> DemoSite {
+        Self::with_domain("-demo.localhost", port)
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "only the port varies beyond constants, and every port is valid"
+    )]
+    fn with_domain(domain: &str, port: u16) -> DemoSite {
         let front = |name: &str| {
-            let url = format!("http://{name}.demo.localhost:{port}/");
+            let url = format!("http://{name}{domain}:{port}/");
             Url::parse(&url).expect("a constant URL except for its port")
         };
         let hosts = Hosts {
@@ -47,6 +61,18 @@ impl DemoSite {
     #[must_use]
     pub fn seed(&self) -> &Url {
         &self.hosts.www
+    }
+
+    /// Returns the URLs of the front pages of all hosts: with these seeds, a crawl that stays on the hosts of its seeds finds all pages, too.
+    #[must_use]
+    pub fn front_pages(&self) -> [&Url; 4] {
+        let Hosts {
+            www,
+            docs,
+            blog,
+            private,
+        } = &self.hosts;
+        [www, docs, blog, private]
     }
 
     /// Returns the URLs that a polite crawler must find from the seed: those that answer 200.
