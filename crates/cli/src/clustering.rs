@@ -4,32 +4,44 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use cluster::{JoinError, Joining, Overview, OverviewError};
-use crawler::Crawl;
+use crawler::{Crawl, CrawlBuilder};
 
 use crate::failure::Failure;
 use crate::options::{ClusterCommand, Site};
 
-/// Joins the other processes, if there are any.
-pub(crate) async fn join(crawl: Crawl, site: Option<&Site>) -> Result<Crawl, Failure> {
-    let Some((site, address)) = site.and_then(|site| Some((site, site.cluster.clone()?))) else {
-        return Ok(crawl);
-    };
-    let (Some(partition), Some(rules)) = (site.partition, crawl.hash_of_rules()) else {
-        return Ok(crawl);
-    };
-    let joining = Joining {
-        address,
-        partition,
-        rules,
-        seeds: crawl.hash_of_seeds(),
-        kept: crawl.kept_of_peers().to_vec(),
+/// Returns what a process needs to join others, if it shares the crawl.
+pub(crate) fn joining(builder: &CrawlBuilder, site: &Site) -> Option<Joining> {
+    Some(Joining {
+        address: site.cluster.clone()?,
+        partition: site.partition?,
+        rules: builder.hash_of_rules(),
+        seeds: builder.hash_of_seeds(),
+        kept: Vec::new(),
         accepts_loss: site.accept_loss,
         owner: owner(),
+    })
+}
+
+/// Checks that a process with a new directory fits to the others.
+pub(crate) async fn check(joining: &Joining) -> Result<(), Failure> {
+    let joining = joining.clone();
+    blocking(move || joining.check()).await
+}
+
+/// Joins the other processes.
+pub(crate) async fn join(crawl: Crawl, joining: Option<Joining>) -> Result<Crawl, Failure> {
+    let Some(mut joining) = joining else {
+        return Ok(crawl);
     };
-    let joined: Result<_, JoinError> = tokio::task::spawn_blocking(|| joining.join())
-        .await
-        .map_err(|error| Failure::Cancelled(error.to_string()))?;
-    Ok(crawl.share(joined?))
+    joining.kept = crawl.kept_of_peers().to_vec();
+    Ok(crawl.share(blocking(|| joining.join()).await?))
+}
+
+async fn blocking<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, JoinError> + Send + 'static,
+) -> Result<T, Failure> {
+    let ended = tokio::task::spawn_blocking(call).await;
+    Ok(ended.map_err(|error| Failure::Cancelled(error.to_string()))??)
 }
 
 /// Returns the name of the machine, and the number of the process.

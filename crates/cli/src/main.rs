@@ -29,7 +29,7 @@ use crawler_cli::demo::{self, DemoServer};
 use crawler_watch::Server;
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
-use frontier::{FrontierConfig, Reach, ScopeConfig};
+use frontier::{Directory, FrontierConfig, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
@@ -272,6 +272,12 @@ async fn run(
     let status = StatusRequest::default();
     let mut builder = Crawl::builder(crawl)?.http(http);
     let state = site.and_then(|site| site.state.as_deref());
+    let joining = site.and_then(|site| clustering::joining(&builder, site));
+    if let (Some(joining), Some(state)) = (&joining, state)
+        && Directory::new(state).is_missing()
+    {
+        clustering::check(joining).await?;
+    }
     if let Some(state) = state {
         builder = builder.state_dir(state);
     }
@@ -301,7 +307,7 @@ async fn run(
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
     // The last, as others may wait for it.
-    let crawl = clustering::join(crawl, site).await?;
+    let crawl = clustering::join(crawl, joining).await?;
     let signal_lines = signals::handle(stop, status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()

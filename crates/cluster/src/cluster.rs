@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crawler::peers::{Exchanged, Here, Peers, PeersError};
-use frontier::{Frontier, Time};
+use frontier::{Frontier, Partition, Time};
 use tokio::sync::Notify;
 
 use crate::founded::Founded;
@@ -49,10 +49,14 @@ pub struct Cluster {
     waiting: Arc<AtomicUsize>,
     woken: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
+    /// Of the crawl.
+    name: String,
+    partition: Partition,
     owner: String,
     /// Pages fetched at the last syncs, for their rate.
     pages: VecDeque<(Time, u64)>,
     has_news: bool,
+    is_stopped: bool,
 }
 
 /// From the loop to the thread.
@@ -72,7 +76,14 @@ struct News {
 }
 
 impl Cluster {
-    pub(crate) fn start(member: Member, post: Post<RedisLog>, founded: Founded, owner: String) -> Self {
+    pub(crate) fn start(
+        member: Member,
+        post: Post<RedisLog>,
+        founded: Founded,
+        name: String,
+        partition: Partition,
+        owner: String,
+    ) -> Self {
         let (to_thread, messages) = channel();
         let (to_loop, news) = channel();
         let (woken, waiting) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
@@ -95,9 +106,12 @@ impl Cluster {
             waiting,
             woken,
             thread: Some(thread::spawn(|| courier.run())),
+            name,
+            partition,
             owner,
             pages: VecDeque::new(),
             has_news: false,
+            is_stopped: false,
         }
     }
 
@@ -146,7 +160,10 @@ impl Peers for Cluster {
             if let Some(words) = news.words {
                 self.member.hear(&words, frontier, now)?;
             }
-            exchanged.stop |= news.stop.contains(&self.member.instance());
+            if news.stop.contains(&self.member.instance()) && !std::mem::replace(&mut self.is_stopped, true) {
+                log::warn!(target: "crawler::cluster", "crawler cluster stop: finishing requests in flight");
+                exchanged.stop = true;
+            }
             self.has_news = true;
         }
         let at_once = self.inbox.len().min(ENTRIES_AT_ONCE);
@@ -201,7 +218,19 @@ impl Peers for Cluster {
     }
 
     fn leave(&mut self) {
-        let has_ended = self.member.ended().is_some();
+        let ended = self.member.ended();
+        if let Some(end) = ended {
+            let (level, how) = match end {
+                End::Complete => (log::Level::Info, ""),
+                End::Incomplete => (log::Level::Warn, ", incomplete: links were lost with a state directory"),
+            };
+            let (name, partition, id) = (&self.name, self.partition, &self.member.kept().crawl);
+            log::log!(
+                target: "crawler::cluster", level, name:%, partition:%, id:%;
+                "the crawl {name} has ended in all partitions{how}"
+            );
+        }
+        let has_ended = ended.is_some();
         self.send(Message::Leave { has_ended });
         if let Some(thread) = self.thread.take() {
             // It has said why, if it has panicked.

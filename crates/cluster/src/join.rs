@@ -29,9 +29,9 @@ pub struct Joining {
     pub address: Address,
     /// The partition of this process.
     pub partition: Partition,
-    /// The hash of the rules of which URLs are the same: `Crawl::hash_of_rules`.
+    /// The hash of the rules of which URLs are the same: `CrawlBuilder::hash_of_rules`.
     pub rules: u64,
-    /// The hash of the seeds: `Crawl::hash_of_seeds`.
+    /// The hash of the seeds: `CrawlBuilder::hash_of_seeds`.
     pub seeds: u64,
     /// What an earlier run has kept: `Crawl::kept_of_peers`.
     pub kept: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum JoinError {
     },
     /// The crawl has other rules of which URLs are the same.
     #[error(
-        "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same options for URLs"
+        "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same options, such as --set ignore-www"
     )]
     OtherRules {
         /// The name of the crawl.
@@ -134,6 +134,21 @@ impl JoinError {
 }
 
 impl Joining {
+    /// Checks that this process fits to those that run. Called before a new directory is made, it spares one with options that cannot change.
+    ///
+    /// It blocks for up to three seconds.
+    ///
+    /// # Errors
+    ///
+    /// See [`JoinError`].
+    pub fn check(&self) -> Result<(), JoinError> {
+        let mut log = RedisLog::connect(self.address.clone())?;
+        match Founded::read(&mut log)? {
+            Some(found) if is_alive(&mut log, &found) => self.agreed(found).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Joins the crawl, and begins to carry links.
     ///
     /// It blocks: until Redis has answered, for up to three seconds after a process of this partition was killed, and, in a new directory,
@@ -150,7 +165,7 @@ impl Joining {
         let mut log = self.connect(&kept)?;
         if let Some(policy) = log.eviction_policy()?.filter(|policy| policy != "noeviction") {
             log::warn!(
-                target: "crawler::cluster", policy:%;
+                target: "crawler::cluster",
                 "Redis removes keys when its memory is full ({policy}): links are sent again then, which takes time. Set maxmemory-policy noeviction"
             );
         }
@@ -168,7 +183,12 @@ impl Joining {
         let mut member = Member::new(partition, limits, kept, self.accepts_loss, random()?);
         let (words, _) = post.words()?;
         member.start(post.last_sent()?, &words);
-        Ok(Cluster::start(member, post, founded, self.owner))
+        let (name, id) = (self.name(), &founded.id);
+        log::info!(
+            target: "crawler::cluster", name:%, partition:%, id:%;
+            "joined the crawl {name} as partition {partition}"
+        );
+        Ok(Cluster::start(member, post, founded, name, partition, self.owner))
     }
 
     /// Connects. A crawl that has begun waits for Redis, as it does while it runs.
@@ -199,11 +219,13 @@ impl Joining {
         loop {
             let found = Founded::read(log)?;
             let founded = match found {
-                Some(found) if found.id == kept.crawl => return self.check(found),
+                Some(found) if found.id == kept.crawl => return self.agreed(found),
+                // This process was killed after it had begun the crawl, before it kept that.
+                Some(found) if is_first && kept.crawl.is_empty() && self.has_begun(log, &found)? => return Ok(found),
                 Some(found) if is_alive(log, &found) => {
                     // A new directory of partition 0 would begin another crawl, unless the one before was lost.
                     let may_join = kept.crawl.is_empty() && (!is_first || self.accepts_loss);
-                    return if may_join { self.check(found) } else { Err(other()) };
+                    return if may_join { self.agreed(found) } else { Err(other()) };
                 }
                 // None, or one that nobody continues now.
                 _ if !kept.crawl.is_empty() => self.found(kept.crawl.clone()),
@@ -225,6 +247,13 @@ impl Joining {
         }
     }
 
+    /// Returns whether a crawl is the one that this process would begin, and partition 0 has said nothing yet.
+    fn has_begun(&self, log: &mut RedisLog, found: &Founded) -> Result<bool, LogError> {
+        log.observe(&found.id);
+        let has_said = words_of(log.words()?).0.contains_key(&0);
+        Ok(!has_said && *found == self.found(found.id.clone()))
+    }
+
     fn found(&self, id: String) -> Founded {
         Founded {
             id,
@@ -236,7 +265,7 @@ impl Joining {
     }
 
     /// Checks that the other processes agree.
-    fn check(&self, found: Founded) -> Result<Founded, JoinError> {
+    fn agreed(&self, found: Founded) -> Result<Founded, JoinError> {
         let (name, ours) = (self.name(), self.found(found.id.clone()));
         match () {
             () if found.partitions != ours.partitions => Err(JoinError::OtherCount {

@@ -16,7 +16,7 @@ pub use cluster::Cluster;
 pub use join::{JoinError, Joining};
 pub use link_log::{Entry, EntryId, LinkLog, LogError};
 pub use member::{Batches, Kept, Limits, Member, MemberError, Offered, Orders};
-pub use overview::{Overview, OverviewError, Row, stop};
+pub use overview::{Numbers, Overview, OverviewError, Row, stop};
 pub use post::Post;
 pub use redis_log::{RedisLog, TIMEOUT};
 pub use url::{Address, AddressError};

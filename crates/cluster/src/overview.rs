@@ -10,7 +10,7 @@ use crate::link_log::{LinkLog as _, LogError};
 use crate::post::now_millis;
 use crate::redis_log::RedisLog;
 use crate::url::Address;
-use crate::word::{End, Word, Words, words_of};
+use crate::word::{End, Words, words_of};
 
 /// After how many milliseconds without a word a process is taken for dead.
 const DEAD_AFTER: u64 = 5_000;
@@ -30,17 +30,30 @@ pub struct Overview {
     /// A row for each partition, by its index.
     pub partitions: Vec<Row>,
     /// The sums.
-    pub total: Row,
+    pub total: Numbers,
 }
 
-/// The numbers of one partition.
+/// What one partition says.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Row {
-    /// The machine and the process that has it; nothing before its first word.
-    pub owner: String,
+    /// Its index.
+    pub partition: u32,
     /// `running`, `ended`, `stopped`, or `silent`: it has said nothing for five seconds, or never.
     pub state: &'static str,
+    /// The machine and the process that has it; nothing before its first word.
+    pub owner: String,
+    /// Milliseconds since its last word, by the clocks of both machines; `None` before the first.
+    pub age_milliseconds: Option<u64>,
+    /// How much it has done, and has left.
+    #[serde(flatten)]
+    pub numbers: Numbers,
+}
+
+/// The numbers of one partition, or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Numbers {
     /// Pages that were fetched.
     pub pages: u64,
     /// Pages per second, lately.
@@ -55,8 +68,6 @@ pub struct Row {
     pub repeated: u64,
     /// Batches that were lost with a directory.
     pub lost_batches: u64,
-    /// Milliseconds since its last word, by the clocks of both machines; `None` before the first.
-    pub age_milliseconds: Option<u64>,
 }
 
 /// Why there is no overview.
@@ -111,16 +122,8 @@ impl Overview {
 
     fn of(name: String, count: u32, words: &Words, now: u64) -> Self {
         let partitions: Vec<Row> = (0..count).map(|index| Row::of(index, words, now)).collect();
-        let mut total = Row::default();
-        for row in &partitions {
-            total.pages += row.pages;
-            total.rate += row.rate;
-            total.waiting += row.waiting;
-            total.to_send += row.to_send;
-            total.to_receive += row.to_receive;
-            total.repeated += row.repeated;
-            total.lost_batches += row.lost_batches;
-        }
+        let mut total = Numbers::default();
+        partitions.iter().for_each(|row| total.add(&row.numbers));
         Self {
             name,
             ended: words.values().find_map(|word| word.ended),
@@ -131,71 +134,89 @@ impl Overview {
     }
 }
 
-impl Row {
-    fn of(index: u32, words: &Words, now: u64) -> Self {
-        let received = words
-            .values()
-            .filter_map(|word| Some(word.peers.get(index as usize)?.waiting));
-        let to_receive = received.sum();
-        let Some(word) = words.get(&index) else {
-            return Self {
-                state: "silent",
-                to_receive,
-                ..Self::default()
-            };
-        };
-        let age = now.saturating_sub(word.status.at);
-        Self {
-            owner: word.status.owner.clone(),
-            state: state_of(word, age),
-            pages: word.status.pages,
-            rate: word.status.rate,
-            waiting: word.status.waiting,
-            to_send: word.status.to_send,
-            to_receive,
-            repeated: word.status.repeated,
-            lost_batches: word.lost,
-            age_milliseconds: Some(age),
-        }
+impl Numbers {
+    fn add(&mut self, other: &Self) {
+        self.pages += other.pages;
+        self.rate += other.rate;
+        self.waiting += other.waiting;
+        self.to_send += other.to_send;
+        self.to_receive += other.to_receive;
+        self.repeated += other.repeated;
+        self.lost_batches += other.lost_batches;
     }
 }
 
-fn state_of(word: &Word, age: u64) -> &'static str {
-    match () {
-        () if word.status.has_left && word.ended.is_some() => "ended",
-        () if word.status.has_left => "stopped",
-        () if age > DEAD_AFTER => "silent",
-        () => "running",
+impl Row {
+    fn of(partition: u32, words: &Words, now: u64) -> Self {
+        let for_it = words
+            .values()
+            .filter_map(|word| Some(word.peers.get(partition as usize)?.waiting));
+        let mut row = Self {
+            partition,
+            state: "silent",
+            ..Self::default()
+        };
+        row.numbers.to_receive = for_it.sum();
+        let Some(word) = words.get(&partition) else {
+            return row;
+        };
+        let (status, age) = (&word.status, now.saturating_sub(word.status.at));
+        row.owner.clone_from(&status.owner);
+        row.age_milliseconds = Some(age);
+        row.state = match () {
+            () if word.ended.is_some() => "ended",
+            () if status.has_left => "stopped",
+            () if age > DEAD_AFTER => "silent",
+            () => "running",
+        };
+        row.numbers = Numbers {
+            pages: status.pages,
+            rate: if row.state == "running" { status.rate } else { 0.0 },
+            waiting: status.waiting,
+            to_send: status.to_send,
+            repeated: status.repeated,
+            lost_batches: word.lost,
+            ..row.numbers
+        };
+        row
+    }
+
+    /// Returns what is wrong if it does not run.
+    fn problem(&self) -> Option<String> {
+        let (index, links) = (self.partition, self.numbers.to_receive);
+        let (what, remedy) = match (self.state, self.age_milliseconds) {
+            ("silent", None) => ("has not begun".to_owned(), "start its process"),
+            ("silent", Some(age)) => (
+                format!("has said nothing for {} s", age / 1000),
+                "start its process again",
+            ),
+            ("stopped", _) => ("is stopped".to_owned(), "start its process to go on"),
+            _ => return None,
+        };
+        Some(format!(
+            "partition {index} {what}: {remedy} ({links} links wait for it)"
+        ))
     }
 }
 
 /// Lists what is wrong, the worst first.
-fn problems(partitions: &[Row], total: &Row) -> Vec<String> {
-    let mut problems = Vec::new();
+fn problems(partitions: &[Row], total: &Numbers) -> Vec<String> {
+    let in_state = |state| partitions.iter().filter(move |row| row.state == state);
+    let mut problems: Vec<_> = in_state("silent")
+        .chain(in_state("stopped"))
+        .filter_map(Row::problem)
+        .collect();
     if total.lost_batches > 0 {
         problems.push(format!(
             "{} batches of links were lost with a state directory: the crawl ends as incomplete",
             total.lost_batches
         ));
     }
-    for (index, row) in partitions.iter().enumerate() {
-        let links = format!("{} links wait for it", row.to_receive);
-        match (row.state, row.age_milliseconds) {
-            ("silent", None) => problems.push(format!("partition {index} has not begun: start its process ({links})")),
-            ("silent", Some(age)) => problems.push(format!(
-                "partition {index} has said nothing for {} s: start its process again ({links})",
-                age / 1000
-            )),
-            ("stopped", _) => problems.push(format!(
-                "partition {index} is stopped: start its process to go on ({links})"
-            )),
-            _ => {}
-        }
-    }
     let mean = total.waiting / partitions.len().max(1) as u64;
-    for (index, row) in partitions.iter().enumerate() {
-        if mean > 0 && row.waiting > SKEWED * mean {
-            let times = row.waiting / mean;
+    for row in partitions {
+        let (index, waiting) = (row.partition, row.numbers.waiting);
+        if mean > 0 && waiting > SKEWED * mean {
+            let times = waiting / mean;
             problems.push(format!(
                 "partition {index} has {times} times as many waiting pages as the mean: a large site is not split"
             ));
@@ -214,20 +235,22 @@ impl fmt::Display for Overview {
             "{:>9}  {:<8} {:>10} {:>8} {:>10} {:>9} {:>10}  {:>5}  owner",
             "partition", "state", "pages", "per s", "waiting", "to send", "to receive", "word"
         )?;
-        let row = |f: &mut fmt::Formatter<'_>, name: &dyn fmt::Display, row: &Row| {
-            let age = row
-                .age_milliseconds
-                .map_or(String::new(), |age| format!("{} s", age / 1000));
-            writeln!(
+        let row = |f: &mut fmt::Formatter<'_>, name: &dyn fmt::Display, state: &str, numbers: &Numbers| {
+            write!(
                 f,
-                "{name:>9}  {:<8} {:>10} {:>8.1} {:>10} {:>9} {:>10}  {age:>5}  {}",
-                row.state, row.pages, row.rate, row.waiting, row.to_send, row.to_receive, row.owner
+                "{name:>9}  {state:<8} {:>10} {:>8.1} {:>10} {:>9} {:>10}",
+                numbers.pages, numbers.rate, numbers.waiting, numbers.to_send, numbers.to_receive
             )
         };
-        for (index, of) in self.partitions.iter().enumerate() {
-            row(f, &index, of)?;
+        for of in &self.partitions {
+            row(f, &of.partition, of.state, &of.numbers)?;
+            let age = of
+                .age_milliseconds
+                .map_or(String::new(), |age| format!("{} s", age / 1000));
+            writeln!(f, "  {age:>5}  {}", of.owner)?;
         }
-        row(f, &"all", &self.total)?;
+        row(f, &"all", "", &self.total)?;
+        writeln!(f)?;
         match self.ended {
             None => Ok(()),
             Some(End::Complete) => writeln!(f, "the crawl has ended"),

@@ -12,7 +12,6 @@ use crate::fetch::{Fetcher, HttpFetcher};
 use crate::peers::Peers;
 use crate::recrawl::{PreviousCrawl, RecrawlError};
 use crate::saved_output::SavedOutput;
-use crate::state::hash_of_seeds;
 use crate::summary::{Ending, Summary};
 
 pub use self::builder::CrawlBuilder;
@@ -140,16 +139,6 @@ impl<S: Fetcher> Crawl<S> {
     /// Returns what an earlier run has [kept](Peers::unsaved) of the other processes; nothing before the first.
     pub fn kept_of_peers(&self) -> &[u8] {
         self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.peers)
-    }
-
-    /// Returns a hash of the rules of which URLs are the same; `None` without a state directory. All processes of a crawl need the same.
-    pub fn hash_of_rules(&self) -> Option<u64> {
-        self.run.commits.as_ref().map(|commits| commits.saved.rules)
-    }
-
-    /// Returns a hash of the seeds. All processes of a crawl need the same, in the same order.
-    pub fn hash_of_seeds(&self) -> u64 {
-        hash_of_seeds(self.run.config.seeds())
     }
 
     /// Returns the checked options.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::program::{PROGRAM, command, crawler, folder, has, lines, succeeds};
+use crate::redis_server::Server;
 use crate::servers::{site_of, tree_of};
 use crate::system_start::start_system_anew;
 use jiff::Timestamp;
@@ -364,6 +365,9 @@ fn runs() -> Vec<Output> {
     let dead: String = (1..20).map(|port| format!(" http://127.0.0.1:{port}/")).collect();
     let [state, ended, pages, archive] = ["state", "ended", "pages.jsonl", "pages.warc"].map(|name| folder.path(name));
     let with_state = format!("--state {state} --max-time 0 http://127.0.0.1:1/");
+    let redis = Server::start("");
+    let address = format!("redis://{}/logs", redis.at());
+    let shared = folder.path("shared");
     let without_answer = format!("--state {ended} http://127.0.0.1:1/");
     let mut outputs = Vec::new();
     for arguments in [
@@ -373,6 +377,7 @@ fn runs() -> Vec<Output> {
         format!("--delay 0 --set=max-near-duplicates=2 --output {pages} {alike}"),
         format!("--delay 0 --max-pages 1 --output {pages} {alike}"),
         format!("--recrawl {torn} http://127.0.0.1:1/"),
+        format!("--cluster {address} --partition 0/1 --state {shared} --max-pages 1 {alike}"),
         with_state.clone(),
         with_state,
         without_answer.clone(),

@@ -9,6 +9,7 @@
 mod architecture;
 mod architecture_page;
 mod arguments;
+mod clusters;
 mod command;
 mod demo_site;
 mod documentation;
@@ -21,6 +22,8 @@ mod logs;
 mod outputs;
 mod program;
 mod recrawl_with_state;
+#[path = "../../../cluster/tests/it/redis_server.rs"]
+mod redis_server;
 mod repair;
 mod servers;
 mod signals;

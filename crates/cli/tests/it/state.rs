@@ -215,7 +215,7 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
         let narrow = succeeds(&crawl.with(limit)).stdout;
         assert!(number(&narrow, "pages ") < PAGES);
         assert_eq!(
-            narrow.contains("(raise --set max-queued, in a new"),
+            narrow.contains("(raise --set max-queued, in a"),
             name == "queue",
             "{narrow}"
         );

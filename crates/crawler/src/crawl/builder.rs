@@ -13,7 +13,7 @@ use crate::engine::{Clock, Commits, Run, go_back_if_outputs_are_lost};
 use crate::error::StartError;
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
-use crate::state::{CrawlState, StateError};
+use crate::state::{CrawlState, StateError, hash_of_seeds};
 use crate::summary::AnswerTimes;
 
 /// Builds a [`Crawl`]. Without further calls it crawls over HTTP, and keeps its frontier in memory.
@@ -67,6 +67,16 @@ impl CrawlBuilder {
     /// Returns the checked options, which [`HttpFetcher::new`] takes, for a fetcher that wraps it.
     pub fn config(&self) -> &CrawlConfig {
         &self.config
+    }
+
+    /// Returns a hash of the rules of which URLs are the same. All processes of a shared crawl need the same.
+    pub fn hash_of_rules(&self) -> u64 {
+        SavedRules::of(&self.config).hash_of_urls()
+    }
+
+    /// Returns a hash of the seeds. All processes of a shared crawl need the same, in the same order.
+    pub fn hash_of_seeds(&self) -> u64 {
+        hash_of_seeds(self.config.seeds())
     }
 
     /// Builds a crawl over HTTP.
