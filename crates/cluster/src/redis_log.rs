@@ -2,7 +2,7 @@
 //!
 //! | key | type | it is |
 //! |---|---|---|
-//! | `NAME:crawl` | string | the id of the crawl with this name |
+//! | `NAME:crawl` | string | the crawl with this name: its id, and what all processes have to agree on, as JSON |
 //! | `NAME:ID:words` | hash | the word of each partition by its number, and orders by their names |
 //! | `{NAME:ID:TO}:from:FROM` | stream | batches, with the id `TERM-(ROUND << 40 \| NUMBER)` |
 //!
