@@ -24,7 +24,7 @@ pub(crate) const STOP: &str = "stop";
 /// How long the thread waits for orders before it looks for entries again.
 const IDLE: Duration = Duration::from_millis(20);
 /// How often the words are read.
-const HEAR_EVERY: Duration = Duration::from_millis(500);
+const HEAR_EVERY: Duration = Duration::from_secs(1);
 /// How often the own word is said, if nothing has changed.
 const SAY_EVERY: Duration = Duration::from_secs(1);
 /// The shortest and the longest wait after an error.
@@ -298,10 +298,8 @@ impl Courier {
             news.stop = stop
                 .and_then(|(_, text)| serde_json::from_str(text).ok())
                 .unwrap_or_default();
-            if words.is_empty() {
-                // Redis may have forgotten all.
-                self.post.log_mut().set_crawl(&self.founded.text(), true)?;
-            }
+            // Redis may have forgotten it.
+            self.post.log_mut().set_crawl(&self.founded.text(), true)?;
             news.words = Some(words);
             self.heard = Some(Instant::now());
         }

@@ -55,7 +55,7 @@ impl RedisLog {
         })
     }
 
-    /// Returns the id of the crawl that has the name of the address.
+    /// Returns the text with which the crawl was begun that has the name of the address. The members write its id there, and what they agree on.
     ///
     /// # Errors
     ///
@@ -65,16 +65,16 @@ impl RedisLog {
         self.call(&key, cmd("GET").arg(&key))
     }
 
-    /// Gives the name of the address to the crawl with this id, or only if no crawl has it. Returns the id of the crawl that has it now.
+    /// Gives the name of the address to the crawl that is begun with this text, or only if no crawl has it. Returns the text that is there now.
     ///
     /// # Errors
     ///
     /// When Redis cannot be written now.
-    pub fn set_crawl(&mut self, id: &str, only_if_absent: bool) -> Result<String, LogError> {
+    pub fn set_crawl(&mut self, text: &str, only_if_absent: bool) -> Result<String, LogError> {
         let key = self.crawl_key();
         let condition = only_if_absent.then_some("NX");
-        let _: Value = self.call(&key, cmd("SET").arg(&key).arg(id).arg(condition))?;
-        Ok(self.crawl()?.unwrap_or_else(|| id.to_owned()))
+        let _: Value = self.call(&key, cmd("SET").arg(&key).arg(text).arg(condition))?;
+        Ok(self.crawl()?.unwrap_or_else(|| text.to_owned()))
     }
 
     /// Enters the crawl with this id as the partition `index` of `count`.

@@ -10,8 +10,8 @@ use siphasher::sip::SipHasher13;
 
 use crate::url::{CanonicalUrl, site};
 
-/// The most partitions of a crawl: each process keeps a row for each other one.
-pub const MAX_PARTITIONS: u32 = 256;
+/// The most partitions of a crawl. Each process reads what all others say of each other: the square of this, each second.
+pub const MAX_PARTITIONS: u32 = 64;
 
 /// One share of the sites of a crawl. Its text is `3/16`: the fourth of sixteen, because they are counted from 0.
 ///
@@ -130,10 +130,10 @@ mod tests {
 
     #[test]
     fn only_indices_below_the_count_are_partitions() {
-        for text in ["0/1", "3/4", "255/256"] {
+        for text in ["0/1", "3/4", "63/64"] {
             assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
         }
-        for text in ["", "1", "4/4", "0/0", "0/257", "-1/4", "1/4/4", "a/4"] {
+        for text in ["", "1", "4/4", "0/0", "0/65", "-1/4", "1/4/4", "a/4"] {
             assert_eq!(text.parse::<Partition>(), Err(PartitionError), "{text}");
         }
     }

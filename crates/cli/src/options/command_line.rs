@@ -75,6 +75,10 @@ pub(crate) fn command() -> Command {
         .disable_version_flag(true)
         .arg(version)
         .mut_subcommand("demo", demo)
+        .mut_subcommand("cluster", |cluster| {
+            let parts = cluster.mut_subcommands(|command| with_help(command, "Print help"));
+            with_help(parts, "Print help")
+        })
         .mut_subcommand("completions", |command| with_help(command, "Print help"))
         .mut_subcommand("man", |command| with_help(command, "Print help"))
         .term_width(help_width())

@@ -47,7 +47,8 @@ impl Summary {
             .iter()
             .map(|one| one.with_names(name).to_string())
             .collect();
-        if texts.is_empty() && !self.has_pages() {
+        // A partition may have no site.
+        if texts.is_empty() && !self.has_pages() && self.report.partition.is_none() {
             let why = self.first_failure.as_deref().unwrap_or("see the status");
             texts.push(format!("nothing was fetched: {why}"));
         }
