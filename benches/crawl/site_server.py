@@ -123,11 +123,17 @@ async def serve(answer, port, log, certificate, connection):
 # The script.
 
 
+PORTS_GIVEN = set()
+
+
 def free_port():
-    """Returns a port below the range of outgoing connections, so that none takes it while the server is down."""
+    """Returns a port below the range of outgoing connections, so that none takes it while the server is down. It returns none twice."""
     for port in random.sample(range(15_000, 32_000), 100):
+        if port in PORTS_GIVEN:
+            continue
         try:
             with socket.create_server(("127.0.0.1", port)):
+                PORTS_GIVEN.add(port)
                 return port
         except OSError:
             continue
