@@ -76,7 +76,7 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
     }
     let message = if crawl.is_drained() && crawl.has_unanswered() {
         format!("the crawl in {shown} has ended: pages that got no answer are tried again")
-    } else if crawl.is_drained() && crawl.config().options().refresh.is_none() {
+    } else if crawl.is_drained() && report.partition.is_none() && crawl.config().options().refresh.is_none() {
         format!("the crawl in {shown} has ended: nothing is left to fetch")
     } else {
         format!("continuing the crawl in {shown}: {queued} pages are queued")
@@ -90,6 +90,8 @@ pub(crate) fn can_continue(summary: &Summary, state: &Path) {
     let how = match summary.ending {
         Ending::Drained if summary.has_unanswered() => "the same command tries again what got no answer",
         Ending::Drained => return,
+        // It has ended in all processes.
+        Ending::BudgetSpent if summary.report.partition.is_some() => return,
         Ending::BudgetSpent => "the same command with a higher --max-pages continues it",
         _ => "the same command continues it",
     };

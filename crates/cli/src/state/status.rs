@@ -95,6 +95,9 @@ impl<'a> Status<'a> {
             _ if self.crawl.summary.ending == Ending::Drained && self.crawl.summary.has_unanswered() => {
                 "ended: the same command tries again what got no answer".to_owned()
             }
+            _ if self.crawl.summary.ending == Ending::Drained && self.crawl.config.partition.is_some() => {
+                "not running: nothing is left to fetch in this partition".to_owned()
+            }
             _ if self.crawl.summary.ending == Ending::Drained => "ended: nothing is left to fetch".to_owned(),
             _ => "not running: the same command continues it".to_owned(),
         }

@@ -255,6 +255,11 @@ fn two_processes_fetch_each_page_once_as_one_does_and_end_by_themselves() {
 
     // A process that is started again ends again.
     succeeds(&["resume", &state]);
+    let status = succeeds(&["status", &state]).stdout;
+    assert!(
+        status.contains("nothing is left to fetch in this partition"),
+        "{status}"
+    );
     crawl.has_every_page_once();
 }
 

@@ -1,10 +1,15 @@
 //! The demo site: what its pages answer, and which of them a polite crawler must find. That they can be found is what `crawler demo`
 //! checks.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Command;
+
 use crawler_cli::demo::{DemoServer, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use url::Url;
+
+use crate::program::{command, folder, number, succeeds};
 
 const USUAL_LIMIT: usize = 5;
 
@@ -80,4 +85,26 @@ async fn each_host_has_its_own_robots_txt_and_redirects_have_their_own_status() 
         assert_eq!(found, status, "{url}: {answer}");
         assert!(answer.contains(text), "{url}: {answer}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_served_site_is_found_whole_from_its_seeds_and_ends_with_ctrl_c() {
+    let folder = folder("demo-serve");
+    let mut server = command("demo --serve 0").spawn().unwrap();
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let seeds: Vec<_> = lines.take(4).map(Result::unwrap).collect();
+    assert!(seeds[0].starts_with("http://www-demo.localhost:"), "{seeds:?}");
+    let file = folder.file("seeds.txt", &seeds.join("\n"));
+    let summary = succeeds(&format!("-q --delay 0 --seeds {file}")).stdout;
+    assert_eq!(number(&summary, "pages"), 325);
+    let id = server.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-s", "INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(server.wait().unwrap().code(), Some(0));
 }

@@ -249,7 +249,8 @@ impl Summary {
         self.missing().iter().map(Missing::lost_at_least).sum()
     }
 
-    /// Returns whether pages have no answer, or no whole one: a later run over the same state directory tries them again.
+    /// Returns whether pages have no answer, or no whole one, that a later run over the same state directory tries again. A crawl that several
+    /// processes share tries none again after its end.
     pub fn has_unanswered(&self) -> bool {
         let is_unanswered = |one: &Missing| {
             matches!(
@@ -260,7 +261,7 @@ impl Summary {
                     | Missing::RobotsUnreachable { .. }
             )
         };
-        self.missing().iter().any(is_unanswered)
+        self.report.partition.is_none() && self.missing().iter().any(is_unanswered)
     }
 }
 
