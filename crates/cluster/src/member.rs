@@ -2,6 +2,8 @@
 //!
 //! What it keeps from one run to the next is [`Kept`], which has to be committed together with the frontier. All else lives in memory.
 
+mod ending;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -181,7 +183,8 @@ impl Member {
         // Knuth's linear congruential generator, "The Art of Computer Programming", volume 2, section 3.3.4.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let digits = (self.random >> 33) % RANDOM_DIGITS;
-        self.kept.term = (term / RANDOM_DIGITS + 1) * RANDOM_DIGITS + digits;
+        let above = (term / RANDOM_DIGITS).saturating_add(1).saturating_mul(RANDOM_DIGITS);
+        self.kept.term = above.saturating_add(digits);
         self.is_unsaved = true;
         self.peers.iter_mut().for_each(|peer| peer.has_answered = false);
     }
@@ -253,7 +256,7 @@ impl Member {
     /// See [`MemberError`].
     pub fn hear(&mut self, words: &Words, frontier: &mut Frontier, now: Time) -> Result<(), MemberError> {
         for peer in self.partition.peers() {
-            if let Some(word) = words.get(&peer).filter(|word| word.peers.len() == self.peers.len()) {
+            if let Some(word) = words.get(&peer).filter(|word| word.is_of(self.partition.count())) {
                 self.listen(peer, word, frontier, now)?;
             }
         }
@@ -295,6 +298,8 @@ impl Member {
         if acknowledged == Acknowledged::OtherHistory {
             self.accept_or_halt(from)?;
             frontier.accept_loss(from, Some(of_me.received), None, now)?;
+            // What is kept has other numbers now, which are not on the medium.
+            self.synced = None;
         }
         let silence = self.limits.silence;
         let Some(peer) = self.peers.get_mut(index) else {
@@ -328,45 +333,6 @@ impl Member {
         }
     }
 
-    /// Returns how the crawl has ended, if it has.
-    ///
-    /// One reading of the words suffices: if the number and the digest of what was sent equal those of what was received for each pair, the
-    /// states that said so form a consistent cut with nothing under way (F. Mattern, "Algorithms for distributed termination detection",
-    /// 1987, the four counter method; here the counts come from states that cannot go back).
-    fn end(&self, words: &Words) -> Result<Option<End>, MemberError> {
-        let Some(synced) = &self.synced else { return Ok(None) };
-        let told = self.partition.peers().find_map(|peer| {
-            let word = words.get(&peer)?;
-            Some((peer, word, word.ended?))
-        });
-        if let Some((peer, word, end)) = told {
-            let (Some(ours), Some(theirs)) = (synced.peers.get(peer as usize), word.peers.get(self.index())) else {
-                return Ok(None);
-            };
-            let is_part = synced.is_drained && ours.sent == theirs.received && ours.received == theirs.sent;
-            return match (is_part, self.accepts_loss) {
-                (true, _) if synced.lost == 0 => Ok(Some(end)),
-                (true, _) | (false, true) => Ok(Some(End::Incomplete)),
-                (false, false) => Err(MemberError::EndedWithout),
-            };
-        }
-        let all: Option<Vec<&Word>> = (0..self.partition.count()).map(|index| words.get(&index)).collect();
-        let Some(all) = all.filter(|all| all.iter().all(|word| word.is_drained)) else {
-            return Ok(None);
-        };
-        let is_received = |i: usize, j: usize| {
-            let sender = all.get(i).and_then(|word| Some((word.term, word.peers.get(j)?.sent)));
-            let receiver = all.get(j).and_then(|word| word.peers.get(i));
-            receiver.map(|peer| (peer.promise, peer.received)) == sender && sender.is_some()
-        };
-        let pairs = (0..all.len()).flat_map(|i| (0..all.len()).map(move |j| (i, j)));
-        if !pairs.filter(|(i, j)| i != j).all(|(i, j)| is_received(i, j)) {
-            return Ok(None);
-        }
-        let is_lossless = all.iter().all(|word| word.lost == 0);
-        Ok(Some(if is_lossless { End::Complete } else { End::Incomplete }))
-    }
-
     /// Receives an entry of the log. Returns the links that it brought, if it was the next one of its sender.
     ///
     /// Whatever is not the next one is dropped, and the sender sends it again: waiting at a gap would hide that behind it.
@@ -384,16 +350,17 @@ impl Member {
         let (Some(promise), Some(peer)) = (self.kept.promises.get_mut(index), self.peers.get_mut(index)) else {
             return Ok(None);
         };
-        if entry.id.term < *promise {
-            // Of a process of the past.
-            peer.read.push_back((entry.id, 0));
-            return Ok(None);
-        }
-        peer.read.push_back((entry.id, entry.id.number));
-        let Some(batch) = wire::read(&entry.batch) else {
-            return Ok(None);
+        // Entries of a process of the past are dropped, and what is no batch.
+        let batch = wire::read(&entry.batch).filter(|_| entry.id.term >= *promise);
+        let received = match &batch {
+            Some(batch) => frontier.receive(entry.from, batch, now)?,
+            None => Received::Damaged,
         };
-        let Received::Accepted { links, verdicts } = frontier.receive(entry.from, &batch, now)? else {
+        // What is dropped is not needed in the log: it is sent again.
+        let is_needed = matches!(received, Received::Accepted { .. } | Received::Repeated);
+        let number = batch.filter(|_| is_needed).map_or(0, |batch| batch.mark.number);
+        peer.read.push_back((entry.id, number));
+        let Received::Accepted { links, verdicts } = received else {
             return Ok(None);
         };
         if entry.id.term > *promise {
@@ -459,17 +426,5 @@ impl Member {
             orders.trim.extend(trim.map(|id| (to, id)));
         }
         Ok(orders)
-    }
-
-    /// Returns how the crawl has ended, once all others know it or have had the time to.
-    pub fn finished(&self, now: Time) -> Option<End> {
-        let since = self.end_since?;
-        let end = self.kept.ended?;
-        (self.do_all_know || now.since(since) > self.limits.linger).then_some(end)
-    }
-
-    /// Returns how the crawl has ended, as far as this member knows.
-    pub fn ended(&self) -> Option<End> {
-        self.kept.ended
     }
 }

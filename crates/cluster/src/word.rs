@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The last word of each partition, by its index.
 pub type Words = BTreeMap<u32, Word>;
 
+/// No batch has this number or a greater one.
+const END_OF_NUMBERS: u64 = 1 << 40;
+
 /// How a crawl has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +40,15 @@ pub struct Word {
     pub peers: Vec<PeerWord>,
     /// Numbers for people.
     pub status: Status,
+}
+
+impl Word {
+    /// Returns whether a partition of so many may have said it. Another program may have written anything.
+    pub(crate) fn is_of(&self, partitions: u32) -> bool {
+        let marks = |peer: &PeerWord| [peer.sent, peer.acknowledged, peer.received];
+        let mut marks = self.peers.iter().flat_map(marks);
+        self.peers.len() == partitions as usize && marks.all(|mark| mark.number < END_OF_NUMBERS)
+    }
 }
 
 /// What a partition says of its exchange with another one.

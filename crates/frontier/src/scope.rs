@@ -188,9 +188,9 @@ impl Scope {
         })
     }
 
-    /// Adds a seed, or the target of a redirected seed, to the reach.
-    pub(crate) fn add_seed(&mut self, url: &CanonicalUrl) {
-        self.reached.add(url);
+    /// Adds a seed, or the target of a redirected seed, to the reach. Returns whether that has grown.
+    pub(crate) fn add_seed(&mut self, url: &CanonicalUrl) -> bool {
+        self.reached.add(url)
     }
 
     pub(crate) fn reached(&self) -> &Reached {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::FrontierConfig;
 use crate::durable::OpenError;
+use crate::durable::keys::KeySizes;
 use crate::durable::open;
 use crate::durable::sizes::{SIZES, Sizes};
 use crate::frontier::Opened;
@@ -55,15 +56,25 @@ impl Disk {
         Self(Arc::new(Mutex::new(Commits { now, synced, since })))
     }
 
-    /// Opens the frontier of the directory, or begins one there, as `Frontier::open` does. Checkpoints are frequent.
+    /// Opens the frontier of the directory, or begins one there, as `Frontier::open` does. Checkpoints are frequent, and little is in memory.
     ///
     /// # Errors
     ///
     /// Those of `Frontier::open`.
     pub fn open(&self, config: FrontierConfig, now: Time, parse: &ParseRules) -> Result<Opened, OpenError> {
         let sizes = Sizes {
-            min_journal_bytes: 8 << 10,
-            part_bytes: 4 << 10,
+            min_journal_bytes: 4 << 10,
+            part_bytes: 2 << 10,
+            keys: KeySizes {
+                digests_of_part: 8,
+                fresh_digests: 16,
+                verified: 64,
+                ..SIZES.keys
+            },
+            young_at_once: 2,
+            group_bytes: 1 << 10,
+            resident_bytes: 4 << 10,
+            fresh_bytes: 1 << 10,
             ..SIZES
         };
         Ok(open::open(Box::new(self.clone()), config, now, parse, sizes)?.into())

@@ -125,7 +125,9 @@ impl State {
         let mut answer = Answer::default();
         match call {
             Call::AddSeed(seeds) => {
-                seeds.links.iter().for_each(|seed| self.scope.add_seed(&seed.url));
+                for seed in &*seeds.links {
+                    self.scope.add_seed(&seed.url);
+                }
                 // All processes of the crawl have the same seeds.
                 answer.verdicts = self.offer_links(&seeds.links, false, None, Sending::Nothing, now);
             }

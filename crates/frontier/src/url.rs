@@ -296,7 +296,7 @@ pub(crate) mod stored_url {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
     use url::Url;
 
-    use super::CanonicalUrl;
+    use super::{CanonicalUrl, host_name, is_web};
 
     pub(crate) fn serialize<S: Serializer>(url: &CanonicalUrl, serializer: S) -> Result<S::Ok, S::Error> {
         (url.url.as_str(), url.key.as_deref()).serialize(serializer)
@@ -304,6 +304,10 @@ pub(crate) mod stored_url {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CanonicalUrl, D::Error> {
         let (url, key): (Cow<'de, str>, Option<Box<str>>) = <_>::deserialize(deserializer)?;
-        Ok(CanonicalUrl::new(Url::parse(&url).map_err(D::Error::custom)?, key))
+        let url = Url::parse(&url).map_err(D::Error::custom)?;
+        if !is_web(&url) || host_name(&url).is_empty() {
+            return Err(D::Error::custom("not the URL of a page"));
+        }
+        Ok(CanonicalUrl::new(url, key))
     }
 }

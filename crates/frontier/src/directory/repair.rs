@@ -164,11 +164,12 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
     check_queues(&mut restored.ok_or_else(|| no_checkpoint(&store))?)
 }
 
-/// Reads all segments of queues and all hosts.
+/// Reads all segments of queues and outboxes, and all hosts.
 fn check_queues(restored: &mut Restored) -> Result<(), OpenError> {
     // It returns whether all could be read, and the store says what could not.
     let _ = restored.state.visit_waiting(&mut |_| ControlFlow::Continue(()));
     restored.state.queues().visit_dropped(&mut |_| {});
+    restored.state.visit_outboxes(&mut |_| {});
     restored.segments.take_error().map_or(Ok(()), |error| Err(error.into()))
 }
 
@@ -279,6 +280,7 @@ fn export_all(store: &SharedStore, parse: &ParseRules, export: &mut Export<'_>) 
         // A segment that is missing is no obstacle here.
         let _ = state.visit_waiting(waiting);
         rows.extend(state.in_flight().cloned());
+        state.visit_outboxes(&mut |link| rows.push(Entry::of(link)));
     }
     store.lock().range(Space::Journal, 0..=MAX_KEY, &mut |_, row| {
         rows.extend(journal::links_of(&row).iter().map(Entry::of));

@@ -29,17 +29,13 @@ impl Reached {
         }
     }
 
-    /// Adds a seed.
-    pub(super) fn add(&mut self, seed: &CanonicalUrl) {
+    /// Adds a seed. Returns whether the reach has grown.
+    pub(super) fn add(&mut self, seed: &CanonicalUrl) -> bool {
         match self {
-            Self::Hosts(hosts) => {
-                hosts.insert(seed.host());
-            }
-            Self::Sites(sites) => {
-                sites.insert(site(seed.host_str()).into());
-            }
+            Self::Hosts(hosts) => hosts.insert(seed.host()),
+            Self::Sites(sites) => sites.insert(site(seed.host_str()).into()),
             Self::Directories(directories) => directories.entry(seed.host()).or_default().add(&path(seed)),
-            Self::Everywhere => {}
+            Self::Everywhere => false,
         }
     }
 
@@ -100,11 +96,11 @@ fn path(url: &CanonicalUrl) -> Cow<'_, str> {
 pub(crate) struct Directories(BTreeSet<Box<str>>);
 
 impl Directories {
-    /// Adds the directory of a path: everything up to its last slash.
-    fn add(&mut self, path: &str) {
+    /// Adds the directory of a path: everything up to its last slash. Returns whether it was not covered.
+    fn add(&mut self, path: &str) -> bool {
         let directory = path.rfind('/').map_or("/", |slash| &path[..=slash]);
         if self.cover(directory) {
-            return;
+            return false;
         }
         let from_here = (Bound::Included(directory), Bound::Unbounded);
         let opened = self.0.range::<str, _>(from_here);
@@ -115,7 +111,7 @@ impl Directories {
         for directory in inner {
             self.0.remove(&directory);
         }
-        self.0.insert(directory.into());
+        self.0.insert(directory.into())
     }
 
     fn cover(&self, path: &str) -> bool {

@@ -102,16 +102,21 @@ impl State {
         }
     }
 
-    /// Tells all other partitions that the reach has grown by the target of a redirected seed.
-    pub(super) fn send_reach(&mut self, target: &Link) {
-        for peer in self.partition.into_iter().flat_map(Partition::peers) {
-            self.put_in_outbox(target, peer);
+    /// Adds the target of a redirected seed to the reach, and tells all other partitions if that has grown.
+    ///
+    /// Who is told tells all others, too. So each partition knows of it before it gets links that were found thanks to it, whoever sends them.
+    pub(super) fn widen_reach(&mut self, target: &Link) {
+        if self.scope.add_seed(&target.url) {
+            for peer in self.partition.into_iter().flat_map(Partition::peers) {
+                self.put_in_outbox(target, peer);
+            }
         }
     }
 
     /// Notes that a link is sent. Returns whether it was not sent lately.
     fn note_sent(&mut self, link: &Link) -> bool {
-        let hash = self.tables.hash.of(link.url.key());
+        // A sitemap is another link than a page of the same URL.
+        let hash = self.tables.hash.of(link.url.key()) ^ u64::from(link.sitemap_of.is_some());
         self.tables.exchange.sent_links.insert(hash)
     }
 
@@ -139,6 +144,14 @@ impl State {
     pub(crate) fn outgoing(&self, to: u32, after: u64) -> Option<LinkBatch> {
         let segments = self.sieve.queue().rules().segments();
         self.tables.exchange.peer(to)?.outbox.after(after, segments)
+    }
+
+    /// Visits the links that wait for other partitions, but for those that cannot be read, which the store then knows.
+    pub(crate) fn visit_outboxes(&self, visit: &mut dyn FnMut(&Link)) {
+        let segments = self.sieve.queue().rules().segments();
+        for peer in &self.tables.exchange.peers {
+            peer.outbox.visit(segments, visit);
+        }
     }
 
     /// Returns what an acknowledgement means. It changes nothing yet.
@@ -181,7 +194,7 @@ impl State {
         }
         exchange.counts.received += links.links.len() as u64 + links.others.iter().map(|one| one.count).sum::<u64>();
         let seeds = links.links.iter().filter(|link| link.seed);
-        seeds.for_each(|seed| self.scope.add_seed(&seed.url));
+        seeds.for_each(|target| self.widen_reach(target));
         let verdicts = self.offer_links(&links.links, false, None, Sending::Nothing, now);
         self.count_others(&links.others);
         verdicts
@@ -229,7 +242,8 @@ impl SentLinks {
     /// Returns whether it was not there.
     fn insert(&mut self, hash: u64) -> bool {
         if self.hashes.is_empty() {
-            self.hashes.resize(SENT_LINKS, 0);
+            // Its memory is taken as places are used.
+            self.hashes = vec![0; SENT_LINKS];
         }
         let place = hash as usize % SENT_LINKS;
         match self.hashes.get_mut(place) {

@@ -42,14 +42,14 @@ impl State {
         if let Some(why) = queues.why_dropped(key) {
             return Why::WillBeDropped(why);
         }
+        let link = Link::found(url.clone(), 0, "".into());
+        if let Some(owner) = self.owner_elsewhere(&link) {
+            return Why::Elsewhere { owner };
+        }
         if self.sieve.contains(key) {
             return Why::Seen {
                 false_positive_rate: self.sieve.saturation().rate,
             };
-        }
-        let link = Link::found(url.clone(), 0, "".into());
-        if let Some(owner) = self.owner_elsewhere(&link) {
-            return Why::Elsewhere { owner };
         }
         match self.scope.judge(&link).and_then(|()| queues.admit(&link, true)) {
             Ok(()) if self.sieve.is_refusing() => Why::Refused(Refusal::Saturated),

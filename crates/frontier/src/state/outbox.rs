@@ -96,6 +96,14 @@ impl Outbox {
         Some(LinkBatch { before, mark, links })
     }
 
+    /// Visits the links that wait, but for those that cannot be read, which the store then knows.
+    pub(super) fn visit(&self, segments: Segments<'_>, visit: &mut dyn FnMut(&Link)) {
+        for batch in self.closed.iter(segments).flatten() {
+            links_of_batch(&batch).iter().flatten().for_each(&mut *visit);
+        }
+        self.open.links.iter().for_each(visit);
+    }
+
     /// Removes the batches up to a place that was sent from here. Returns how many.
     pub(super) fn drop_to(&mut self, mark: Mark, segments: Segments<'_>) -> u64 {
         let dropped = mark.number.saturating_sub(self.acknowledged.number);

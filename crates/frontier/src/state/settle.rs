@@ -84,22 +84,14 @@ impl State {
         let links = &settlement.links;
         let is_redirect = *outcome == Outcome::Redirected;
         if is_redirect && leased.entry.metadata.seed {
-            for target in links {
-                self.scope.add_seed(&target.url);
-                self.send_reach(target);
-            }
+            links.iter().for_each(|target| self.widen_reach(target));
         }
         let past_seen = if is_redirect {
             leased.entry.target_past_seen(links)
         } else {
             None
         };
-        let sending = match is_redirect {
-            // The reach was sent to all.
-            true if leased.entry.metadata.seed => Sending::Nothing,
-            true => Sending::All,
-            false => Sending::New,
-        };
+        let sending = if is_redirect { Sending::All } else { Sending::New };
         let from = self.compare(&leased.entry, settlement, &mut settled);
         let entry = match outcome {
             Outcome::Done | Outcome::Redirected | Outcome::Rejected => {

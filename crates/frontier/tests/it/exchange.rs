@@ -140,12 +140,86 @@ fn the_target_of_a_redirected_seed_is_in_reach_of_all_partitions() {
         NOW,
     );
     assert_eq!(settled.verdicts, [Verdict::Elsewhere]);
-    for (frontier, peer) in others.iter_mut().zip(1..) {
-        assert!(!frontier.reaches(&url(&target)));
-        accepted(frontier, 0, &next(first, peer, 0));
-        assert!(frontier.reaches(&url(&target)));
+    let [second, third] = others;
+    assert!(!second.reaches(&url(&target)));
+    accepted(second, 0, &next(first, 1, 0));
+    assert!(second.reaches(&url(&target)));
+    assert_eq!(second.report().queued_pages, 1);
+
+    // The third knows of it before it gets links that the second has found there, though the first has not reached it.
+    assert!(!third.reaches(&url(&target)));
+    accepted(third, 1, &next(second, 2, 0));
+    assert!(third.reaches(&url(&target)));
+    accepted(third, 0, &next(first, 2, 0));
+    assert_eq!(third.report().queued_pages, 0);
+}
+
+#[test]
+fn a_seed_that_redirects_within_the_reach_is_sent_to_the_owner_of_its_target_only() {
+    let mut first = partition(0, 3);
+    let (seed, target) = (url_of(0, 3, "seed"), url_of(1, 3, "target"));
+    first.add_seed(&url(&seed), NOW).unwrap();
+    let lease = common::only(&mut first, NOW);
+    let redirected = lease.entry.redirected(url(&target));
+    commit(
+        &mut first,
+        end(&lease, Outcome::Redirected).with_links(vec![redirected]),
+        NOW,
+    );
+    assert_eq!([1, 2].map(|peer| first.peer(peer).unwrap().waiting), [1, 0]);
+}
+
+#[test]
+fn a_sitemap_and_a_page_of_the_same_url_are_both_sent() {
+    let mut here = partition(0, 2);
+    let away = url_of(1, 2, "away");
+    let sitemap = Link::sitemap(url(&away), url(&away).origin(), 0, None);
+    let links = [link(&away), sitemap];
+    assert_eq!(here.offer(&links, NOW).unwrap(), [Verdict::Elsewhere; 2]);
+    assert_eq!(here.offer(&links, NOW).unwrap(), [Verdict::Seen; 2]);
+}
+
+#[test]
+fn the_owner_of_a_url_is_named_whatever_the_seen_set_says() {
+    let mut config = config(0, 2);
+    (config.exact, config.capacity, config.false_positive_rate) = (false, 1, 0.5);
+    let mut here = Frontier::in_memory(config).unwrap();
+    let own = (0..200).map(|n| link(&format!("{}{n}", url_of(0, 2, "own"))));
+    here.offer(&own.collect::<Vec<_>>(), NOW).unwrap();
+    let away = url_of(1, 2, "away");
+    for n in 0..20 {
+        assert_eq!(here.why(&url(&format!("{away}{n}")), NOW), Why::Elsewhere { owner: 1 });
     }
-    assert_eq!(others.each_mut().map(|frontier| frontier.report().queued_pages), [1, 0]);
+}
+
+/// A batch with these links, as a frontier of another version or a program that writes into the log may make it.
+fn forged(replaced: &str, by: &str) -> LinkBatch {
+    use std::hash::Hasher as _;
+    let mut here = partition(0, 2);
+    here.offer(&[link(replaced)], NOW).unwrap();
+    let mut batch = next(&mut here, 1, 0);
+    let at = batch
+        .links
+        .windows(replaced.len())
+        .position(|bytes| bytes == replaced.as_bytes());
+    let at = at.unwrap();
+    batch.links[at..at + replaced.len()].copy_from_slice(by.as_bytes());
+    let mut hasher = siphasher::sip::SipHasher13::new_with_keys(0, 0);
+    hasher.write(&batch.links);
+    batch.mark.digest = hasher.finish();
+    batch
+}
+
+#[test]
+fn a_link_that_is_no_url_of_a_page_is_damage() {
+    let away = url_of(1, 2, "a");
+    let mut there = partition(1, 2);
+    for wrong in ["data:,", "http://..", "no url", "file:///etc"] {
+        let wrong = format!("{wrong:/<0$}", away.len());
+        let received = there.receive(0, &forged(&away, &wrong), NOW).unwrap();
+        assert_eq!(received, Received::Damaged, "{wrong}");
+    }
+    assert_eq!(accepted(&mut there, 0, &forged(&away, &away)), [Verdict::Queued]);
 }
 
 #[test]

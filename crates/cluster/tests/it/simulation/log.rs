@@ -1,6 +1,6 @@
 //! A log that loses, repeats, delays and goes back, and is away at times.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use cluster::{Batches, Entry, EntryId, LinkLog, LogError};
@@ -9,9 +9,9 @@ use super::rng::Rng;
 
 #[derive(Debug, Clone, Default)]
 struct Contents {
-    streams: HashMap<(u32, u32), Batches>,
-    last: HashMap<(u32, u32), EntryId>,
-    words: HashMap<u32, String>,
+    streams: BTreeMap<(u32, u32), Batches>,
+    last: BTreeMap<(u32, u32), EntryId>,
+    words: BTreeMap<u32, String>,
 }
 
 #[derive(Debug)]
@@ -63,6 +63,25 @@ impl Server {
         let state = &mut *state;
         for stream in state.now.streams.values_mut() {
             stream.retain(|_| state.rng.chance(0.7));
+        }
+    }
+
+    /// Changes or cuts off some entries, and cuts off some words.
+    pub(super) fn damage(&self) {
+        let mut state = self.state();
+        let State { now, rng, .. } = &mut *state;
+        for (_, batch) in now.streams.values_mut().flatten() {
+            let at = rng.below(batch.len().max(1));
+            match (rng.below(9), batch.get_mut(at)) {
+                (0 | 1, Some(byte)) => *byte ^= 1 << rng.below(8),
+                (2, _) => batch.truncate(at),
+                _ => {}
+            }
+        }
+        for word in now.words.values_mut() {
+            if rng.chance(0.3) {
+                word.truncate(rng.below(word.len() + 1));
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Random runs of a whole cluster with faults: real frontiers on simulated disks, real members, and a log that forgets.
 //!
 //! Two to five partitions crawl a synthetic web, while processes are killed, lose power, are paused, cut off from the log, or restored from
-//! an old copy of their directory, and the log is flushed, fails over, loses entries and is away. Then the faults stop, and the crawl must
-//! end by itself. A step is a millisecond, in which one process does one small thing.
+//! an old copy of their directory, and the log is flushed, fails over, loses and damages entries, and is away. Then the faults stop, and the
+//! crawl must end by itself. A step is a millisecond, in which one process does one small thing.
 
 mod log;
 mod process;
@@ -13,27 +13,28 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use cluster::{End, MemberError};
+use cluster::{End, Limits, MemberError};
 use frontier::simulation::Disk;
-use frontier::{FrontierConfig, Partition, Time};
+use frontier::{FrontierConfig, Lease, Partition, Time};
 
 use log::Server;
-use process::{CONCURRENCY, DELAY, LIMITS, MAX_OUTBOX, Process, Shown};
+use process::{CONCURRENCY, DELAY, Process, SILENCE, Shown};
 use rng::Rng;
 use web::Web;
 
 const START: u64 = 1_700_000_000_000;
-/// The most links of a page.
-const LINKS: u64 = 5;
 
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Kill,
     PowerCut,
+    /// Of all machines.
+    Blackout,
     Stop,
     Pause,
     Flush,
     LoseEntries,
+    Damage,
     FailOver,
     Down,
     Split,
@@ -48,11 +49,12 @@ struct World {
     now: u64,
     processes: Vec<Process>,
     configs: Vec<FrontierConfig>,
+    limits: Limits,
     /// Earlier states of each directory.
     backups: Vec<Vec<Disk>>,
     /// A directory went back, so an operator may have to accept a loss.
     was_tampered: bool,
-    may_tamper: bool,
+    tampers_left: usize,
     was_accepted: bool,
     fetches: BTreeMap<usize, u64>,
     crashes: Vec<u64>,
@@ -61,6 +63,9 @@ struct World {
     down_until: u64,
     faults_until: u64,
     fault_rate: f64,
+    /// When another one follows, and of which process the last one was.
+    next_fault: u64,
+    last_fault: usize,
 }
 
 impl World {
@@ -71,14 +76,24 @@ impl World {
         let server = Server::new(Rng::new(rng.next()));
         // How seldom the disk is synced.
         let sync_interval = Duration::from_millis(rng.one_of(&[0, 100, 700]));
+        let max_outbox = rng.one_of(&[6, 6, 30]);
         let partitions = (0..count).map(|index| Partition::new(index, count).unwrap());
         let configs: Vec<_> = partitions
-            .map(|partition| process::config(partition, sync_interval))
+            .map(|partition| process::config(partition, web.reach, max_outbox, sync_interval))
             .collect();
+        let limits = process::limits(rng.one_of(&[1, 2, 3, 3, 8]));
         let now = START;
         let open = |config: &FrontierConfig| {
             let link = server.link(config.partition.unwrap().index());
-            Process::open(config, Disk::default(), link, false, &mut rng, Time::from_millis(now))
+            Process::open(
+                config,
+                limits,
+                Disk::default(),
+                link,
+                false,
+                &mut rng,
+                Time::from_millis(now),
+            )
         };
         let processes: Vec<_> = configs.iter().map(open).collect();
         Self {
@@ -88,8 +103,9 @@ impl World {
             backups: processes.iter().map(|process| vec![process.disk.copy()]).collect(),
             processes,
             configs,
+            limits,
             was_tampered: false,
-            may_tamper: rng.chance(0.4),
+            tampers_left: rng.one_of(&[0, 0, 0, 1, 3]),
             was_accepted: false,
             fetches: BTreeMap::new(),
             crashes: vec![0; count as usize],
@@ -97,6 +113,8 @@ impl World {
             down_until: 0,
             faults_until: START + rng.one_of(&[0, 3_000, 8_000, 8_000, 16_000]),
             fault_rate: rng.one_of(&[0.002, 0.01, 0.025]),
+            next_fault: 0,
+            last_fault: 0,
             rng,
         }
     }
@@ -105,21 +123,19 @@ impl World {
         Time::from_millis(self.now)
     }
 
-    fn host(&self, page: usize) -> String {
-        self.web.urls[page].host_str().to_owned()
-    }
-
-    fn begins(&mut self, at: usize, page: usize) {
+    fn begins(&mut self, at: usize, lease: &Lease) {
         let count = self.processes.len() as u32;
-        assert_eq!(
-            self.web.owner(page, count),
-            at as u32,
-            "fetched by another than its owner"
-        );
-        let fetches = self.fetches.entry(page).or_default();
-        *fetches += 1;
-        assert!(*fetches <= 1 + self.crashes[at], "fetched again without a crash");
-        let host = self.host(page);
+        if let Some(page) = self.web.page(&lease.entry.url) {
+            assert_eq!(
+                self.web.owner(page, count),
+                at as u32,
+                "fetched by another than its owner"
+            );
+            let fetches = self.fetches.entry(page).or_default();
+            *fetches += 1;
+            assert!(*fetches <= 1 + self.crashes[at], "fetched again without a crash");
+        }
+        let host = lease.entry.queue.to_string();
         if let Some(end) = self.last_end.get(&host) {
             assert!(self.now >= end + DELAY.as_millis() as u64, "{host} is asked too early");
         }
@@ -130,13 +146,23 @@ impl World {
     /// Opens a process again, in this directory. Its requests have ended with it.
     fn reopen(&mut self, at: usize, disk: Disk, accepts_loss: bool) {
         for lease in std::mem::take(&mut self.processes[at].in_flight) {
-            let page = self.web.page(&lease.entry.url);
-            self.last_end.insert(self.host(page), self.now);
+            self.last_end.insert(lease.entry.queue.to_string(), self.now);
         }
         let link = self.server.link(at as u32);
         let now = self.time();
-        let opened = Process::open(&self.configs[at], disk, link, accepts_loss, &mut self.rng, now);
+        let mut opened = Process::open(
+            &self.configs[at],
+            self.limits,
+            disk,
+            link,
+            accepts_loss,
+            &mut self.rng,
+            now,
+        );
         self.was_accepted |= accepts_loss;
+        // Its machine may still be starting.
+        let started = self.now + DELAY.as_millis() as u64;
+        opened.paused_until = self.processes[at].paused_until.min(started);
         self.processes[at] = opened;
     }
 
@@ -145,22 +171,33 @@ impl World {
             Fault::Kill,
             Fault::PowerCut,
             Fault::PowerCut,
+            Fault::Blackout,
             Fault::Pause,
             Fault::Flush,
             Fault::LoseEntries,
+            Fault::Damage,
             Fault::FailOver,
             Fault::FailOver,
             Fault::Down,
             Fault::Split,
             Fault::Stop,
         ];
-        if self.may_tamper && !self.was_tampered {
+        if self.tampers_left > 0 {
             kinds.extend([Fault::OldCopy, Fault::OldCopy, Fault::Empty]);
         }
-        let at = self.rng.below(self.processes.len());
-        let longest_pause = 3 * LIMITS.silence.as_millis() as usize;
+        let (mut at, mut kind) = (self.rng.below(self.processes.len()), self.rng.one_of(&kinds));
+        if self.now == self.next_fault && self.rng.chance(0.5) {
+            at = self.last_fault;
+            kind = self.rng.one_of(&[kind, Fault::PowerCut]);
+        }
+        // Faults come together.
+        if self.rng.chance(0.4) {
+            let soon = self.rng.one_of(&[20, 150]);
+            (self.next_fault, self.last_fault) = (self.now + 1 + self.rng.below(soon) as u64, at);
+        }
+        let longest_pause = 3 * SILENCE.as_millis() as usize;
         let until = self.now + 1 + self.rng.below(longest_pause) as u64;
-        match self.rng.one_of(&kinds) {
+        match kind {
             Fault::Pause => {
                 self.processes[at].paused_until = until;
                 // Perhaps between a look at the state and the write to the log.
@@ -172,6 +209,8 @@ impl World {
             }
             Fault::Flush => self.server.flush(),
             Fault::LoseEntries => self.server.lose_entries(),
+            Fault::Damage => self.server.damage(),
+            Fault::Blackout => (0..self.processes.len()).for_each(|at| self.crash(at, Fault::PowerCut)),
             Fault::FailOver => self.server.fail_over(),
             Fault::Down => self.down_until = until,
             Fault::Split => {
@@ -191,11 +230,11 @@ impl World {
             }
             Fault::PowerCut => disk.cut_power(self.rng.below(disk.unsynced() + 1)),
             Fault::OldCopy => {
-                self.was_tampered = true;
+                (self.was_tampered, self.tampers_left) = (true, self.tampers_left - 1);
                 disk = self.backups[at][self.rng.below(self.backups[at].len())].copy();
             }
             Fault::Empty => {
-                self.was_tampered = true;
+                (self.was_tampered, self.tampers_left) = (true, self.tampers_left - 1);
                 disk = Disk::default();
             }
             _ => {}
@@ -278,16 +317,17 @@ impl World {
         process.link.cut_off(self.now < process.cut_off_until);
         let ended_before = process.member.ended();
         match process.step(&self.web, &mut self.rng, now) {
-            Shown::Begins(page) => self.begins(at, page),
-            Shown::Ends(page) => drop(self.last_end.insert(self.host(page), self.now)),
+            Shown::Begins(lease) => self.begins(at, &lease),
+            Shown::Ends(lease) => drop(self.last_end.insert(lease.entry.queue.to_string(), self.now)),
             Shown::Nothing => {}
         }
         let process = &self.processes[at];
         let waiting = process.frontier.report().exchange.waiting;
-        let most = MAX_OUTBOX + LINKS * CONCURRENCY as u64;
+        let max_outbox = self.configs[at].max_outbox;
+        let most = max_outbox + self.web.most_links * CONCURRENCY as u64;
         assert!(
             waiting <= most || self.was_accepted,
-            "{waiting} links in an outbox of {MAX_OUTBOX}"
+            "{waiting} links in an outbox of {max_outbox}"
         );
         if let (None, Some(end)) = (ended_before, process.member.ended()) {
             self.check_end(end);
@@ -307,7 +347,8 @@ impl World {
             if self.rng.chance(0.01) {
                 self.server.replicate();
             }
-            if self.now < self.faults_until && self.rng.chance(self.fault_rate) {
+            let has_fault = self.now == self.next_fault || self.rng.chance(self.fault_rate);
+            if self.now < self.faults_until && has_fault {
                 self.fault();
             }
             self.server.set_down(self.now < self.down_until);
@@ -315,7 +356,7 @@ impl World {
         }
         let longest = self.server.longest();
         assert!(
-            longest <= LIMITS.window as usize,
+            longest <= self.limits.window as usize,
             "the log has {longest} entries of one stream"
         );
         let mut lines = self.lines();

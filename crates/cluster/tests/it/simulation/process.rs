@@ -6,22 +6,17 @@ use std::time::Duration;
 use cluster::{Kept, Limits, Member, MemberError, Orders, Post, Status};
 use frontier::simulation::Disk;
 use frontier::{
-    Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, Reach, RobotsRules, SaveStatus,
-    Task, Time,
+    Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, Reach, RobotsOutcome, RobotsRules,
+    SaveStatus, Task, Time,
 };
 
 use super::log;
 use super::rng::Rng;
-use super::web::Web;
+use super::web::{Kind, Web};
 
 pub(super) const CONCURRENCY: usize = 2;
-pub(super) const MAX_OUTBOX: u64 = 6;
 pub(super) const DELAY: Duration = Duration::from_millis(30);
-pub(super) const LIMITS: Limits = Limits {
-    window: 3,
-    silence: Duration::from_millis(300),
-    linger: Duration::from_millis(3000),
-};
+pub(super) const SILENCE: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
 struct AllowAll;
@@ -43,10 +38,10 @@ pub(super) struct Saved {
 /// What a step of a process shows.
 pub(super) enum Shown {
     Nothing,
-    /// A request for a page begins.
-    Begins(usize),
+    /// A request begins.
+    Begins(Box<Lease>),
     /// It has ended.
-    Ends(usize),
+    Ends(Box<Lease>),
 }
 
 pub(super) struct Process {
@@ -67,26 +62,35 @@ pub(super) struct Process {
     pub(super) cut_off_until: u64,
 }
 
-pub(super) fn config(partition: Partition, sync_interval: Duration) -> FrontierConfig {
+pub(super) fn limits(window: u64) -> Limits {
+    Limits {
+        window,
+        silence: SILENCE,
+        linger: SILENCE * 10,
+    }
+}
+
+pub(super) fn config(partition: Partition, reach: Reach, max_outbox: u64, sync_interval: Duration) -> FrontierConfig {
     let mut config = FrontierConfig {
         exact: true,
         capacity: 100,
         hashing: sieve::Hashing::Murmur3 { seed: 7 },
         delay: DELAY,
-        ask_robots: false,
         max_near_duplicates: None,
         partition: Some(partition),
-        max_outbox: MAX_OUTBOX,
+        max_outbox,
         sync_interval,
         ..FrontierConfig::default()
     };
-    config.scope.reach = Reach::Any;
+    config.scope.reach = reach;
+    (config.scope.max_hops, config.scope.max_url_bytes) = (200, 1 << 16);
     config
 }
 
 impl Process {
     pub(super) fn open(
         config: &FrontierConfig,
+        limits: Limits,
         disk: Disk,
         link: log::Link,
         accepts_loss: bool,
@@ -99,11 +103,11 @@ impl Process {
         let attachment = opened.attachment.unwrap_or_default();
         let saved: Saved = postcard::from_bytes(&attachment).unwrap_or_default();
         Self {
-            post: Post::new(link.clone(), partition, LIMITS.window),
+            post: Post::new(link.clone(), partition, limits.window),
             disk,
             link,
             frontier: opened.frontier,
-            member: Member::new(partition, LIMITS, saved.kept.clone(), accepts_loss, rng.next()),
+            member: Member::new(partition, limits, saved.kept.clone(), accepts_loss, rng.next()),
             saved,
             is_started: false,
             held: Vec::new(),
@@ -134,13 +138,16 @@ impl Process {
             return Shown::Nothing;
         }
         let done = match rng.below(12) {
-            0 => self.seed(web, now),
+            0 if rng.chance(web.seeding) => self.seed(web, now),
+            0 => Ok(()),
             1 => self.lease(now),
             2 | 3 => return self.settle(web, rng, now),
             4 => self.commit(now),
-            5 => return self.begin(web),
+            5 => return self.begin(),
             6 | 7 => self.give_orders(now),
-            8 | 9 => self.read(now),
+            // Links may be in reach of seeds only.
+            8 | 9 if self.saved.is_seeded => self.read(now),
+            8 | 9 => Ok(()),
             10 => self.hear(now),
             _ => {
                 let _ = self.post.say();
@@ -175,13 +182,12 @@ impl Process {
     }
 
     /// Begins a request whose lease is committed.
-    fn begin(&mut self, web: &Web) -> Shown {
+    fn begin(&mut self) -> Shown {
         let has_unsaved = self.frontier.save_status().is_some_and(|status| status.has_unsaved);
         match self.held.pop_if(|_| !has_unsaved) {
             Some(lease) => {
-                let page = web.page(&lease.entry.url);
-                self.in_flight.push(lease);
-                Shown::Begins(page)
+                self.in_flight.push(lease.clone());
+                Shown::Begins(Box::new(lease))
             }
             None => Shown::Nothing,
         }
@@ -193,19 +199,34 @@ impl Process {
         }
         let lease = self.in_flight.swap_remove(rng.below(self.in_flight.len()));
         let page = web.page(&lease.entry.url);
-        let referrer: Arc<str> = lease.entry.url.as_ref().into();
-        let mut links: Vec<_> = web.links[page].iter().map(|to| web.urls[*to].clone()).collect();
-        // Asked again, a page answers otherwise.
-        let first = rng.below(links.len() + 1);
-        links.rotate_left(first);
-        let links = links.into_iter().map(|url| Link::found(url, 1, Arc::clone(&referrer)));
-        let Task::Page(task) = lease.task() else {
-            panic!("there are pages only")
+        let mut targets = match page {
+            Some(page) => web.links[page].clone(),
+            None => web.sitemaps_of_host(lease.entry.queue.as_str()).collect(),
         };
-        let settlement = task.settle(Outcome::Done).with_links(links.collect());
-        self.frontier.settle(&[settlement], now).unwrap();
-        self.saved.lines.push(page as u32);
-        Shown::Ends(page)
+        // Asked again, a page answers otherwise.
+        let first = rng.below(targets.len() + 1);
+        targets.rotate_left(first);
+        let referrer: Arc<str> = lease.entry.url.as_ref().into();
+        let is_redirect = page.is_some_and(|page| web.kinds[page] == Kind::Redirect);
+        let link = |to: usize| match web.kinds[to] {
+            _ if is_redirect => lease.entry.redirected(web.urls[to].clone()),
+            Kind::Sitemap => {
+                let of = lease.entry.canonical_url().unwrap().origin();
+                Link::sitemap(web.urls[to].clone(), of, 0, Some(Arc::clone(&referrer)))
+            }
+            _ => Link::found(web.urls[to].clone(), 1, Arc::clone(&referrer)),
+        };
+        let links = targets.into_iter().map(link).collect();
+        let settlement = match lease.task() {
+            Task::Page(task) if is_redirect => task.settle(Outcome::Redirected),
+            Task::Page(task) => task.settle(Outcome::Done),
+            Task::Sitemap(task) => task.settle(Outcome::Done),
+            Task::Robots(task) => task.settle(RobotsOutcome::Unavailable),
+            Task::Address(_) => panic!("no address is asked for"),
+        };
+        self.frontier.settle(&[settlement.with_links(links)], now).unwrap();
+        self.saved.lines.extend(page.map(|page| page as u32));
+        Shown::Ends(Box::new(lease))
     }
 
     fn commit(&mut self, now: Time) -> Result<(), MemberError> {

@@ -1,53 +1,139 @@
-//! A synthetic web: pages on sites, each with links.
+//! A synthetic web: pages, redirects and sitemaps on sites, each with links.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use frontier::{CanonicalUrl, Canonicalizer, Partition};
+use frontier::{CanonicalUrl, Canonicalizer, Partition, Reach};
 
 use super::rng::Rng;
 
 /// The sites from which a web takes some.
 const SITES: usize = 12;
+const MOST_PAGES: usize = 60;
+/// Two links with such URLs fill a batch.
+const LONG_URL: usize = 9_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Page,
+    /// A redirect to the first of its links.
+    Redirect,
+    Sitemap,
+}
 
 #[derive(Debug)]
 pub(super) struct Web {
     pub(super) urls: Vec<CanonicalUrl>,
+    pub(super) kinds: Vec<Kind>,
     by_url: BTreeMap<String, usize>,
+    sites: Vec<usize>,
     pub(super) links: Vec<Vec<usize>>,
     pub(super) seeds: Vec<usize>,
+    /// How soon they are read.
+    pub(super) seeding: f64,
+    /// The pages behind it are reached by the redirect of a seed only.
+    front: usize,
+    pub(super) reach: Reach,
     pub(super) reachable: BTreeSet<usize>,
+    pub(super) most_links: u64,
 }
 
 impl Web {
     pub(super) fn new(rng: &mut Rng) -> Self {
-        let pages = 8 + rng.below(52);
-        let sites = 2 + rng.below(SITES - 2);
-        let urls: Vec<_> = (0..pages).map(|page| url(rng.below(sites), page)).collect();
-        let mut links = |_| (0..rng.below(6)).map(|_| rng.below(pages)).collect();
-        let links: Vec<Vec<usize>> = (0..pages).map(&mut links).collect();
-        let seeds: Vec<usize> = (0..1 + rng.below(3)).map(|_| rng.below(pages)).collect();
-        let (mut reachable, mut todo) = (BTreeSet::new(), seeds.clone());
-        while let Some(page) = todo.pop() {
-            if reachable.insert(page) {
-                todo.extend(&links[page]);
+        let pages = 8 + rng.below(MOST_PAGES - 8);
+        let count = 2 + rng.below(SITES - 2);
+        let is_long = rng.chance(0.2);
+        // With a bounded reach, only the redirect of a seed leads to the pages behind `front`, some of which are on a site of their own.
+        let is_bounded = rng.chance(0.3);
+        let front = if is_bounded { pages * 2 / 3 } else { pages };
+        let mut sites: Vec<_> = (0..front).map(|_| rng.below(count)).collect();
+        for page in front..pages {
+            let of_front = sites[rng.below(front)];
+            sites.push(if page == front || rng.chance(0.3) {
+                count
+            } else {
+                of_front
+            });
+        }
+        let mut kinds = vec![Kind::Page; pages];
+        let mut links = Vec::new();
+        for (page, kind) in kinds.iter_mut().enumerate() {
+            let end = if page < front { front } else { pages };
+            *kind = match rng.below(10) {
+                _ if page == front => Kind::Page,
+                0 => Kind::Sitemap,
+                1 | 2 => Kind::Redirect,
+                _ => Kind::Page,
+            };
+            let least = usize::from(*kind == Kind::Redirect);
+            let to = (0..least + rng.below(6 - least)).map(|_| rng.below(end));
+            links.push(to.collect::<Vec<_>>());
+        }
+        let mut seeds: Vec<_> = (0..1 + rng.below(3)).map(|_| rng.below(front)).collect();
+        if is_bounded {
+            // All sites of the front are in reach, whatever is fetched first.
+            seeds = (0..count)
+                .filter_map(|site| sites[..front].iter().position(|of| *of == site))
+                .collect();
+            let gate = seeds[rng.below(seeds.len())];
+            (kinds[gate], links[gate]) = (Kind::Redirect, vec![front]);
+        }
+        for seed in &seeds {
+            if kinds[*seed] == Kind::Sitemap {
+                kinds[*seed] = Kind::Page;
             }
         }
+        for page in 0..pages {
+            if kinds[page] == Kind::Redirect {
+                // A sitemap is linked by what knows that it is one.
+                links[page].retain(|to| kinds[*to] != Kind::Sitemap);
+                links[page].truncate(1);
+            }
+        }
+        let urls: Vec<_> = (0..pages).map(|page| url(sites[page], page, is_long)).collect();
         let by_url = urls
             .iter()
             .enumerate()
             .map(|(page, url)| (url.as_str().to_owned(), page));
-        Self {
+        let mut web = Self {
             by_url: by_url.collect(),
             urls,
+            kinds,
+            sites,
             links,
             seeds,
-            reachable,
+            seeding: rng.one_of(&[1.0, 1.0, 0.03]),
+            front,
+            reach: if is_bounded { Reach::Site } else { Reach::Any },
+            reachable: BTreeSet::new(),
+            most_links: 0,
+        };
+        let robots = (0..=SITES).map(|site| web.sitemaps_of(site).count());
+        web.most_links = web.links.iter().map(Vec::len).chain(robots).max().unwrap_or(0) as u64;
+        let mut todo = web.seeds.clone();
+        while let Some(page) = todo.pop() {
+            if web.reachable.insert(page) {
+                todo.extend(&web.links[page]);
+                todo.extend(web.sitemaps_of(web.sites[page]));
+            }
         }
+        web
     }
 
-    pub(super) fn page(&self, url: &str) -> usize {
-        self.by_url[url]
+    pub(super) fn page(&self, url: &str) -> Option<usize> {
+        self.by_url.get(url).copied()
+    }
+
+    /// Returns the sitemaps that the robots.txt of a site lists, which may be anywhere.
+    pub(super) fn sitemaps_of(&self, site: usize) -> impl Iterator<Item = usize> {
+        let sitemaps = (0..self.front).filter(|page| self.kinds[*page] == Kind::Sitemap);
+        sitemaps.filter(move |page| page % SITES == site)
+    }
+
+    /// Returns the sitemaps that the robots.txt of a host lists.
+    pub(super) fn sitemaps_of_host(&self, host: &str) -> impl Iterator<Item = usize> {
+        let site = self.urls.iter().position(|url| url.host_str() == host);
+        site.into_iter().flat_map(|page| self.sitemaps_of(self.sites[page]))
     }
 
     pub(super) fn owner(&self, page: usize, count: u32) -> u32 {
@@ -56,14 +142,16 @@ impl Web {
 }
 
 /// Parsing takes longer than all else of a short run.
-fn url(site: usize, page: usize) -> CanonicalUrl {
-    static URLS: OnceLock<Vec<Vec<CanonicalUrl>>> = OnceLock::new();
+fn url(site: usize, page: usize, is_long: bool) -> CanonicalUrl {
+    static URLS: OnceLock<[Vec<Vec<CanonicalUrl>>; 2]> = OnceLock::new();
     let all = URLS.get_or_init(|| {
         let urls = Canonicalizer::default();
-        let parse = |site, page| urls.parse(&format!("http://site{site}.example/{page}")).unwrap();
-        (0..SITES)
-            .map(|site| (0..60).map(|page| parse(site, page)).collect())
-            .collect()
+        ["".to_owned(), format!("?{}", "x".repeat(LONG_URL))].map(|query| {
+            let parse = |site, page| urls.parse(&format!("http://site{site}.example/{page}{query}")).unwrap();
+            (0..=SITES)
+                .map(|site| (0..MOST_PAGES).map(|page| parse(site, page)).collect())
+                .collect()
+        })
     });
-    all[site][page].clone()
+    all[usize::from(is_long)][site][page].clone()
 }

@@ -6,13 +6,13 @@ use std::fs;
 use std::sync::Arc;
 
 use frontier::directory::{Exported, RepairOutcome, RepairReport};
-use frontier::{Directory, OpenError, ParseRules};
+use frontier::{Directory, OpenError, ParseRules, Partition, Reach};
 
 use super::TemporaryDir;
 use super::damaged_files::{Crawl, FILE, is_typed, records, write};
 use super::parse;
 use crate::call_sequences::pair::{Place as _, picture};
-use crate::common::{START, config};
+use crate::common::{START, config, link};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -105,6 +105,36 @@ fn a_damaged_database_goes_back_or_is_exported_or_is_refused() {
         tally.whole > 20 && tally.repaired > 0 && tally.exported > 0 && tally.refused > 5,
         "{tally:?}"
     );
+}
+
+#[test]
+fn links_for_another_partition_are_looked_at_and_exported() {
+    let partition = Partition::new(0, 2).unwrap();
+    let mut config = config();
+    (config.partition, config.scope.reach) = (Some(partition), Reach::Any);
+    let links = (0..40).map(|n| link(&format!("http://host{n}.example/")));
+    let away: Vec<_> = links.filter(|link| !partition.owns(&link.url)).collect();
+    let dir = TemporaryDir::new();
+    let mut frontier = dir.open(config, START).frontier;
+    // Two batches, and one that is open.
+    for links in away[..12].chunks(4) {
+        frontier.offer(links, START).unwrap();
+        if links != &away[8..12] {
+            frontier.checkpoint(b"", START).unwrap();
+        }
+    }
+    frontier.persist(b"", START).unwrap();
+    drop(frontier);
+    assert_eq!(repair(&dir).unwrap().0.outcome, RepairOutcome::Whole);
+
+    let database = rusqlite::Connection::open(dir.0.join(FILE)).unwrap();
+    let wrong = "UPDATE segment SET value = zeroblob(9) WHERE key = (SELECT min(key) FROM segment)";
+    assert_eq!(database.execute(wrong, []).unwrap(), 1);
+    drop(database);
+    let (report, _, urls) = repair(&dir).unwrap();
+    assert_eq!(report.outcome, RepairOutcome::Exported);
+    let expected: BTreeSet<_> = away[4..12].iter().map(|link| link.url.as_str()).collect();
+    assert_eq!(urls.iter().map(String::as_str).collect::<BTreeSet<_>>(), expected);
 }
 
 #[test]
