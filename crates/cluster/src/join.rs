@@ -63,7 +63,7 @@ pub enum JoinError {
     },
     /// The crawl has other rules of which URLs are the same.
     #[error(
-        "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same options, such as --set ignore-www"
+        "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same --drop-query-param, --set ignore-www and the like"
     )]
     OtherRules {
         /// The name of the crawl.
