@@ -281,6 +281,9 @@ fn a_process_that_was_killed_goes_on_where_it_was() {
     assert!(text.starts_with("! partition 1 has said nothing for "), "{text}");
     crawl.start_with(&format!("resume {}", crawl.state(1)), 1).ends(0);
     first.ends(0);
+    // What was in flight is asked for again.
+    let (requests, pages) = crawl.web.requests();
+    assert!(pages == SITES * PAGES_OF_SITE && requests <= pages + 16, "{requests}");
     crawl.has_every_page_once();
 }
 
