@@ -210,7 +210,7 @@ fn every_test_that_the_table_of_sources_names_exists() {
 
 /// Options of subcommands, and of other programs.
 const OTHER_OPTIONS: &str = "--bind --collector --done --failed --features --json --maxmemory --maxmemory-policy --not-fetched --now --path --port \
-    --profile --release --requirepass --save --signal --storage --waiting --web";
+    --profile --release --requirepass --save --serve --signal --storage --waiting --web";
 
 /// Returns the options in a text, such as `--output`.
 fn options_in(text: &str) -> impl Iterator<Item = &str> {
