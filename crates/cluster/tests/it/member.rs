@@ -73,6 +73,17 @@ fn acquainted(accepts_loss: bool) -> ([Process; 2], Words) {
 }
 
 #[test]
+fn nothing_is_said_or_sent_before_the_first_sync_of_a_run() {
+    let (_, words) = acquainted(false);
+    let mut renewed = Process::new(0, 2, false);
+    renewed.frontier.offer(&[link(1, 1)], NOW).unwrap();
+    renewed.frontier.persist(b"", NOW).unwrap();
+    renewed.hear(&words);
+    assert!(renewed.member.orders(&renewed.frontier, NOW).unwrap().is_empty());
+    renewed.word(NOW);
+}
+
+#[test]
 fn two_that_are_drained_find_the_end() {
     let ([mut first, second], words) = acquainted(false);
     assert_eq!(

@@ -78,6 +78,10 @@ impl Peers for Others {
 
     fn synced(&mut self, _: &Frontier, _: Here, _: Time) {}
 
+    fn knows_end(&self) -> bool {
+        false
+    }
+
     fn has_ended(&self, _: Time) -> bool {
         true
     }

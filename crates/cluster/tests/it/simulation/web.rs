@@ -55,20 +55,18 @@ impl Web {
                 of_front
             });
         }
-        let mut kinds = vec![Kind::Page; pages];
-        let mut links = Vec::new();
-        for (page, kind) in kinds.iter_mut().enumerate() {
+        let mut kind = |page| match rng.below(10) {
+            _ if page == front => Kind::Page,
+            0 => Kind::Sitemap,
+            1 | 2 => Kind::Redirect,
+            _ => Kind::Page,
+        };
+        let mut kinds: Vec<_> = (0..pages).map(&mut kind).collect();
+        let mut links_of = |page| {
             let end = if page < front { front } else { pages };
-            *kind = match rng.below(10) {
-                _ if page == front => Kind::Page,
-                0 => Kind::Sitemap,
-                1 | 2 => Kind::Redirect,
-                _ => Kind::Page,
-            };
-            let least = usize::from(*kind == Kind::Redirect);
-            let to = (0..least + rng.below(6 - least)).map(|_| rng.below(end));
-            links.push(to.collect::<Vec<_>>());
-        }
+            (0..rng.below(6)).map(|_| rng.below(end)).collect()
+        };
+        let mut links: Vec<Vec<_>> = (0..pages).map(&mut links_of).collect();
         let mut seeds: Vec<_> = (0..1 + rng.below(3)).map(|_| rng.below(front)).collect();
         if is_bounded {
             // All sites of the front are in reach, whatever is fetched first.
@@ -83,12 +81,14 @@ impl Web {
                 kinds[*seed] = Kind::Page;
             }
         }
-        for page in 0..pages {
-            if kinds[page] == Kind::Redirect {
-                // A sitemap is linked by what knows that it is one.
-                links[page].retain(|to| kinds[*to] != Kind::Sitemap);
-                links[page].truncate(1);
-            }
+        for (links, _) in links
+            .iter_mut()
+            .zip(&kinds)
+            .filter(|(_, kind)| **kind == Kind::Redirect)
+        {
+            // A sitemap is linked by what knows that it is one.
+            links.retain(|to| kinds[*to] != Kind::Sitemap);
+            links.truncate(1);
         }
         let urls: Vec<_> = (0..pages).map(|page| url(sites[page], page, is_long)).collect();
         let by_url = urls
