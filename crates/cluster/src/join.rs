@@ -145,7 +145,7 @@ impl Joining {
     pub fn check(&self) -> Result<(), JoinError> {
         let mut log = RedisLog::connect(self.address.clone())?;
         match Founded::read(&mut log)? {
-            Some(found) if is_alive(&mut log, &found) => self.agreed(found).map(drop),
+            Some(found) if is_alive(&mut log, &found)? => self.agreed(found).map(drop),
             _ => Ok(()),
         }
     }
@@ -220,12 +220,12 @@ impl Joining {
         loop {
             let found = Founded::read(log)?;
             let founded = match found {
-                Some(found) if found.id == kept.crawl => return self.agreed(found),
                 // This process was killed after it had begun the crawl, before it kept that.
                 Some(found) if is_first && kept.crawl.is_empty() && self.has_begun(log, &found)? => return Ok(found),
-                Some(found) if is_alive(log, &found) => {
+                Some(found) if is_alive(log, &found)? => {
                     // A new directory of partition 0 would begin another crawl, unless the one before was lost.
-                    let may_join = kept.crawl.is_empty() && (!is_first || self.accepts_loss);
+                    let is_new = kept.crawl.is_empty() && (!is_first || self.accepts_loss);
+                    let may_join = found.id == kept.crawl || is_new;
                     return if may_join { self.agreed(found) } else { Err(other()) };
                 }
                 // None, or one that nobody continues now.
@@ -241,9 +241,7 @@ impl Joining {
                     continue;
                 }
             };
-            if is_first {
-                log.set_crawl(&founded.text(), false)?;
-            }
+            log.set_crawl(&founded.text(), false)?;
             return Ok(founded);
         }
     }
@@ -301,10 +299,10 @@ impl Joining {
 }
 
 /// Returns whether a process of a crawl lives.
-fn is_alive(log: &mut RedisLog, crawl: &Founded) -> bool {
+fn is_alive(log: &mut RedisLog, crawl: &Founded) -> Result<bool, LogError> {
     log.observe(&crawl.id);
-    let words = log.words().map(|words| words_of(words).0);
-    words.is_ok_and(|before| matches!(beating(log, &before, |_| true), Ok(Some(_))))
+    let before = words_of(log.words()?).0;
+    Ok(beating(log, &before, |_| true)?.is_some())
 }
 
 /// Waits for a word that is said again, of those that have not left. Returns it, or nothing after some time.

@@ -197,6 +197,13 @@ impl Process {
         self.ends(0);
     }
 
+    /// Waits until the process runs as a partition, and stops it.
+    #[track_caller]
+    fn ends_when_stopped(self, crawl: &Crawl, partition: usize) {
+        crawl.wait_for(partition, "running");
+        self.stop();
+    }
+
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -331,6 +338,18 @@ fn cluster_stop_stops_all_processes_and_the_same_commands_go_on() {
     for row in status["partitions"].as_array().unwrap() {
         assert_eq!(row["state"], "stopped");
     }
+    // An earlier version of the program has begun it, then another crawl has taken its name.
+    let begun = crawl.redis.cli("GET web:crawl");
+    let earlier = begun.replace(env!("CARGO_PKG_VERSION"), "0.0.1");
+    assert_ne!(earlier, begun);
+    crawl.redis.cli(&format!("SET web:crawl {earlier}"));
+    crawl.start(0).ends_when_stopped(&crawl, 0);
+    assert_eq!(crawl.redis.cli("GET web:crawl"), begun);
+    crawl
+        .redis
+        .cli(&format!("SET web:crawl {}", begun.replace("\"id\":\"", "\"id\":\"0")));
+    crawl.start(1).ends_when_stopped(&crawl, 1);
+    assert_eq!(crawl.redis.cli("GET web:crawl"), begun);
     let processes = [0, 1].map(|partition| crawl.start(partition));
     for process in processes {
         process.ends(0);
