@@ -29,6 +29,8 @@ const HEAR_EVERY: Duration = Duration::from_secs(1);
 const SAY_EVERY: Duration = Duration::from_secs(1);
 /// The shortest and the longest wait after an error.
 const WAITS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// How long all calls succeed before an error is over.
+const OVER_AFTER: Duration = Duration::from_secs(3);
 /// The entries that may wait for the loop.
 const MAX_INBOX: usize = 128;
 /// The entries that the loop takes at once, so that its own work goes on.
@@ -249,8 +251,8 @@ struct Courier {
     waiting: Arc<AtomicUsize>,
     heard: Option<Instant>,
     said: Option<Instant>,
-    /// The error that was logged last.
-    last_error: Option<String>,
+    /// The error that was logged last, and when it happened last.
+    last_error: Option<(String, Instant)>,
 }
 
 impl Courier {
@@ -258,26 +260,32 @@ impl Courier {
         let [shortest, longest] = WAITS;
         let mut wait = shortest;
         loop {
-            match self.messages.recv_timeout(IDLE) {
-                Ok(Message::Orders(orders)) => {
-                    // What is lost here is sent again after a silence.
-                    let sent = self.post.send(orders);
-                    self.note(sent.err());
-                }
+            let sent = match self.messages.recv_timeout(IDLE) {
+                Ok(Message::Orders(orders)) => self.post.send(orders),
                 Ok(Message::Leave { has_ended }) => return self.leave(has_ended),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => Ok(()),
                 // The crawl has ended by an error: what was said stays.
                 Err(RecvTimeoutError::Disconnected) => return,
-            }
+            };
             let turned = self.turn();
-            let has_failed = turned.is_err();
-            self.note(turned.err());
-            if has_failed {
+            if turned.is_err() {
                 thread::sleep(wait);
                 wait = (wait * 2).min(longest);
             } else {
                 wait = shortest;
             }
+            let failed = turned.err().or(sent.err());
+            // What has come meanwhile would fail as slowly, one after the other, while more comes, and a stop would wait behind it. The last word
+            // suffices: what is lost here is sent again after a silence.
+            while failed.is_some()
+                && let Ok(message) = self.messages.try_recv()
+            {
+                match message {
+                    Message::Orders(orders) => self.post.keep_word(orders),
+                    Message::Leave { has_ended } => return self.leave(has_ended),
+                }
+            }
+            self.note(failed);
         }
     }
 
@@ -311,21 +319,23 @@ impl Courier {
         Ok(())
     }
 
-    /// Logs an error when it begins, and when it is over.
+    /// Logs an error when it begins, and when it is over. Other calls may succeed meanwhile.
     fn note(&mut self, error: Option<LogError>) {
-        match error.map(|error| error.to_string()) {
-            Some(error) if self.last_error.as_ref() == Some(&error) => {}
-            Some(error) => {
-                log::warn!(
-                    target: "crawler::cluster",
-                    "{error}. The crawl goes on, and its links wait until then"
-                );
-                self.last_error = Some(error);
+        match (error.map(|error| error.to_string()), &self.last_error) {
+            (Some(error), last) => {
+                if last.as_ref().is_none_or(|(last, _)| *last != error) {
+                    log::warn!(
+                        target: "crawler::cluster",
+                        "{error}. The crawl goes on, and its links wait until then"
+                    );
+                }
+                self.last_error = Some((error, Instant::now()));
             }
-            None if self.last_error.take().is_some() => {
+            (None, Some((_, at))) if at.elapsed() > OVER_AFTER => {
+                self.last_error = None;
                 log::info!(target: "crawler::cluster", "Redis answers again");
             }
-            None => {}
+            (None, _) => {}
         }
     }
 

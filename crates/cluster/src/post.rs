@@ -70,6 +70,11 @@ impl<L: LinkLog> Post<L> {
             .try_for_each(|(from, id)| self.log.trim(from, id))
     }
 
+    /// Keeps only the word of orders, which is said at the next [`say`](Self::say).
+    pub(crate) fn keep_word(&mut self, orders: Orders) {
+        self.word = orders.word.or(self.word.take());
+    }
+
     /// Says the last word again. Others know by it that this process lives, and a log that has forgotten it has it again.
     ///
     /// # Errors
