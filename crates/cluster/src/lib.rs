@@ -41,7 +41,7 @@
 //!
 //! # What it costs
 //!
-//! A member has a row for each other partition, and each process reads the words of all twice a second: N partitions read about 430 N³ bytes per
+//! A member has a row for each other partition, and each process reads the words of all once a second: N partitions read about 215 N³ bytes per
 //! second. In the log are at most 256 batches of a pair ([`Limits::window`]). What waits beyond lies in the directories.
 
 mod cluster;
