@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -496,6 +497,49 @@ fn a_new_crawl_needs_redis_and_one_that_has_begun_waits_for_it() {
     first.ends(0);
     second.ends(0);
     crawl.has_every_page_once();
+}
+
+#[test]
+fn a_stop_does_not_wait_for_redis() {
+    let mut crawl = Crawl::with_delay("400ms", "cluster-stop-away");
+    let options = crawl.options(0) + " --sync-interval 20ms";
+    let [first, _second] = [crawl.start_with(&options, 0), crawl.start(1)];
+    crawl.wait_for_pages(0, 2);
+    crawl.redis.kill();
+    // Each of these pages has a sync, and so a word that cannot be said.
+    crawl.wait_for_pages(0, 12);
+    let begin = Instant::now();
+    first.stop();
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn what_redis_refuses_for_a_while_is_said_once() {
+    let crawl = Crawl::with_delay("400ms", "cluster-refusing");
+    let [first, second] = [0, 1].map(|partition| crawl.start(partition));
+    crawl.wait_for_pages(0, 2);
+    // Words are still said and read.
+    crawl.redis.cli("ACL SETUSER default -xadd");
+    first.logs("refuses access");
+    crawl.wait_for_pages(0, 12);
+    assert_eq!(first.log().matches("refuses access").count(), 1, "{}", first.log());
+    crawl.redis.cli("ACL SETUSER default +xadd");
+    first.ends(0);
+    second.ends(0);
+    crawl.has_every_page_once();
+}
+
+#[test]
+fn nothing_is_fetched_after_the_end_though_more_pages_are_allowed() {
+    let crawl = Crawl::new("cluster-after-end");
+    let options = |partition| crawl.options(partition) + " --max-pages 20";
+    for process in [0, 1].map(|partition| crawl.start_with(&options(partition), partition)) {
+        process.ends(0);
+    }
+    let ended = crawl.web.requests();
+    crawl.start(0).ends(0);
+    assert_eq!(crawl.web.requests(), ended);
+    assert_eq!(lines_of(crawl.pages(0)).len(), 10);
 }
 
 #[test]

@@ -84,6 +84,9 @@ impl<S: Fetcher> Run<S> {
             if free == 0 || self.clock.is_paused() {
                 return Ok(Next::Wait(Wake::Never));
             }
+            if let Some(ending) = self.ended_before() {
+                return Ok(self.end_with_others(ending));
+            }
             match self.frontier.lease(self.clock.now(), free)? {
                 Leasing::Ready(ready) => {
                     self.something_is_left();

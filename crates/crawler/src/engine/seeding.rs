@@ -78,12 +78,11 @@ impl<S: Fetcher> Run<S> {
     /// Offers the seeds, the pages of the previous crawl that are in reach, and sitemaps that no robots.txt names, unless an earlier run
     /// has done it. If they are many, it commits meanwhile, and a run after a kill offers all again.
     pub(super) fn begin(&mut self) -> Result<(), CrawlError> {
-        if let Some(sharing) = &self.sharing {
-            // All have agreed on the end: nothing may begin anew. Before it, what is drained stays drained until links come.
-            if sharing.peers.knows_end() {
-                return Ok(());
-            }
-        } else {
+        // All have agreed on the end: nothing may begin anew. Before it, what is drained stays drained until links come.
+        if self.note_end() {
+            return Ok(());
+        }
+        if self.sharing.is_none() {
             // Before the seeds, which may be of origins that were given up.
             self.begin_retry()?;
         }

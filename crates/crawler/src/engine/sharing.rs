@@ -19,6 +19,8 @@ pub(crate) struct Sharing {
     nothing_left: Option<Ending>,
     /// Whether that was told as it is now.
     is_told: bool,
+    /// Whether the crawl had ended before this run: then nothing is fetched, though options allow more now.
+    is_over: bool,
 }
 
 impl Sharing {
@@ -27,6 +29,7 @@ impl Sharing {
             peers,
             nothing_left: None,
             is_told: false,
+            is_over: false,
         }
     }
 }
@@ -71,6 +74,23 @@ impl<S: Fetcher> Run<S> {
             }
             _ => Next::End(ending),
         }
+    }
+
+    /// Begins a run. Returns whether the crawl had ended in all processes before.
+    pub(super) fn note_end(&mut self) -> bool {
+        self.sharing.as_mut().is_some_and(|sharing| {
+            sharing.is_over = sharing.peers.knows_end();
+            sharing.is_over
+        })
+    }
+
+    /// Returns how the crawl had ended before this run, if it had.
+    pub(super) fn ended_before(&self) -> Option<Ending> {
+        self.sharing.as_ref().filter(|sharing| sharing.is_over)?;
+        Some(match self.frontier.report().is_drained() {
+            true => Ending::Drained,
+            false => Ending::BudgetSpent,
+        })
     }
 
     /// Notes what the frontier has handed out since.
