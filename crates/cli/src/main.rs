@@ -301,13 +301,12 @@ async fn run(
     };
     // First: an output may be replaced only if nothing else stands in the way.
     let (crawl, watching) = watching::attach(crawl, options, state)?;
+    let crawl = clustering::join(crawl, joining).await?;
     let crawl = outputs::attach(crawl, options, state, bar)?;
     // Only now it is sure that the crawl accepts them.
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
-    // The last, as others may wait for it.
-    let crawl = clustering::join(crawl, joining).await?;
     let signal_lines = signals::handle(stop, status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()

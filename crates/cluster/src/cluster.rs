@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,8 @@ const WAITS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)
 const OVER_AFTER: Duration = Duration::from_secs(3);
 /// The entries that may wait for the loop.
 const MAX_INBOX: usize = 128;
+/// The words of all partitions count as so many entries.
+const WORDS_WEIGH: usize = 32;
 /// The entries that the loop takes at once, so that its own work goes on.
 const ENTRIES_AT_ONCE: usize = 8;
 /// For how long Redis keeps the words of a crawl that has ended, in seconds.
@@ -157,9 +159,17 @@ impl Cluster {
 impl Peers for Cluster {
     fn exchange(&mut self, frontier: &mut Frontier, now: Time) -> Result<Exchanged, PeersError> {
         let mut exchanged = Exchanged::default();
-        for news in self.news.try_iter() {
+        loop {
+            let news = match self.news.try_recv() {
+                Ok(news) => news,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    return Err("the thread that talks to Redis has ended: please report this defect".into());
+                }
+            };
             self.inbox.extend(news.entries);
             if let Some(words) = news.words {
+                self.waiting.fetch_sub(WORDS_WEIGH, Ordering::Relaxed);
                 self.member.hear(&words, frontier, now)?;
             }
             if news.stop.contains(&self.member.instance()) && !std::mem::replace(&mut self.is_stopped, true) {
@@ -293,14 +303,15 @@ impl Courier {
     fn turn(&mut self) -> Result<(), LogError> {
         let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
         let mut news = News::default();
-        if self.waiting.load(Ordering::Relaxed) < MAX_INBOX {
+        let has_room = self.waiting.load(Ordering::Relaxed) < MAX_INBOX;
+        if has_room {
             news.entries = self.post.read()?;
         }
         if is_due(self.said, SAY_EVERY) {
             self.post.say()?;
             self.said = Some(Instant::now());
         }
-        if is_due(self.heard, HEAR_EVERY) {
+        if has_room && is_due(self.heard, HEAR_EVERY) {
             let (words, others) = self.post.words()?;
             let stop = others.iter().find(|(field, _)| field == STOP);
             news.stop = stop
@@ -312,7 +323,8 @@ impl Courier {
             self.heard = Some(Instant::now());
         }
         if news.words.is_some() || !news.entries.is_empty() {
-            self.waiting.fetch_add(news.entries.len(), Ordering::Relaxed);
+            let of_words = news.words.as_ref().map_or(0, |_| WORDS_WEIGH);
+            self.waiting.fetch_add(news.entries.len() + of_words, Ordering::Relaxed);
             let _ = self.to_loop.send(news);
             self.woken.notify_one();
         }

@@ -219,6 +219,7 @@ impl Joining {
         let mut last_said: Option<Instant> = None;
         loop {
             let found = Founded::read(log)?;
+            let is_unnamed = found.is_none();
             let founded = match found {
                 // This process was killed after it had begun the crawl, before it kept that.
                 Some(found) if is_first && kept.crawl.is_empty() && self.has_begun(log, &found)? => return Ok(found),
@@ -241,8 +242,11 @@ impl Joining {
                     continue;
                 }
             };
-            log.set_crawl(&founded.text(), false)?;
-            return Ok(founded);
+            // Another process may begin one at the same moment.
+            let text = founded.text();
+            if log.set_crawl(&text, is_unnamed)? == text {
+                return Ok(founded);
+            }
         }
     }
 

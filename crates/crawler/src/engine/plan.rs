@@ -103,7 +103,10 @@ impl<S: Fetcher> Run<S> {
                 }
                 Leasing::AllLeased => return Ok(Next::Wait(Wake::Never)),
                 Leasing::BudgetSpent => return Ok(self.end_with_others(Ending::BudgetSpent)),
-                Leasing::Drained if self.has_previous_pages() => self.offer_previous(PreviousPages::All)?,
+                // With others, the reach may grow until the end.
+                Leasing::Drained if self.has_previous_pages() && self.sharing.is_none() => {
+                    self.offer_previous(PreviousPages::All)?;
+                }
                 Leasing::Drained if self.queue_again()? => {}
                 Leasing::Drained => return Ok(self.end_with_others(Ending::Drained)),
             }

@@ -48,9 +48,14 @@ impl<S: Fetcher> Run<S> {
             return Ok(Wake::Never);
         };
         let exchanged = sharing.peers.exchange(&mut self.frontier, self.clock.now())?;
+        let mut has_new_reach = false;
         for (links, verdicts) in &exchanged.offered {
             sharing.nothing_left = None;
+            has_new_reach |= links.iter().any(|link| link.seed);
             self.observers.notify(&Event::Offered { links, verdicts });
+        }
+        if has_new_reach {
+            self.offer_previous_in_new_reach()?;
         }
         if exchanged.stop {
             self.orders
