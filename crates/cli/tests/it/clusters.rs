@@ -35,7 +35,9 @@ impl Web {
             let site: Option<usize> = host
                 .strip_prefix("site")
                 .and_then(|rest| rest.split('.').next()?.parse().ok());
-            let (Some(site), Ok(page)) = (site, path[1..].parse::<usize>()) else {
+            // A crawler that is killed may leave a head that is empty.
+            let page = path.get(1..).unwrap_or_default().parse::<usize>();
+            let (Some(site), Ok(page)) = (site, page) else {
                 return answer("404 Not Found", "");
             };
             requests.lock().unwrap().push(format!("http://{host}{path}"));
