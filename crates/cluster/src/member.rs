@@ -305,13 +305,9 @@ impl Member {
         let Some(peer) = self.peers.get_mut(index) else {
             return Ok(());
         };
-        match acknowledged {
-            Acknowledged::Dropped(_) => {
-                peer.moved = now;
-                peer.patience = (peer.patience / 2).max(silence);
-            }
-            Acknowledged::OtherHistory => peer.published = of_me.received.number,
-            Acknowledged::Old => {}
+        if let Acknowledged::Dropped(_) = acknowledged {
+            peer.moved = now;
+            peer.patience = (peer.patience / 2).max(silence);
         }
         if !peer.has_answered {
             let published = frontier.peer(from).unwrap_or_default().acknowledged.number;
