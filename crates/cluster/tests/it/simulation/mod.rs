@@ -32,6 +32,8 @@ enum Fault {
     Blackout,
     Stop,
     Pause,
+    /// For longer than the others linger at the end.
+    Away,
     Flush,
     LoseEntries,
     Damage,
@@ -55,6 +57,13 @@ struct World {
     /// A directory went back, so an operator may have to accept a loss.
     was_tampered: bool,
     tampers_left: usize,
+    /// A process was away for so long that others may have ended without it.
+    was_away: bool,
+    aways_left: usize,
+    /// The log has lost what a process has said that has ended.
+    has_lost_end: bool,
+    /// Whether faults go on after the end.
+    is_long: bool,
     was_accepted: bool,
     fetches: BTreeMap<usize, u64>,
     crashes: Vec<u64>,
@@ -106,6 +115,10 @@ impl World {
             limits,
             was_tampered: false,
             tampers_left: rng.one_of(&[0, 0, 0, 1, 3]),
+            was_away: false,
+            aways_left: rng.one_of(&[0, 0, 1]),
+            has_lost_end: false,
+            is_long: rng.chance(0.3),
             was_accepted: false,
             fetches: BTreeMap::new(),
             crashes: vec![0; count as usize],
@@ -124,6 +137,8 @@ impl World {
     }
 
     fn begins(&mut self, at: usize, lease: &Lease) {
+        let is_over = self.processes.iter().any(|process| process.member.ended().is_some());
+        assert!(!is_over || self.was_tampered, "a request begins after the end");
         let count = self.processes.len() as u32;
         if let Some(page) = self.web.page(&lease.entry.url) {
             assert_eq!(
@@ -185,6 +200,9 @@ impl World {
         if self.tampers_left > 0 {
             kinds.extend([Fault::OldCopy, Fault::OldCopy, Fault::Empty]);
         }
+        if self.aways_left > 0 {
+            kinds.push(Fault::Away);
+        }
         let (mut at, mut kind) = (self.rng.below(self.processes.len()), self.rng.one_of(&kinds));
         if self.now == self.next_fault && self.rng.chance(0.5) {
             at = self.last_fault;
@@ -197,6 +215,8 @@ impl World {
         }
         let longest_pause = 3 * SILENCE.as_millis() as usize;
         let until = self.now + 1 + self.rng.below(longest_pause) as u64;
+        let loses_words = matches!(kind, Fault::Flush | Fault::FailOver | Fault::Damage);
+        self.has_lost_end |= loses_words && self.processes.iter().any(|process| process.has_exited);
         match kind {
             Fault::Pause => {
                 self.processes[at].paused_until = until;
@@ -206,6 +226,10 @@ impl World {
                 {
                     self.processes[at].pending = Some(orders);
                 }
+            }
+            Fault::Away => {
+                (self.was_away, self.aways_left) = (true, self.aways_left - 1);
+                self.processes[at].paused_until = self.now + 2 * self.limits.linger.as_millis() as u64;
             }
             Fault::Flush => self.server.flush(),
             Fault::LoseEntries => self.server.lose_entries(),
@@ -239,6 +263,11 @@ impl World {
             }
             _ => {}
         }
+        if matches!(crash, Fault::OldCopy | Fault::Empty) && self.rng.chance(0.3) {
+            // The log was on that machine.
+            self.server.flush();
+            self.has_lost_end |= self.processes.iter().any(|process| process.has_exited);
+        }
         self.reopen(at, disk, false);
         if matches!(crash, Fault::PowerCut | Fault::OldCopy | Fault::Empty) {
             // The directory may not know of the last requests; a machine takes longer to start than the delay.
@@ -256,8 +285,13 @@ impl World {
                 self.reopen(at, disk, true);
             }
             Some(error) => panic!("{error}"),
-            None if self.now > self.faults_until => self.reopen(at, disk, false),
-            None => {}
+            // Nobody starts what has ended by itself, unless another one was not there, and cannot know.
+            None => {
+                let is_one_left = self.processes.iter().any(|process| process.member.ended().is_none());
+                if is_one_left && self.has_lost_end && (self.was_away || self.was_tampered) {
+                    self.reopen(at, disk, false);
+                }
+            }
         }
     }
 
@@ -338,10 +372,11 @@ impl World {
         }
     }
 
-    /// Runs until all know the end.
+    /// Runs until all have ended.
     fn run(mut self) {
         let limit = self.faults_until + 40_000 + 10_000 * self.processes.len() as u64;
-        while !self.processes.iter().all(|process| process.member.ended().is_some()) {
+        let has_ended = |process: &Process| process.has_exited && process.member.ended().is_some();
+        while !self.processes.iter().all(has_ended) || self.is_long && self.now < self.faults_until {
             self.now += 1;
             assert!(self.now < limit, "it never ends after the faults have stopped");
             if self.rng.chance(0.01) {
