@@ -192,6 +192,29 @@ fn the_own_word_of_another_directory_declares_no_end() {
 }
 
 #[test]
+fn the_same_number_of_batches_of_two_histories_is_no_end() {
+    for (theirs, end) in [(7, Some(End::Complete)), (8, None)] {
+        let mut processes = [0, 1, 2].map(|index| Process::new(index, 3, false));
+        let mut words = Words::new();
+        // The second words have the promises.
+        for is_first in [true, false] {
+            words.extend((0..).zip(processes.each_mut().map(|process| process.word(NOW))));
+            if is_first {
+                // None is drained: nothing ends here.
+                words.values_mut().for_each(|word| word.is_drained = false);
+                processes.iter_mut().for_each(|process| process.hear(&words));
+            }
+        }
+        let mark = |digest| Mark { number: 1, digest };
+        words.get_mut(&1).unwrap().peers[2].sent = mark(7);
+        words.get_mut(&2).unwrap().peers[1].received = mark(theirs);
+        let [mut first, ..] = processes;
+        first.hear(&words);
+        assert_eq!(first.member.ended(), end);
+    }
+}
+
+#[test]
 fn the_end_is_adopted_only_by_who_agrees_with_all_others() {
     let mut ended = Process::new(2, 3, false).word(NOW);
     let not_told = ended.clone();

@@ -103,6 +103,20 @@ fn only_the_next_batch_of_the_same_history_is_accepted() {
 }
 
 #[test]
+fn a_mark_tells_apart_what_was_sent_before() {
+    let [one, other] = ["a", "b"].map(|kind| {
+        let mut here = partition(0, 2);
+        for kind in [kind, "c"] {
+            here.offer(&[link(&url_of(1, 2, kind))], NOW).unwrap();
+            here.persist(b"", NOW).unwrap();
+        }
+        here.outgoing(1, 1).unwrap().unwrap()
+    });
+    assert_eq!((one.mark.number, &one.links), (other.mark.number, &other.links));
+    assert_ne!(one.mark, other.mark);
+}
+
+#[test]
 fn a_full_outbox_stops_leasing_until_it_is_acknowledged_and_refuses_no_link() {
     let mut here = Frontier::in_memory(FrontierConfig {
         max_outbox: 2,
