@@ -39,8 +39,8 @@ const WORDS_WEIGH: usize = 32;
 const ENTRIES_AT_ONCE: usize = 8;
 /// For how long Redis keeps the words of a crawl that has ended, in seconds.
 const KEPT_AFTER_END: u32 = 24 * 60 * 60;
-/// How many seconds the rate of pages is of.
-const RATE_SECONDS: usize = 10;
+/// The time that the rate of pages is of.
+const RATE_OVER: Duration = Duration::from_secs(10);
 
 /// The other processes of a crawl. [`Joining::join`](crate::Joining::join) makes it.
 #[derive(Debug)]
@@ -126,21 +126,12 @@ impl Cluster {
 
     fn status(&mut self, frontier: &Frontier, here: Here, now: Time) -> Status {
         self.pages.push_back((now, here.pages));
-        while self.pages.len() > 2
-            && self
-                .pages
-                .front()
-                .is_some_and(|(then, _)| now.since(*then).as_secs() as usize > RATE_SECONDS)
-        {
-            self.pages.pop_front();
-        }
+        let is_old = |(then, _): &mut (Time, u64)| now.since(*then) > RATE_OVER;
+        while self.pages.len() > 2 && self.pages.pop_front_if(is_old).is_some() {}
         let rate = self.pages.front().map_or(0.0, |(then, pages)| {
             let seconds = now.since(*then).as_secs_f64();
-            if seconds > 0.0 {
-                here.pages.saturating_sub(*pages) as f64 / seconds
-            } else {
-                0.0
-            }
+            // Two in the same millisecond say nothing.
+            here.pages.saturating_sub(*pages) as f64 / seconds.max(0.001)
         });
         let report = frontier.report();
         Status {

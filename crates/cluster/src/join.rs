@@ -182,8 +182,7 @@ impl Joining {
         let limits = Limits::default();
         let mut post = Post::new(log, partition, limits.window);
         let mut member = Member::new(partition, limits, kept, self.accepts_loss, random()?);
-        let (words, _) = post.words()?;
-        member.start(post.last_sent()?, &words);
+        member.start(post.last_sent()?);
         let (name, id) = (self.name(), &founded.id);
         log::info!(
             target: "crawler::cluster", name:%, partition:%, id:%;

@@ -32,7 +32,7 @@
 //!
 //! Then drive member and post from the loop that owns the frontier. `tests/it/simulation/process.rs` does it, with a log that fails at random:
 //!
-//! 1. [`Member::new`] from what was kept, [`Member::start`] with [`Post::last_sent`] and [`Post::words`], a commit, and its sync.
+//! 1. [`Member::new`] from what was kept, [`Member::start`] with [`Post::last_sent`], a commit, and its sync.
 //! 2. After each sync, [`Member::synced`]. Nothing else is told to others.
 //! 3. Again and again: [`Post::words`] to [`Member::hear`], each entry of [`Post::read`] to [`Member::receive`], [`Member::orders`] to
 //!    [`Post::send`], and [`Post::say`] each second. An error of the post costs nothing: go on after a pause.

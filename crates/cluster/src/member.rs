@@ -3,6 +3,7 @@
 //! What it keeps from one run to the next is [`Kept`], which has to be committed together with the frontier. All else lives in memory.
 
 mod ending;
+mod sending;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,12 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::link_log::{Entry, EntryId};
 use crate::wire;
 use crate::word::{End, PeerWord, Status, Word, Words};
-
-/// Terms of different starts differ in more than the last digits, which are random: a start that a power cut took back is not repeated.
-const RANDOM_DIGITS: u64 = 1000;
-
-/// The batches for one partition that are handed out at once.
-const BATCHES_AT_ONCE: usize = 32;
 
 /// How much is under way, and how long a member waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +113,6 @@ pub struct Member {
     limits: Limits,
     accepts_loss: bool,
     instance: u64,
-    random: u64,
     kept: Kept,
     is_unsaved: bool,
     /// What is true on the medium. Nothing else is said or sent.
@@ -147,17 +141,15 @@ struct PeerMember {
 }
 
 impl Member {
-    /// Begins a run. `random` is a number that no other start has drawn.
-    pub fn new(partition: Partition, limits: Limits, kept: Kept, accepts_loss: bool, random: u64) -> Self {
+    /// Begins a run. `instance` is a number that no other start has drawn.
+    pub fn new(partition: Partition, limits: Limits, mut kept: Kept, accepts_loss: bool, instance: u64) -> Self {
         let count = partition.count() as usize;
-        let mut kept = kept;
         kept.promises.resize(count, 0);
         Self {
             partition,
             limits,
             accepts_loss,
-            instance: random,
-            random,
+            instance,
             kept,
             is_unsaved: true,
             synced: None,
@@ -169,22 +161,15 @@ impl Member {
         }
     }
 
-    /// Takes a term above all that were used: those of the entries in the log, and those that others have promised.
-    pub fn start(&mut self, last: impl IntoIterator<Item = EntryId>, words: &Words) {
+    /// Takes a term above its own last one and those of the entries in the log. If others have promised a higher one, [`hear`](Self::hear) takes
+    /// one above that.
+    pub fn start(&mut self, last: impl IntoIterator<Item = EntryId>) {
         let of_log = last.into_iter().map(|id| id.term);
-        let promised = words
-            .values()
-            .filter_map(|word| Some(word.peers.get(self.index())?.promise));
-        let highest = of_log.chain(promised).fold(self.kept.term, u64::max);
-        self.take_term_above(highest);
+        self.take_term_above(of_log.fold(self.kept.term, u64::max));
     }
 
     fn take_term_above(&mut self, term: u64) {
-        // Knuth's linear congruential generator, "The Art of Computer Programming", volume 2, section 3.3.4.
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let digits = (self.random >> 33) % RANDOM_DIGITS;
-        let above = (term / RANDOM_DIGITS).saturating_add(1).saturating_mul(RANDOM_DIGITS);
-        self.kept.term = above.saturating_add(digits);
+        self.kept.term = term.saturating_add(1);
         self.is_unsaved = true;
         self.peers.iter_mut().for_each(|peer| peer.has_answered = false);
     }
@@ -310,14 +295,7 @@ impl Member {
             peer.patience = (peer.patience / 2).max(silence);
         }
         if !peer.has_answered {
-            let published = frontier.peer(from).unwrap_or_default().acknowledged.number;
-            *peer = PeerMember {
-                has_answered: true,
-                published,
-                moved: now,
-                patience: silence,
-                ..std::mem::take(peer)
-            };
+            (peer.has_answered, peer.moved, peer.patience) = (true, now, silence);
         }
         Ok(())
     }
@@ -343,7 +321,7 @@ impl Member {
         now: Time,
     ) -> Result<Option<Offered>, MemberError> {
         let index = entry.from as usize;
-        let (Some(promise), Some(peer)) = (self.kept.promises.get_mut(index), self.peers.get_mut(index)) else {
+        let (Some(promise), Some(peer)) = (self.kept.promises.get(index), self.peers.get_mut(index)) else {
             return Ok(None);
         };
         // Entries of a process of the past are dropped, and what is no batch.
@@ -356,71 +334,9 @@ impl Member {
         let is_needed = matches!(received, Received::Accepted { .. } | Received::Repeated);
         let number = batch.filter(|_| is_needed).map_or(0, |batch| batch.mark.number);
         peer.read.push_back((entry.id, number));
-        let Received::Accepted { links, verdicts } = received else {
-            return Ok(None);
-        };
-        if entry.id.term > *promise {
-            *promise = entry.id.term;
-            self.is_unsaved = true;
-        }
-        Ok(Some((links, verdicts)))
-    }
-
-    /// Returns what is to be done with the log now. Call it again if it returned entries to append.
-    ///
-    /// # Errors
-    ///
-    /// A batch that cannot be read.
-    pub fn orders(&mut self, frontier: &Frontier, now: Time) -> Result<Orders, MemberError> {
-        let mut orders = Orders::default();
-        let Some(synced) = &self.synced else { return Ok(orders) };
-        if std::mem::take(&mut self.is_word_new) {
-            orders.word = Some(synced.clone());
-        }
-        let all = self.peers.iter_mut().zip(&synced.peers).zip(0_u32..);
-        for ((peer, synced_peer), to) in all.filter(|(_, to)| *to != self.partition.index()) {
-            let acknowledged = frontier.peer(to).unwrap_or_default().acknowledged.number;
-            if peer.has_answered {
-                if peer.published > acknowledged && now.since(peer.moved) > peer.patience {
-                    self.repeated += peer.published - acknowledged;
-                    peer.round += 1;
-                    (peer.published, peer.moved) = (acknowledged, now);
-                    // Else a slow receiver is drowned in repetitions.
-                    peer.patience = (peer.patience * 2).min(self.limits.silence * 8);
-                }
-                let last = synced_peer.sent.number.min(acknowledged + self.limits.window);
-                let mut entries = Vec::new();
-                let mut after = peer.published.max(acknowledged);
-                while after < last && entries.len() < BATCHES_AT_ONCE {
-                    let Some(batch) = frontier.outgoing(to, after)? else {
-                        break;
-                    };
-                    after = batch.mark.number;
-                    let id = EntryId {
-                        term: self.kept.term,
-                        round: peer.round,
-                        number: after,
-                    };
-                    entries.push((id, wire::write(&batch)));
-                }
-                if !entries.is_empty() {
-                    if peer.published <= acknowledged {
-                        peer.moved = now;
-                    }
-                    peer.published = after;
-                    orders.append.push((to, entries));
-                }
-            }
-            let mut trim = None;
-            while let Some((id, number)) = peer.read.front().copied() {
-                if number > synced_peer.received.number {
-                    break;
-                }
-                peer.read.pop_front();
-                trim = Some(id);
-            }
-            orders.trim.extend(trim.map(|id| (to, id)));
-        }
-        Ok(orders)
+        Ok(match received {
+            Received::Accepted { links, verdicts } => Some((links, verdicts)),
+            _ => None,
+        })
     }
 }

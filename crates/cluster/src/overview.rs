@@ -10,7 +10,7 @@ use crate::link_log::{LinkLog as _, LogError};
 use crate::post::now_millis;
 use crate::redis_log::RedisLog;
 use crate::url::Address;
-use crate::word::{End, Word, Words, words_of};
+use crate::word::{End, Words, words_of};
 
 /// After how many milliseconds without a word a process is taken for dead.
 const DEAD_AFTER: u64 = 5_000;
@@ -102,8 +102,8 @@ pub fn stop(address: Address) -> Result<usize, OverviewError> {
     let (words, _) = words_of(log.words()?);
     let now = now_millis();
     let here: Vec<_> = words.values().filter(|word| !word.status.has_left).collect();
-    let is_live = |word: &&&Word| now.saturating_sub(word.status.at) <= DEAD_AFTER;
-    let live = here.iter().filter(is_live).count();
+    let ages = here.iter().map(|word| now.saturating_sub(word.status.at));
+    let live = ages.filter(|age| *age <= DEAD_AFTER).count();
     let instances: Vec<u64> = here.iter().map(|word| word.instance).collect();
     // Numbers can always be written.
     log.order(STOP, &serde_json::to_string(&instances).unwrap_or_default())?;

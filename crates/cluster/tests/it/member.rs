@@ -23,7 +23,7 @@ impl Process {
         };
         config.scope.reach = Reach::Any;
         let mut member = Member::new(partition, Limits::default(), Kept::default(), accepts_loss, 1);
-        member.start([], &Words::new());
+        member.start([]);
         Self {
             frontier: Frontier::in_memory(config).unwrap(),
             member,
@@ -284,17 +284,12 @@ fn numbers_that_cannot_be_do_no_harm() {
         ] {
             let mut word = words[&1].clone();
             change(&mut word);
-            let _ = first
-                .member
-                .hear(&Words::from([(1, word.clone())]), &mut first.frontier, NOW);
-            first.member.start(
-                [EntryId {
-                    term: u64::MAX,
-                    round: 0,
-                    number: 1,
-                }],
-                &Words::from([(1, word)]),
-            );
+            let _ = first.member.hear(&Words::from([(1, word)]), &mut first.frontier, NOW);
+            first.member.start([EntryId {
+                term: u64::MAX,
+                round: 0,
+                number: 1,
+            }]);
             first.frontier.offer(&[link(1, 1)], NOW).unwrap();
             first.sync();
             first.member.orders(&first.frontier, NOW).unwrap();

@@ -161,11 +161,7 @@ impl<S: Fetcher> Run<S> {
         let now = self.clock.now();
         let sync = status.is_sync_due(now);
         let mut is_told = false;
-        let kept = self.sharing.as_mut().and_then(|sharing| sharing.peers.unsaved());
-        let has_kept = kept.is_some();
-        if let Some(kept) = kept {
-            commits.saved.peers = kept;
-        }
+        let has_kept = self.keep_of_peers(&mut commits);
         if status.has_unsaved || has_kept || sync && commits.has_unsynced {
             let started = Instant::now();
             self.observers.save(sync, &mut commits.saved.outputs)?;
@@ -210,12 +206,16 @@ impl<S: Fetcher> Run<S> {
         self.observers.save(true, &mut commits.saved.outputs)?;
         commits.saved.note_synced();
         self.save_fetcher(&commits)?;
-        if let Some(kept) = self.sharing.as_mut().and_then(|sharing| sharing.peers.unsaved()) {
-            commits.saved.peers = kept;
-        }
+        self.keep_of_peers(&mut commits);
         let state = self.encode(&mut commits, now)?;
         self.frontier.checkpoint(&state, now)?;
         Ok(())
+    }
+
+    /// Puts what is kept of other processes into the next commit, if it has changed. Returns whether it has.
+    fn keep_of_peers(&mut self, commits: &mut Commits) -> bool {
+        let kept = self.sharing.as_mut().and_then(|sharing| sharing.peers.unsaved());
+        kept.map(|kept| commits.saved.peers = kept).is_some()
     }
 
     /// Writes what the fetcher keeps, if it has changed.

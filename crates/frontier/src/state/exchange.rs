@@ -181,9 +181,7 @@ impl State {
     }
 
     pub(super) fn acknowledge(&mut self, by: u32, mark: Mark) {
-        self.change_outbox(by, |outbox, segments| {
-            outbox.drop_to(mark, segments);
-        });
+        self.change_outbox(by, |outbox, segments| outbox.drop_to(mark, segments));
     }
 
     /// Offers the links of a batch, and moves the mark of its sender.
@@ -204,7 +202,6 @@ impl State {
     pub(super) fn accept_loss(&mut self, peer: u32, its_received: Option<Mark>, its_acknowledged: Option<Mark>) {
         if let Some(mark) = its_received {
             self.change_outbox(peer, |outbox, segments| outbox.continue_after(mark, segments));
-            self.tables.exchange.sent_links = SentLinks::default();
             self.tables.exchange.counts.lost_batches += 1;
         }
         let exchange = &mut self.tables.exchange;

@@ -104,17 +104,15 @@ impl Outbox {
         self.open.links.iter().for_each(visit);
     }
 
-    /// Removes the batches up to a place that was sent from here. Returns how many.
-    pub(super) fn drop_to(&mut self, mark: Mark, segments: Segments<'_>) -> u64 {
-        let dropped = mark.number.saturating_sub(self.acknowledged.number);
-        for _ in 0..dropped {
+    /// Removes the batches up to a place that was sent from here.
+    pub(super) fn drop_to(&mut self, mark: Mark, segments: Segments<'_>) {
+        for _ in self.acknowledged.number..mark.number {
             self.closed.drop_oldest(segments);
             if let Some((_, links)) = self.facts.pop_front() {
                 self.waiting -= u64::from(links);
             }
         }
         self.acknowledged = mark;
-        dropped
     }
 
     /// Goes on behind a place of another history. What is kept gets the numbers behind it.

@@ -130,10 +130,7 @@ impl Process {
             let Ok(last) = self.post.last_sent() else {
                 return Shown::Nothing;
             };
-            let Ok((words, _)) = self.post.words() else {
-                return Shown::Nothing;
-            };
-            self.member.start(last, &words);
+            self.member.start(last);
             self.is_started = true;
             return Shown::Nothing;
         }
