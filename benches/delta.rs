@@ -1,6 +1,6 @@
 //! The size of a delta next to the whole filter, after 0.1 %, 1 % and 10 % of new keys, in each layout.
 //!
-//! `cargo bench -p sieve --bench delta`; as a test it runs once with small sizes.
+//! `cargo bench -p crawl-sieve --bench delta`; as a test it runs once with small sizes.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! The store of a durable frontier: what each commit costs in time, memory and disk.
 //!
-//! `cargo bench -p frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
+//! `cargo bench -p crawl-frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
 //! shape (`zipf`, `tens`, `one` or `offers`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`. The seen-set is of fixed
 //! size, or as one of these words says: `growing` from a million URLs, `exact`.
 //!

@@ -1,6 +1,6 @@
 //! How fast the links of real pages are found, without and with a simhash of the text from the same pass: in MB/s on one core.
 //!
-//! `cargo bench -p crawler --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
+//! `cargo bench -p crawl-engine --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
 //! installed); with `--assets` it includes assets. As a test it reads a few pages.
 
 use std::borrow::Cow;

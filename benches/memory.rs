@@ -1,7 +1,7 @@
 //! The memory of a frontier: heap bytes per queued URL and per host.
 //!
-//! `cargo bench -p frontier --bench memory`; as a test (`cargo test -p frontier --bench memory`) it runs once with small sizes and loose
-//! bounds. An argument sets the number of queued URLs: `cargo bench -p frontier --bench memory -- 300000`.
+//! `cargo bench -p crawl-frontier --bench memory`; as a test (`cargo test -p crawl-frontier --bench memory`) it runs once with small sizes and loose
+//! bounds. An argument sets the number of queued URLs: `cargo bench -p crawl-frontier --bench memory -- 300000`.
 //!
 //! The bench counts the bytes requested from the allocator, without its overhead. The seen-set is outside the heap and reported
 //! separately. URLs have 70 to 90 bytes. Each page has ten new links, whose referrer it is.

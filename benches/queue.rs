@@ -1,6 +1,6 @@
 //! The cost of a queued URL in each kind of queue: bytes, and nanoseconds to push and to pop.
 //!
-//! `cargo bench -p sieve --bench queue --features compressed-queue`; as a test (`cargo test -p sieve --bench queue`) it runs once with
+//! `cargo bench -p crawl-sieve --bench queue --features compressed-queue`; as a test (`cargo test -p crawl-sieve --bench queue`) it runs once with
 //! small sizes. All queues run in one process, one after the other, on the same URLs, which are `&str`, as from a parser. "Fill" pushes
 //! all, "drain" pops all. "Steady" pushes and pops at a constant length of a tenth, which shows the reuse of memory.
 

@@ -1,6 +1,6 @@
 //! The cost per URL of deduplicating and queueing: the sieve, a set with a queue, and the design of the source article.
 //!
-//! `cargo bench -p sieve`; as a test (`cargo test -p sieve --bench sieve`) it runs once with small sizes. All contenders of a row run in
+//! `cargo bench -p crawl-sieve`; as a test (`cargo test -p crawl-sieve --bench sieve`) it runs once with small sizes. All contenders of a row run in
 //! one process, one after the other, on the same prepared URLs. Compare ratios within a row.
 
 use std::collections::{HashSet, VecDeque};

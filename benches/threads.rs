@@ -1,6 +1,6 @@
 //! The scaling of a shared filter: one and two threads deduplicate URLs, half of them duplicates, into their own queues.
 //!
-//! `cargo bench -p sieve --bench threads`; as a test it runs once with small sizes. Each thread has the same work in every cell, so the
+//! `cargo bench -p crawl-sieve --bench threads`; as a test it runs once with small sizes. Each thread has the same work in every cell, so the
 //! ideal is twice the rate with two threads.
 
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 //! The list is URLhaus' list of hosts and pages with malware, from the Debian package `webext-ublock-origin-firefox`. The page loads are
 //! the external links of a manual, and some entries of the list. The filter is built once, saved, and loaded when a program starts.
 //!
-//! `cargo run -p sieve --example blacklist -- LIST FOLDER`; the defaults are that list and an installed manual. Its output:
+//! `cargo run -p crawl-sieve --example blacklist -- LIST FOLDER`; the defaults are that list and an installed manual. Its output:
 //!
 //! ```text
 //! 6254 entries of 343519 bytes in a file of 8040 bytes

@@ -4,7 +4,7 @@
 //! in each of eight sections, nearly always in vain. A filter that is sized for a tenth of the pages passes nearly all look-ups. One
 //! that is sized for a tenth and grows does not.
 //!
-//! `cargo run -p sieve --example cache_shield -- /usr/share/man`; that folder is the default. Its output:
+//! `cargo run -p crawl-sieve --example cache_shield -- /usr/share/man`; that folder is the default. Its output:
 //!
 //! ```text
 //! 21783 pages of 21683 names

@@ -1,6 +1,6 @@
 //! Prints the key of each URL: reads one URL per line, and prints its key and the URL that would be fetched.
 //!
-//! `printf 'HTTP://a.example/%%7eann?b&a\n' | cargo run -q -p frontier --example canonical_keys -- '{"sort_query": true}'`
+//! `printf 'HTTP://a.example/%%7eann?b&a\n' | cargo run -q -p crawl-frontier --example canonical_keys -- '{"sort_query": true}'`
 //!
 //! The argument has the rules to add, as JSON (see `frontier::canonical::Rules`). A line of the output has the key, a tab
 //! and the URL; or `refused`, a tab and the reason.

@@ -1,6 +1,6 @@
 //! A frontier with your own fetcher: robots.txt, links, redirects, failures, `Retry-After` and a clock. Replace `get` by an HTTP client.
 //!
-//! `cargo run -q -p frontier --example drive_frontier`
+//! `cargo run -q -p crawl-frontier --example drive_frontier`
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

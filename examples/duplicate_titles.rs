@@ -3,7 +3,7 @@
 //! The first filter contains all titles. A title that it has seen before is inserted into the second filter. Both have false positives,
 //! but no false negatives. So a second pass with an exact map of the few titles in the second filter gives the exact result.
 //!
-//! `cargo run -p sieve --example duplicate_titles -- /usr/share/doc/postgresql-doc-15/html`; the default is an installed manual. Its
+//! `cargo run -p crawl-sieve --example duplicate_titles -- /usr/share/doc/postgresql-doc-15/html`; the default is an installed manual. Its
 //! output:
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! The crawler as a library: crawls from the given URLs and prints each page.
 //!
-//! `cargo run -p crawler-cli --example embed_crawler -- http://localhost:8080/`
+//! `cargo run -p crawl-cli --example embed_crawler -- http://localhost:8080/`
 
 use crawler::{Crawl, CrawlOptions, Event};
 

@@ -1,6 +1,6 @@
 //! The frontier with a fetcher of one's own. It decides what to fetch next, and when; `drive_frontier` adds links.
 //!
-//! `cargo run -p crawler-cli --example embed_frontier -- http://localhost:8080/`
+//! `cargo run -p crawl-cli --example embed_frontier -- http://localhost:8080/`
 
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};

@@ -1,6 +1,6 @@
 //! The sieve in a crawler of one's own: a site from one URL on, each page once.
 //!
-//! `cargo run -p crawler-cli --example embed_sieve -- http://localhost:8080/`. It has no politeness: use it on a site of yours.
+//! `cargo run -p crawl-cli --example embed_sieve -- http://localhost:8080/`. It has no politeness: use it on a site of yours.
 
 use scraper::{Html, Selector};
 use sieve::{Hashing, Sieve};

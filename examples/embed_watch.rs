@@ -1,6 +1,6 @@
 //! A crawl in a program of your own, with its page, its metrics, and a report at the end.
 //!
-//! `cargo run -p crawler-cli --example embed_watch -- http://localhost:8080/`
+//! `cargo run -p crawl-cli --example embed_watch -- http://localhost:8080/`
 
 use crawler::{Crawl, CrawlOptions};
 use crawler_watch::{ReportFile, Server, Watch};

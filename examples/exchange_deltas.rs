@@ -3,7 +3,7 @@
 //! Both crawl one manual, from different pages. Each has a filter of the pages that it fetched, and a copy of the other's filter, which
 //! deltas update. Pages that both fetch between two exchanges are fetched twice.
 //!
-//! `cargo run -p sieve --example exchange_deltas -- /usr/share/doc/postgresql-doc-15/html`; the default is an installed manual, or a
+//! `cargo run -p crawl-sieve --example exchange_deltas -- /usr/share/doc/postgresql-doc-15/html`; the default is an installed manual, or a
 //! generated graph. Its output:
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! Overfills a sieve, to show the log lines, and the estimated loss next to the true loss.
 //!
-//! `cargo run -p sieve --example saturation`
+//! `cargo run -p crawl-sieve --example saturation`
 
 use std::collections::HashSet;
 use std::time::Duration;

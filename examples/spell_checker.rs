@@ -3,7 +3,7 @@
 //! The filter accepts every word of the list, and about one in a thousand of other words. The example measures this with misspellings:
 //! every word of the text with two neighbouring letters swapped.
 //!
-//! `cargo run -p sieve --example spell_checker -- /usr/share/common-licenses/GPL-3 /usr/share/dict/american-english`; these are the
+//! `cargo run -p crawl-sieve --example spell_checker -- /usr/share/common-licenses/GPL-3 /usr/share/dict/american-english`; these are the
 //! defaults. Its output:
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! An async crawl loop that saves its state on Ctrl-C and resumes from it.
 //!
-//! `cargo run -p sieve --example tokio_snapshot -- crawl.state`: press Ctrl-C, then run it again.
+//! `cargo run -p crawl-sieve --example tokio_snapshot -- crawl.state`: press Ctrl-C, then run it again.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;

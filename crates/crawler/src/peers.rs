@@ -1,4 +1,4 @@
-//! The other processes of a crawl that several share, as the loop sees them. The crate `crawler-cluster` has them over Redis.
+//! The other processes of a crawl that several share, as the loop sees them. The crate `crawl-cluster` has them over Redis.
 
 use std::error::Error;
 use std::sync::Arc;

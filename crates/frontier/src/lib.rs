@@ -135,7 +135,7 @@
 //! - Not a clock or a runtime: it never sleeps and has no threads. [`NotUntil`](Leasing::NotUntil) says when to call again.
 //! - Not bound to memory: `Frontier::open` (feature `durable`) keeps it in a directory, where it survives a crash.
 //! - Not a cluster: with a [`partition`](FrontierConfig::partition) it has a share of the sites, and hands out links to others in numbered
-//!   batches ([`exchange`]). Something else carries them, such as the crate `crawler-cluster`.
+//!   batches ([`exchange`]). Something else carries them, such as the crate `crawl-cluster`.
 //!
 //! # What it costs
 //!

@@ -95,7 +95,7 @@
 //! # A filter without a queue
 //!
 //! A filter alone helps wherever most answers are "no" and the exact answer is expensive. These examples run on files that a Debian
-//! system or a Rust toolchain provides, as in `cargo run -p sieve --example blacklist`:
+//! system or a Rust toolchain provides, as in `cargo run -p crawl-sieve --example blacklist`:
 //!
 //! | example | it shows | methods |
 //! |---|---|---|

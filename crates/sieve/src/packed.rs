@@ -44,7 +44,7 @@ const SPARES: usize = 4;
 ///
 /// Times are for alternating hosts / runs, the best of three on a busy machine (two cores of a shared Xeon, Rust 1.95); small
 /// differences are noise. The keys are pushed as `&str`: a packed queue allocates the `String` when it pops, a `VecDeque<String>` when
-/// it pushes. Measure with `cargo bench -p sieve --bench queue --features compressed-queue`.
+/// it pushes. Measure with `cargo bench -p crawl-sieve --bench queue --features compressed-queue`.
 ///
 /// It is **not** for thousands of small queues: a used queue keeps two segments, and up to four more for reuse. Its items cannot be
 /// iterated, only popped.

@@ -1,6 +1,6 @@
 //! The concurrent filter under a model checker, which tries every order in which two threads can meet.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p sieve --release --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p crawl-sieve --release --test loom`
 
 #![cfg(loom)]
 #![allow(

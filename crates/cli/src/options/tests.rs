@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 This file is generated from the command, and a test compares the two. To write it again:
 
 ```sh
-UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md
+UPDATE_DOCS=1 cargo test -p crawl-cli --bin crawler options_md
 ```
 
 `crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes,
@@ -119,7 +119,7 @@ fn options_md_matches_the_options_of_the_command() {
     let differing = expected.lines().zip(found.lines()).find(|(one, other)| one != other);
     assert!(
         expected == found,
-        "docs/options.md is out of date: {differing:?}; run UPDATE_DOCS=1 cargo test -p crawler-cli --bin crawler options_md"
+        "docs/options.md is out of date: {differing:?}; run UPDATE_DOCS=1 cargo test -p crawl-cli --bin crawler options_md"
     );
 }
 

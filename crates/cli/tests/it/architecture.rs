@@ -50,7 +50,7 @@ fn imports_go_downward_only() {
         "{of_sieve:?}"
     );
     let of_frontier: BTreeSet<String> = dependencies("frontier");
-    assert!(!of_frontier.contains("crawler") && !of_frontier.contains("tokio") && !of_frontier.contains("hyper"));
+    assert!(!of_frontier.contains("crawl-engine") && !of_frontier.contains("tokio") && !of_frontier.contains("hyper"));
 }
 
 /// Each crate, what only some of its files may name, and these files.

@@ -11,10 +11,10 @@ const OF_THE_COMMAND: [&str; 6] = ["clap", "env_logger", "indicatif", "rlimit", 
 
 /// The packages of the workspace, with their folders: the lock file does not tell what only their tests need.
 const OF_THE_WORKSPACE: [(&str, &str); 4] = [
-    ("sieve", "sieve"),
-    ("frontier", "frontier"),
-    ("crawler", "crawler"),
-    ("crawler-cli", "cli"),
+    ("crawl-sieve", "sieve"),
+    ("crawl-frontier", "frontier"),
+    ("crawl-engine", "crawler"),
+    ("crawl-cli", "cli"),
 ];
 
 fn read(path: &str) -> Table {
@@ -72,7 +72,10 @@ fn needed(package: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -> B
 #[test]
 fn the_library_compiles_none_of_the_commands_dependencies() {
     let dependencies = dependencies();
-    let (library, command) = (needed("crawler", &dependencies), needed("crawler-cli", &dependencies));
+    let (library, command) = (
+        needed("crawl-engine", &dependencies),
+        needed("crawl-cli", &dependencies),
+    );
     assert!(
         library.contains("tokio") && library.contains("fastmurmur3"),
         "{library:?}"

@@ -1,4 +1,4 @@
-//! The integration tests of `crawler-watch`: one binary, a module per subject.
+//! The integration tests of `crawl-watch`: one binary, a module per subject.
 
 #![allow(
     clippy::unwrap_used,

@@ -257,7 +257,7 @@ fn a_running_crawl_has_its_loss_its_queue_and_the_time_to_the_next_level() {
 
 #[test]
 fn the_commits_of_a_state_directory_are_measured() {
-    let folder = std::env::temp_dir().join(format!("crawler-watch-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("crawl-watch-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     let (_, statuses) = crawl(&Site::default(), options(), Some(&folder));
     let text = statuses.last().unwrap().metrics();

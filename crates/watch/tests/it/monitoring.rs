@@ -44,7 +44,7 @@ fn page_of(text: &str) -> String {
         .map(|(name, labels)| (name, labels.split('=').next().unwrap()))
         .collect();
     let mut page = "# Metrics\n\nThe test that compares this page with the metrics of a crawl writes it: \
-        `UPDATE_DOCS=1 cargo test -p crawler-watch monitoring`. [Monitoring](monitoring.md) says how to use them.\n\n\
+        `UPDATE_DOCS=1 cargo test -p crawl-watch monitoring`. [Monitoring](monitoring.md) says how to use them.\n\n\
         | metric | type | meaning |\n|---|---|---|\n"
         .to_owned();
     let mut help = "";

@@ -219,7 +219,7 @@ def made_up(source):
 
 
 def ours(texts):
-    command = ["cargo", "run", "-q", "-p", "frontier", "--example", "canonical_keys"]
+    command = ["cargo", "run", "-q", "-p", "crawl-frontier", "--example", "canonical_keys"]
     lines = "\n".join(texts).encode()
     answer = subprocess.run(command, input=lines, capture_output=True, check=True, cwd=HERE).stdout.decode()
     found = [tuple(line.split("\t")) for line in answer.removesuffix("\n").split("\n")]
