@@ -1,0 +1,3 @@
+from crawl_sieve._crawl_sieve import SaturatedError, Saturation, Sieve
+
+__all__ = ["SaturatedError", "Saturation", "Sieve"]

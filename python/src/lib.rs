@@ -1,0 +1,25 @@
+//! The crate `sieve` as the Python module `crawl_sieve._crawl_sieve`.
+
+mod file;
+mod keys;
+mod log_lines;
+mod saturation;
+mod sieve;
+
+use pyo3::prelude::*;
+
+/// What the package `crawl_sieve` exports.
+#[pymodule]
+mod _crawl_sieve {
+    use super::*;
+
+    #[pymodule_export]
+    use crate::saturation::Saturation;
+    #[pymodule_export]
+    use crate::sieve::{SaturatedError, Sieve};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        log_lines::install(module.py())
+    }
+}
