@@ -14,7 +14,7 @@ use std::path::Path;
 
 use sieve::{Hashing, OnSaturation, SeenSet, SnapshotError};
 
-use crate::sieve::{Counted, Nothing};
+use crate::counted::{Counted, Nothing};
 
 const TRAILER_BYTES: usize = 40;
 const MAGIC: [u8; 8] = *b"PYSIEVE\x01";

@@ -1,8 +1,12 @@
 //! The crate `sieve` as the Python module `crawl_sieve._crawl_sieve`.
 
+mod counted;
+mod errors;
+mod exclusive;
 mod file;
 mod keys;
 mod log_lines;
+mod many;
 mod saturation;
 mod sieve;
 
@@ -14,9 +18,11 @@ mod _crawl_sieve {
     use super::*;
 
     #[pymodule_export]
+    use crate::errors::SaturatedError;
+    #[pymodule_export]
     use crate::saturation::Saturation;
     #[pymodule_export]
-    use crate::sieve::{SaturatedError, Sieve};
+    use crate::sieve::Sieve;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -79,7 +79,13 @@ pub(crate) fn pass_on(py: Python<'_>) {
 fn pass_on_all(py: Python<'_>) {
     HAS_LINES.store(false, Ordering::Release);
     let lines = std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner));
-    for Line { level, target, text, values } in lines {
+    for Line {
+        level,
+        target,
+        text,
+        values,
+    } in lines
+    {
         if let Some(python) = PYTHON.get() {
             python.log(
                 &Record::builder()

@@ -9,7 +9,7 @@ use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::loss::LossMeter;
 use crate::probes::blocks;
-use crate::sizing::{ConfigError, Sizing};
+use crate::sizing::{ConfigError, MAX_HASHES, Sizing};
 
 /// The capacity of a layer divided by that of the previous layer.
 pub const GROWTH: u64 = 3;
@@ -238,6 +238,13 @@ impl ScalableBloomFilter {
         })
     }
 
+    #[inline]
+    fn grow_if_full(&mut self) {
+        if self.newest.ones() >= self.grow_at {
+            self.grow();
+        }
+    }
+
     #[cold]
     fn grow(&mut self) {
         let sizing = self.next_sizing().ok().filter(|sizing| self.has_room_for(sizing));
@@ -300,15 +307,39 @@ impl Filter for ScalableBloomFilter {
             });
             self.hidden = hidden;
         }
-        if self.newest.ones() >= self.grow_at {
-            self.grow();
-        }
+        self.grow_if_full();
         true
+    }
+
+    /// With one layer, as the layer does, which hashes and marks in one.
+    #[inline]
+    fn insert(&mut self, key: &[u8]) -> bool {
+        if !self.older.is_empty() {
+            let digest = self.hashing.digest(key);
+            return self.insert_digest(key, digest);
+        }
+        let is_new = Filter::insert(&mut self.newest, key);
+        if is_new {
+            self.grow_if_full();
+        }
+        is_new
     }
 
     #[inline]
     fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Digest]) -> usize {
         self.hashing.digest_batch(keys, digests, |digest| self.prefetch(digest))
+    }
+
+    /// With one layer that has room for all, as the layer does.
+    #[inline]
+    fn insert_batch<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>, digests: &[Digest], is_new: &mut [bool]) {
+        let most_ones = digests.len() as u64 * u64::from(MAX_HASHES);
+        if self.older.is_empty() && self.newest.ones() + most_ones < self.grow_at {
+            return self.newest.insert_batch(keys, digests, is_new);
+        }
+        for ((key, digest), new) in keys.zip(digests).zip(is_new) {
+            *new = self.insert_digest(key, *digest);
+        }
     }
 
     fn contains(&self, key: &[u8]) -> bool {

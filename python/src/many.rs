@@ -1,0 +1,165 @@
+//! Adding many keys.
+//!
+//! A list is read where it is: each key is borrowed and hashed at once, and the sieve marks it a little later. So nothing of a key is written
+//! to, not even its reference count. That halves the time: 16 instead of 29 ns for a URL of 66 bytes, one of a million in memory (Zen 5). It
+//! needs the GIL, which other threads can have after each 16 384 keys.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::counted::Counted;
+use crate::errors::saturated;
+use crate::exclusive::Exclusive;
+use crate::keys::{bytes_if_key, bytes_of};
+use crate::log_lines;
+
+/// The number of keys that are taken from an iterator at once.
+const RUN: usize = 1024;
+
+/// The number of keys after which other threads can run.
+const TURN: usize = 16 * RUN;
+
+/// A part of a list whose keys were added.
+pub(crate) struct Added<'a, 'py> {
+    list: &'a Bound<'py, PyList>,
+    from: usize,
+    is_new: &'a [bool],
+}
+
+impl<'py> Added<'_, 'py> {
+    /// Returns the number of new keys.
+    pub(crate) fn count_new(&self) -> usize {
+        self.is_new.iter().filter(|&&is_new| is_new).count()
+    }
+
+    /// Returns the new keys.
+    pub(crate) fn new_keys(&self) -> impl Iterator<Item = PyResult<Bound<'py, PyAny>>> {
+        let places = self.is_new.iter().zip(self.from..).filter(|(is_new, _)| **is_new);
+        places.map(|(_, at)| self.list.get_item(at))
+    }
+}
+
+/// Adds keys, and calls `each` with each part of them that was added. `each` must run no Python code.
+///
+/// # Errors
+///
+/// What the iterator raises; a key of a wrong type; [`SaturatedError`](crate::errors::SaturatedError). The keys before are added.
+pub(crate) fn add_all<'py>(
+    counted: &Exclusive<Counted>,
+    keys: &Bound<'py, PyAny>,
+    mut each: impl FnMut(Added<'_, 'py>) -> PyResult<()>,
+) -> PyResult<()> {
+    if let Ok(list) = keys.cast_exact::<PyList>() {
+        return add_list(counted, list, &mut each);
+    }
+    let mut keys = keys.try_iter()?;
+    loop {
+        let mut failure = None;
+        let run: Vec<_> = keys
+            .by_ref()
+            .take(RUN)
+            .map_while(|key| key.map_err(|error| failure = Some(error)).ok())
+            .collect();
+        let is_last = run.len() < RUN;
+        add_list(counted, &PyList::new(keys.py(), run)?, &mut each)?;
+        match failure {
+            Some(error) => return Err(error),
+            None if is_last => return Ok(()),
+            None => {}
+        }
+    }
+}
+
+fn add_list<'py>(
+    counted: &Exclusive<Counted>,
+    list: &Bound<'py, PyList>,
+    each: &mut impl FnMut(Added<'_, 'py>) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = list.py();
+    let mut from = 0;
+    let mut is_new = Vec::with_capacity(RUN);
+    // Another thread may have changed the list.
+    while from < list.len() {
+        let count = RUN.min(list.len() - from);
+        is_new.clear();
+        let is_refused = add_run(counted, list, from, count, &mut is_new);
+        each(Added {
+            list,
+            from,
+            is_new: &is_new,
+        })?;
+        from += is_new.len();
+        let stopped_at = (is_new.len() < count).then(|| list.get_item(from));
+        log_lines::pass_on(py);
+        if is_refused {
+            return Err(saturated(py, None));
+        }
+        if let Some(object) = stopped_at {
+            bytes_of(&object?)?;
+        }
+        if from.is_multiple_of(TURN) {
+            py.check_signals()?;
+            py.detach(|| ());
+        }
+    }
+    Ok(())
+}
+
+/// Adds `count` keys of a list from an index on, or those before the first object that is no key. Writes which were new, and returns whether
+/// the sieve has refused one.
+fn add_run(
+    counted: &Exclusive<Counted>,
+    list: &Bound<'_, PyList>,
+    from: usize,
+    count: usize,
+    is_new: &mut Vec<bool>,
+) -> bool {
+    // May wait, and other threads may then change the list: all that follows looks at the list as it is now.
+    let mut taken = counted.take(list.py());
+    let until = list.len().min(from + count);
+    let _no_collection = NoCollection::new();
+    let keys = (from..until).map_while(|at| {
+        #[expect(unsafe_code, reason = "the list has no iterator that borrows")]
+        // SAFETY: the index is in the list, so the object is there. The list owns it, and it owns its bytes, until Python code runs or this thread
+        // lets the GIL go. Neither happens before the end of this function: errors are made without Python code while there is no garbage
+        // collection.
+        unsafe {
+            let object = Borrowed::from_ptr(list.py(), ffi::PyList_GetItem(list.as_ptr(), at as isize));
+            let key = bytes_if_key(&object).ok().flatten()?;
+            Some(std::slice::from_raw_parts(key.as_ptr(), key.len()))
+        }
+    });
+    let mut is_refused = false;
+    taken.try_push_all(keys, |added| {
+        is_refused |= added.is_err();
+        is_new.push(added.unwrap_or(false));
+    });
+    is_refused
+}
+
+/// Switches the garbage collector off, which may run any Python code, until it is dropped.
+struct NoCollection {
+    was_on: bool,
+}
+
+impl NoCollection {
+    fn new() -> Self {
+        #[expect(unsafe_code, reason = "there is no other interface")]
+        // SAFETY: called with the GIL.
+        let was_on = unsafe { ffi::PyGC_Disable() } == 1;
+        Self { was_on }
+    }
+}
+
+impl Drop for NoCollection {
+    fn drop(&mut self) {
+        if self.was_on {
+            #[expect(unsafe_code, reason = "there is no other interface")]
+            // SAFETY: called with the GIL.
+            unsafe {
+                ffi::PyGC_Enable()
+            };
+        }
+    }
+}
