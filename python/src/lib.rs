@@ -1,5 +1,6 @@
 //! The crate `sieve` as the Python module `crawl_sieve._crawl_sieve`.
 
+mod add_method;
 mod counted;
 mod errors;
 mod exclusive;
@@ -26,6 +27,7 @@ mod _crawl_sieve {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        add_method::install(module.py())?;
         log_lines::install(module.py())
     }
 }

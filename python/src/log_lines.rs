@@ -67,10 +67,16 @@ pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+/// Returns whether lines wait.
+#[inline]
+pub(crate) fn are_there() -> bool {
+    HAS_LINES.load(Ordering::Acquire)
+}
+
 /// Gives the lines that wait to Python. No sieve may be locked.
 #[inline]
 pub(crate) fn pass_on(py: Python<'_>) {
-    if HAS_LINES.load(Ordering::Acquire) {
+    if are_there() {
         pass_on_all(py);
     }
 }

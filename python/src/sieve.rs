@@ -39,21 +39,6 @@ impl Sieve {
         Ok(Self::of(counted, policy))
     }
 
-    fn add(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let py = key.py();
-        let bytes = bytes_of(key)?;
-        let mut counted = self.counted.take(py);
-        let is_new = counted.push(bytes);
-        let is_refused = !is_new && counted.is_refusing() && !counted.contains(bytes);
-        drop(counted);
-        log_lines::pass_on(py);
-        if is_refused {
-            Err(saturated(py, None))
-        } else {
-            Ok(is_new)
-        }
-    }
-
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut new = 0;
         add_all(&self.counted, keys, |added| {
@@ -123,10 +108,45 @@ impl Sieve {
 }
 
 impl Sieve {
+    /// Adds a key. It runs no Python code and makes no Python object.
+    #[inline]
+    pub(crate) fn add(&self, py: Python<'_>, key: &[u8]) -> Outcome {
+        let mut counted = self.counted.take(py);
+        if counted.push(key) {
+            Outcome::New
+        } else if counted.is_refusing() && !counted.contains(key) {
+            Outcome::Refused
+        } else {
+            Outcome::Seen
+        }
+    }
+
     fn of(counted: Counted, policy: OnSaturation) -> Self {
         Self {
             counted: Exclusive::new(counted),
             policy,
+        }
+    }
+}
+
+/// What became of a key.
+pub(crate) enum Outcome {
+    New,
+    Seen,
+    Refused,
+}
+
+impl Outcome {
+    /// Returns whether the key was new.
+    ///
+    /// # Errors
+    ///
+    /// A key that was refused.
+    pub(crate) fn is_new(self, py: Python<'_>) -> PyResult<bool> {
+        match self {
+            Self::New => Ok(true),
+            Self::Seen => Ok(false),
+            Self::Refused => Err(saturated(py, None)),
         }
     }
 }
