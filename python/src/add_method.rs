@@ -19,8 +19,8 @@ const DOC: &CStr = c"add($self, key, /)
 
 Add a key: True if it was new, False if it was seen.
 
-A new key is wrongly taken for a seen one at the rate that `saturation` tells.
-Raises SaturatedError if the sieve refuses the key.
+A new key is wrongly taken for a seen one at the rate `saturation.rate`.
+Raises SaturatedError if the sieve refuses the key, which is not added then.
 
 >>> seen = Sieve()
 >>> seen.add(\"https://example.com/\")
@@ -84,7 +84,7 @@ fn finish(add: impl FnOnce(Python<'_>) -> PyResult<Outcome>) -> *mut PyObject {
     Python::attach(|py| {
         let outcome = add(py);
         log_lines::pass_on(py);
-        match outcome.and_then(|outcome| outcome.is_new(py)) {
+        match outcome.and_then(|outcome| outcome.into_answer(py)) {
             Ok(is_new) => to_object(py, is_new),
             Err(error) => {
                 error.restore(py);

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use sieve::snapshot::Counts;
 use sieve::{Accepts, Queue, SeenSet};
 
 /// A queue that keeps nothing: the caller has the key.
@@ -30,3 +31,26 @@ impl Accepts<&[u8]> for Nothing {
 
 /// A filter with its counts.
 pub(crate) type Counted = sieve::Sieve<SeenSet, Nothing>;
+
+/// Returns a sieve of the keys of both, without a policy.
+///
+/// It has no count of the keys that both have accepted. So what it has accepted is the estimate of its keys less what both have lost.
+///
+/// # Errors
+///
+/// Why they have no union.
+pub(crate) fn united(one: Counted, two: &Counted) -> Result<Counted, String> {
+    let (before, other) = (one.saturation(), two.saturation());
+    let (SeenSet::Fixed(mut filter), SeenSet::Fixed(others)) = (one.into_parts().0, two.filter()) else {
+        return Err("sieves that grow have no union: make both with on_saturation=\"warn\" or \"refuse\"".into());
+    };
+    filter.union(others).map_err(|error| error.to_string())?;
+    let lost = before.lost + other.lost;
+    let accepted = (filter.estimated_len() - lost).round() as u64;
+    let (least, most) = (before.accepted.max(other.accepted), before.accepted + other.accepted);
+    let counts = Counts {
+        accepted: accepted.clamp(least, most),
+        lost,
+    };
+    Ok(Counted::with_counts(SeenSet::Fixed(filter), &counts, Nothing))
+}

@@ -62,7 +62,7 @@ pub(crate) fn read(reader: &mut (impl Read + Seek), bytes: u64) -> Result<(Count
     Ok((sieve.on_saturation(policy), policy))
 }
 
-/// Replaces a file as a whole.
+/// Replaces a file as a whole: it has the old content or the new one, whenever the process or the machine stops.
 pub(crate) fn save(sieve: &Counted, policy: OnSaturation, path: &Path) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -70,8 +70,18 @@ pub(crate) fn save(sieve: &Counted, policy: OnSaturation, path: &Path) -> io::Re
     let saved = write_file(sieve, policy, &new).and_then(|()| fs::rename(&new, path));
     if saved.is_err() {
         let _ = fs::remove_file(&new);
+        return saved;
     }
-    saved
+    sync_folder_of(path)
+}
+
+/// Makes a new name last, where folders are files that can be synced.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn write_file(sieve: &Counted, policy: OnSaturation, path: &Path) -> io::Result<()> {

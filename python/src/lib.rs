@@ -1,4 +1,6 @@
 //! The crate `sieve` as the Python module `crawl_sieve._crawl_sieve`.
+//!
+//! The package in Python, its stubs and its tests are in `python` and `tests`.
 
 mod add_method;
 mod counted;
@@ -11,10 +13,11 @@ mod many;
 mod saturation;
 mod sieve;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// What the package `crawl_sieve` exports.
-#[pymodule]
+#[pymodule(gil_used = true)]
 mod _crawl_sieve {
     use super::*;
 
@@ -27,7 +30,19 @@ mod _crawl_sieve {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        add_method::install(module.py())?;
-        log_lines::install(module.py())
+        let py = module.py();
+        expect_gil(py)?;
+        add_method::install(py)?;
+        log_lines::install(py)
+    }
+}
+
+/// Refuses an interpreter without the GIL: see `exclusive.rs`. One that can have it has switched it on for this module.
+fn expect_gil(py: Python<'_>) -> PyResult<()> {
+    match py.import("sys")?.getattr_opt("_is_gil_enabled")? {
+        Some(is_enabled) if !is_enabled.call0()?.is_truthy()? => Err(PyImportError::new_err(
+            "crawl_sieve needs the GIL: start Python without -X gil=0 and PYTHON_GIL=0",
+        )),
+        _ => Ok(()),
     }
 }

@@ -93,7 +93,7 @@ fn add_list<'py>(
         let stopped_at = (is_new.len() < count).then(|| list.get_item(from));
         log_lines::pass_on(py);
         if is_refused {
-            return Err(saturated(py, None));
+            return Err(saturated(py));
         }
         if let Some(object) = stopped_at {
             bytes_of(&object?)?;

@@ -6,17 +6,35 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use sieve::{Hashing, OnSaturation, SieveBuilder, SnapshotError};
+use sieve::{Hashing, OnSaturation, SieveBuilder};
 
-use crate::counted::{Counted, Nothing};
-use crate::errors::{SaturatedError, config_error, os_error, saturated};
+use crate::counted::{Counted, Nothing, united};
+use crate::errors::{SaturatedError, config_error, os_error, saturated, snapshot_error};
 use crate::exclusive::Exclusive;
+use crate::file;
 use crate::keys::bytes_of;
 use crate::many::add_all;
 use crate::saturation::Saturation;
-use crate::{file, log_lines};
 
-/// A set of seen keys that says when it is full and how many keys that has cost.
+/// A set of seen keys that says how full it is, and how many new keys it has wrongly taken for seen.
+///
+/// It is a Bloom filter. Keys are `str` or `bytes`; a `str` is its UTF-8.
+///
+/// capacity: how many different keys are expected.
+/// rate: the share of new keys that are wrongly taken for seen ones at that capacity.
+/// on_saturation: what to do beyond the capacity: "grow" (take more memory), "warn" (take more and more new keys for seen ones, and log how
+///     many) or "refuse" (raise SaturatedError for new keys).
+/// hash: "murmur3"; "xxh3", which is faster; or "siphash", for keys of an attacker who watches the crawl.
+/// seed: an int makes sieves that can be united; without one, it is random and secret. Below 2**64, for "siphash" below 2**128.
+///
+/// A sieve can be pickled. Threads may share it: one waits while another saves.
+///
+/// >>> from crawl_sieve import Sieve
+/// >>> seen = Sieve(10_000_000, on_saturation="warn")
+/// >>> seen.add("https://example.com/")
+/// True
+/// >>> "https://example.com/" in seen
+/// True
 #[pyclass(frozen, module = "crawl_sieve")]
 pub(crate) struct Sieve {
     // No Python code runs while it is taken.
@@ -39,6 +57,14 @@ impl Sieve {
         Ok(Self::of(counted, policy))
     }
 
+    /// Add all keys, and return how many were new.
+    ///
+    /// A list is the fastest. Other threads can run in between. If the iterable raises, or has something that is no key, what came before is
+    /// added.
+    ///
+    /// >>> Sieve().update(["a", "b", "a"])
+    /// 2
+    #[pyo3(signature = (keys, /))]
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut new = 0;
         add_all(&self.counted, keys, |added| {
@@ -48,17 +74,29 @@ impl Sieve {
         Ok(new)
     }
 
-    #[pyo3(name = "new")]
+    /// Add all keys, and return a list of those that were new, in their order. As `update`, but for the answer.
+    ///
+    /// If SaturatedError is raised, its attribute `new` has those that were new before.
+    ///
+    /// >>> seen = Sieve()
+    /// >>> seen.new(["a", "b", "a"])
+    /// ['a', 'b']
+    /// >>> seen.new(["b", "c"])
+    /// ['c']
+    #[pyo3(name = "new", signature = (keys, /))]
     fn new_keys<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = keys.py();
         let new = PyList::empty(py);
         let outcome = add_all(&self.counted, keys, |added| {
             added.new_keys().try_for_each(|key| new.append(key?))
         });
-        match outcome {
-            Err(error) if error.is_instance_of::<SaturatedError>(py) => Err(saturated(py, Some(&new))),
-            outcome => outcome.map(|()| new),
+        if let Err(error) = outcome {
+            if error.is_instance_of::<SaturatedError>(py) {
+                error.value(py).setattr("new", new)?;
+            }
+            return Err(error);
         }
+        Ok(new)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -66,32 +104,56 @@ impl Sieve {
         Ok(self.counted.take(key.py()).contains(bytes))
     }
 
+    /// How full the sieve is, and what that has cost so far. It does not change any more.
+    ///
+    /// >>> seen = Sieve(1000, on_saturation="warn", seed=1)
+    /// >>> seen.update(str(n) for n in range(2000)) < 2000
+    /// True
+    /// >>> print(seen.saturation.level, seen.saturation.lost_at_least)
+    /// 2x 50
     #[getter]
     fn saturation(&self, py: Python<'_>) -> Saturation {
         Saturation(self.counted.take(py).saturation())
     }
 
+    /// Save the sieve to a file. A crash leaves the old file or the new one.
+    ///
+    /// The new file has the name with ".new" at first. It contains the seed: keep it as secret as that has to be.
+    ///
+    /// >>> Sieve().save("seen.sieve")
+    #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let counted = self.counted.take(py);
-        let counted: &Counted = &counted;
-        py.detach(|| file::save(counted, self.policy, &path))
-            .map_err(|error| os_error(error, path))
+        let taken = self.counted.take(py);
+        let counted: &Counted = &taken;
+        let saved = py.detach(|| file::save(counted, self.policy, &path));
+        saved.map_err(|error| os_error(&error, &path))
     }
 
+    /// Load a sieve that `save` has saved. It goes on counting, and logs no level twice.
+    ///
+    /// Raises ValueError if it is damaged or something else.
+    ///
+    /// >>> seen = Sieve.load("seen.sieve")
     #[staticmethod]
+    #[pyo3(signature = (path, /))]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        match py.detach(|| file::load(&path)) {
-            Ok((counted, policy)) => Ok(Self::of(counted, policy)),
-            Err(SnapshotError::Io(error)) if error.raw_os_error().is_some() => Err(os_error(error, path)),
-            Err(error) => Err(PyValueError::new_err(format!("{}: {error}", path.display()))),
-        }
+        let loaded = py.detach(|| file::load(&path));
+        let (counted, policy) = loaded.map_err(|error| snapshot_error(error, Some(&path)))?;
+        Ok(Self::of(counted, policy))
+    }
+
+    fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {
+        // One after the other: two threads that each had one and waited for the other would wait forever.
+        let counted = self.counted.take(py).clone();
+        let united = united(counted, &other.get().counted.take(py)).map_err(PyValueError::new_err)?;
+        Ok(Self::of(united.on_saturation(self.policy), self.policy))
     }
 
     #[staticmethod]
     fn _from_bytes(bytes: &Bound<'_, PyBytes>) -> PyResult<Self> {
         let bytes = bytes.as_bytes();
-        let (counted, policy) = file::read(&mut Cursor::new(bytes), bytes.len() as u64)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let read = file::read(&mut Cursor::new(bytes), bytes.len() as u64);
+        let (counted, policy) = read.map_err(|error| snapshot_error(error, None))?;
         Ok(Self::of(counted, policy))
     }
 
@@ -142,11 +204,11 @@ impl Outcome {
     /// # Errors
     ///
     /// A key that was refused.
-    pub(crate) fn is_new(self, py: Python<'_>) -> PyResult<bool> {
+    pub(crate) fn into_answer(self, py: Python<'_>) -> PyResult<bool> {
         match self {
             Self::New => Ok(true),
             Self::Seen => Ok(false),
-            Self::Refused => Err(saturated(py, None)),
+            Self::Refused => Err(saturated(py)),
         }
     }
 }

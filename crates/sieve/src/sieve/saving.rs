@@ -65,12 +65,20 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
         queue: Q,
     ) -> Result<Self, SnapshotError> {
         let (filter, counts) = F::read_from(reader, limit, secret)?;
+        Ok(Self::with_counts(filter, &counts, queue))
+    }
+}
+
+impl<F: Filter, Q: Queue> Sieve<F, Q> {
+    /// Puts a filter whose keys were counted before in front of a queue: one that was read, or a union. The rest is as in
+    /// [`resume`](Self::resume).
+    pub fn with_counts(filter: F, counts: &Counts, queue: Q) -> Self {
         let mut sieve = Self::from_parts(filter, queue);
         sieve.tally.accepted = counts.accepted;
         let rate = sieve.filter.load().false_positive_rate;
         sieve.loss.resume(counts.lost, drops_per_accepted(rate));
         let saturation = sieve.saturation();
         sieve.watch.resume(&saturation, |keys| sieve.filter.ones_above(keys));
-        Ok(sieve)
+        sieve
     }
 }
