@@ -31,7 +31,7 @@ pub(crate) fn os_error(error: &std::io::Error, path: &Path) -> PyErr {
     // Rust has the number in the text, as Python has.
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    PyOSError::new_err((error.raw_os_error(), text.to_owned(), path.to_owned()))
+    PyOSError::new_err((error.raw_os_error(), text.to_owned(), path.as_os_str().to_owned()))
 }
 
 /// The error of a sieve that refuses.

@@ -13,7 +13,10 @@ mod many;
 mod saturation;
 mod sieve;
 
+use std::sync::OnceLock;
+
 use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 /// What the package `crawl_sieve` exports.
@@ -32,6 +35,7 @@ mod _crawl_sieve {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         expect_gil(py)?;
+        expect_one_interpreter()?;
         add_method::install(py)?;
         log_lines::install(py)
     }
@@ -45,4 +49,19 @@ fn expect_gil(py: Python<'_>) -> PyResult<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Refuses a second interpreter: classes and loggers are objects of the first.
+fn expect_one_interpreter() -> PyResult<()> {
+    static FIRST: OnceLock<i64> = OnceLock::new();
+
+    #[expect(unsafe_code, reason = "there is no other interface")]
+    // SAFETY: called with the GIL.
+    let this = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    if *FIRST.get_or_init(|| this) == this {
+        return Ok(());
+    }
+    Err(PyImportError::new_err(
+        "crawl_sieve works in one interpreter of a process: import it in the first one only",
+    ))
 }

@@ -1,0 +1,174 @@
+"""Saving, loading, pickling and uniting."""
+
+import copy
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+
+from crawl_sieve import SaturatedError, Sieve
+
+HASHES = ["murmur3", "xxh3", "siphash"]
+NUMBERS = ["level", "estimated", "capacity", "grown_capacity", "accepted", "rate", "lost", "layers", "fill", "memory_bytes"]
+
+
+def numbers(sieve):
+    return {name: getattr(sieve.saturation, name) for name in NUMBERS}
+
+
+def by_file(sieve):
+    sieve.save("seen")
+    return Sieve.load(Path("seen"))
+
+
+def by_pickle(sieve):
+    return pickle.loads(pickle.dumps(sieve))
+
+
+COPIES = [by_file, by_pickle, copy.copy, copy.deepcopy]
+
+
+@pytest.mark.parametrize("again", COPIES)
+@pytest.mark.parametrize("hash", HASHES)
+@pytest.mark.parametrize("on_saturation", ["grow", "warn"])
+def test_a_copy_goes_on_as_the_sieve_would(urls, again, hash, on_saturation, lines):
+    seen = Sieve(1000, on_saturation=on_saturation, hash=hash)
+    seen.update(urls(1700))
+    before = len(lines())
+    other = again(seen)
+    assert numbers(other) == numbers(seen)
+    assert other.update(urls(1700)) == 0
+    assert len(lines()) == before, "no level is logged twice"
+    assert other.new(urls(1000, 3000)) == seen.new(urls(1000, 3000))
+    # A loss that goes on from a file is summed up in other steps.
+    about = {name: pytest.approx(n, rel=1e-3) if isinstance(n, float) else n for name, n in numbers(seen).items()}
+    assert numbers(other) == about
+    assert lines()[before:] == [("WARNING", "2x")] * 2
+    only_there = [key for key in urls(100, 5000) if other.add(key)]
+    assert only_there and not all(key in seen for key in only_there), "they are two"
+
+
+@pytest.mark.parametrize("again", COPIES)
+def test_a_copy_of_a_sieve_that_refuses_does_so_too(urls, again):
+    seen = Sieve(1000, on_saturation="refuse", hash="siphash")
+    with pytest.raises(SaturatedError):
+        seen.update(urls(2000))
+    with pytest.raises(SaturatedError):
+        again(seen).update(urls(2000, 2000))
+
+
+def test_a_file_is_replaced_as_a_whole(urls):
+    Sieve(1000, seed=1).save("seen")
+    old = Path("seen").read_bytes()
+    seen = Sieve(1000, seed=1)
+    seen.update(urls(10))
+    # Where its new content would be written, there is a folder.
+    Path("seen.new").mkdir()
+    with pytest.raises(OSError) as failed:
+        seen.save("seen")
+    assert failed.value.filename == "seen"
+    assert Path("seen").read_bytes() == old
+    Path("seen.new").rmdir()
+    seen.save("seen")
+    assert Path("seen").read_bytes() != old
+    assert [path.name for path in Path().iterdir()] == ["seen"]
+
+
+def test_what_a_killed_process_has_left_is_written_over():
+    Path("seen.new").write_bytes(b"half of it")
+    Sieve(1000).save("seen")
+    assert Sieve.load("seen").saturation.accepted == 0
+    assert not Path("seen.new").exists()
+
+
+def test_a_file_that_is_not_there_is_that_error():
+    with pytest.raises(FileNotFoundError) as missing:
+        Sieve.load("nowhere")
+    assert missing.value.filename == "nowhere"
+    with pytest.raises(FileNotFoundError):
+        Sieve(1000).save("no/such/folder")
+
+
+def test_a_damaged_file_is_an_error_that_says_so(urls):
+    seen = Sieve(1000, hash="siphash")
+    seen.update(urls(100))
+    seen.save("seen")
+    whole = Path("seen").read_bytes()
+    # Each byte of what the package adds to the snapshot, and some of the snapshot.
+    for at in [*range(0, len(whole) - 40, 97), *range(len(whole) - 40, len(whole))]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        Path("seen").write_bytes(damaged)
+        with pytest.raises(ValueError, match="^seen: "):
+            Sieve.load("seen")
+    for length in [0, 1, 39, 40, 95, len(whole) - 41, len(whole) - 1]:
+        Path("seen").write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="^seen: "):
+            Sieve.load("seen")
+    Path("seen").write_text("https://example.com/\n" * 10)
+    with pytest.raises(ValueError, match="not the file of a filter"):
+        Sieve.load("seen")
+
+
+def test_the_snapshot_of_the_crate_alone_is_loaded(urls):
+    """As a program in Rust saves it."""
+    for on_saturation in ("grow", "warn"):
+        seen = Sieve(1000, on_saturation=on_saturation)
+        seen.update(urls(1500))
+        seen.save("seen")
+        Path("seen").write_bytes(Path("seen").read_bytes()[:-40])
+        again = Sieve.load("seen")
+        assert numbers(again) == numbers(seen)
+        assert again.new(urls(3000)) == seen.new(urls(3000))
+
+
+def test_an_equal_seed_makes_equal_sieves_and_none_a_secret_one(urls):
+    def saved(**options):
+        seen = Sieve(1000, on_saturation="warn", **options)
+        seen.update(urls(100))
+        return pickle.dumps(seen)
+
+    for hash in HASHES:
+        assert saved(hash=hash, seed=7) == saved(hash=hash, seed=7)
+        assert saved(hash=hash, seed=7) != saved(hash=hash, seed=8)
+        assert saved(hash=hash) != saved(hash=hash)
+
+
+def test_a_union_has_the_keys_of_both(urls):
+    one, two = (Sieve(10_000, on_saturation="warn", seed=1) for _ in range(2))
+    one.update(urls(3000))
+    two.update(urls(3000, 2000))
+    both = one | two
+    assert both.update(urls(5000)) == 0
+    saturation = both.saturation
+    assert abs(saturation.estimated - 5000) < 100 and saturation.consistent
+    assert 4900 < saturation.accepted < 5100
+    assert saturation.lost == pytest.approx(one.saturation.lost + two.saturation.lost, abs=0.02)
+    assert one.saturation.accepted < 3001, "they are as before"
+    assert (both | both).update(urls(5000)) == 0
+
+
+def test_a_union_has_the_policy_of_the_first(urls):
+    one, two = (Sieve(1000, on_saturation=policy, seed=1) for policy in ("refuse", "warn"))
+    two.update(urls(1500))
+    with pytest.raises(SaturatedError):
+        (one | two).update(urls(1000, 2000))
+    assert (two | one).update(urls(1000, 2000)) > 800
+
+
+def test_sieves_that_do_not_fit_together_say_why():
+    def sieve(capacity=1000, **options):
+        return Sieve(capacity, **{"on_saturation": "warn", "seed": 1} | options)
+
+    for other, says in [
+        (sieve(seed=2), "seed"),
+        (sieve(seed=None), "seed"),
+        (sieve(hash="xxh3"), "hash"),
+        (sieve(capacity=5000), "number of bits"),
+        (sieve(on_saturation="grow"), "sieves that grow have no union"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            sieve() | other
+    with pytest.raises(TypeError):
+        sieve() | {"a"}

@@ -1,0 +1,157 @@
+"""Threads, interpreters and memory."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from crawl_sieve import Sieve
+
+
+def run_threads(*calls):
+    errors = []
+
+    def catching(call):
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=catching, args=[call]) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "a deadlock"
+    assert errors == []
+
+
+@pytest.fixture
+def eager_switches():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_threads_that_share_a_sieve_find_each_key_new_once(urls, eager_switches):
+    seen = Sieve(1_000_000, seed=1)
+    found = []
+
+    def one_by_one():
+        found.extend(url for url in urls(30_000) if seen.add(url))
+
+    def at_once():
+        found.extend(seen.new(urls(30_000)))
+
+    def by_iterator():
+        found.extend(seen.new(iter(urls(30_000))))
+
+    run_threads(one_by_one, at_once, by_iterator, one_by_one, at_once)
+    assert len(found) == len(set(found)) == seen.saturation.accepted
+    assert len(found) > 29_900
+
+
+def test_keys_that_are_added_while_another_thread_saves_are_not_lost(urls, eager_switches):
+    seen = Sieve(1_000_000, on_saturation="warn")
+    is_done = threading.Event()
+
+    def save():
+        while not is_done.is_set():
+            seen.save("seen")
+            Sieve.load("seen")
+
+    def add():
+        keys = urls(20_000)
+        assert sum(seen.add(url) for url in keys) + seen.update(urls(20_000, 20_000)) > 39_900
+        is_done.set()
+
+    run_threads(save, add)
+    seen.save("seen")
+    assert Sieve.load("seen").update(urls(40_000)) == 0
+
+
+def test_unions_in_both_directions_do_not_wait_for_each_other(urls, eager_switches):
+    one, two = (Sieve(100_000, on_saturation="warn", seed=1) for _ in range(2))
+
+    def repeat(call):
+        return lambda: [call() for _ in range(200)]
+
+    run_threads(repeat(lambda: one | two), repeat(lambda: two | one), repeat(lambda: one.save("one")), repeat(lambda: two.save("two")))
+
+
+def test_other_threads_run_while_many_keys_are_added(urls):
+    seen = Sieve(1_000_000)
+    keys = urls(1000) * 4000
+    times = []
+    is_done = threading.Event()
+
+    def other():
+        while not is_done.is_set():
+            times.append(time.perf_counter())
+
+    def add():
+        start = time.perf_counter()
+        seen.update(keys)
+        end = time.perf_counter()
+        is_done.set()
+        # Not only where the interpreter itself switches, before and after.
+        tenth = (end - start) / 10
+        assert any(start + 2 * tenth < at < start + 8 * tenth for at in times)
+
+    run_threads(other, add)
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_an_interpreter_without_the_gil_is_refused():
+    ended = run("import sys; sys._is_gil_enabled = lambda: False; import crawl_sieve")
+    assert "ImportError: crawl_sieve needs the GIL" in ended.stderr
+
+
+def test_a_second_interpreter_is_refused():
+    program = """
+import crawl_sieve
+try:
+    import _interpreters as interpreters  # 3.13
+    other = interpreters.create("legacy")
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    other = interpreters.create(isolated=False)
+failed = interpreters.run_string(other, '''
+try:
+    import crawl_sieve
+except ImportError as error:
+    print("refused:", error, flush=True)
+''')
+assert failed is None, failed
+assert crawl_sieve.Sieve(1000).add("a")
+"""
+    ended = run(program)
+    assert ended.returncode == 0, ended.stderr
+    assert "refused: crawl_sieve works in one interpreter of a process" in ended.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_million_urls_take_a_megabyte_and_a_third():
+    program = """
+from crawl_sieve import Sieve
+def bytes_of_process():
+    fields = dict(line.split(":") for line in open("/proc/self/smaps_rollup") if ":" in line[:20])
+    return int(fields["Rss"].split()[0]) * 1024
+def add(seen, count):
+    for n in range(count):
+        seen.add(f"https://example.com/a/path/of/some/length/{n:012}/page.html")
+add(Sieve(1000, on_saturation="warn"), 500)
+before = bytes_of_process()
+seen = Sieve(1_000_000, on_saturation="warn")
+add(seen, 1_000_000)
+print((bytes_of_process() - before) / 1_000_000)
+"""
+    ended = run(program)
+    assert ended.returncode == 0, ended.stderr
+    assert 1.2 < float(ended.stdout) < 1.35
