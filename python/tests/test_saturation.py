@@ -24,7 +24,7 @@ def test_the_loss_is_about_what_was_lost(urls):
 
 
 def test_a_saturation_is_frozen_and_a_sentence(urls):
-    seen = Sieve(1000, on_saturation="warn")
+    seen = Sieve(1000, on_saturation="warn", seed=1)
     before = seen.saturation
     seen.update(urls(10))
     assert (before.accepted, seen.saturation.accepted) == (0, 10)
@@ -44,7 +44,7 @@ def test_a_sieve_that_grows_loses_no_more_than_its_rate(urls):
 
 
 def test_a_sieve_that_refuses_raises_and_marks_nothing(urls):
-    seen = Sieve(1000, on_saturation="refuse")
+    seen = Sieve(1000, on_saturation="refuse", seed=1)
     with pytest.raises(SaturatedError, match="past its capacity") as refused:
         seen.new(iter(urls(5000)))
     new = refused.value.new
@@ -65,14 +65,14 @@ def test_a_sieve_that_refuses_raises_and_marks_nothing(urls):
 
 @pytest.mark.parametrize("by", ["add", "update", "new"])
 def test_each_level_is_logged_once(urls, lines, by):
-    seen = Sieve(1000, on_saturation="warn")
+    seen = Sieve(1000, on_saturation="warn", seed=1)
     for url in urls(2200) + urls(2200):
         getattr(seen, by)(url if by == "add" else [url])
     assert lines() == [("INFO", "filling"), ("WARNING", "full"), ("WARNING", "1.5x"), ("WARNING", "2x")]
 
 
 def test_a_record_has_the_numbers_as_attributes(urls, caplog):
-    Sieve(1000, on_saturation="warn").update(urls(1200))
+    Sieve(1000, on_saturation="warn", seed=1).update(urls(1200))
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("sieve.saturation", logging.WARNING)
     assert "about 1000 distinct keys for a capacity of 1000" in record.getMessage()
@@ -82,10 +82,10 @@ def test_a_record_has_the_numbers_as_attributes(urls, caplog):
 def test_a_level_of_the_logger_that_is_changed_later_is_obeyed(urls, lines):
     logger = logging.getLogger("sieve.saturation")
     logger.setLevel(logging.ERROR)
-    Sieve(1000, on_saturation="warn").update(urls(1200))
+    Sieve(1000, on_saturation="warn", seed=1).update(urls(1200))
     assert lines() == []
     logger.setLevel(logging.WARNING)
-    Sieve(1000, on_saturation="warn").update(urls(1200))
+    Sieve(1000, on_saturation="warn", seed=1).update(urls(1200))
     assert lines() == [("WARNING", "full")]
 
 
@@ -107,7 +107,7 @@ def handler():
 
 
 def test_a_handler_may_use_the_same_sieve(urls, handler):
-    seen = Sieve(1000, on_saturation="warn")
+    seen = Sieve(1000, on_saturation="warn", seed=1)
     found = []
     handler(lambda record: found.append((seen.saturation.level, seen.add(f"{record.levelno}"))))
     for url in urls(600):
