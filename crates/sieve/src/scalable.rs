@@ -8,7 +8,6 @@ use crate::bloom::BloomFilter;
 use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::loss::LossMeter;
-use crate::probes::blocks;
 use crate::sizing::{ConfigError, MAX_HASHES, Sizing};
 
 /// The capacity of a layer divided by that of the previous layer.
@@ -225,17 +224,8 @@ impl ScalableBloomFilter {
 
     #[inline]
     fn older_contain(&self, digest: Digest) -> bool {
-        if self.older.is_empty() {
-            return false;
-        }
-        // Layers with as many probes share the bits of a key within its block, so these are drawn once.
-        let hashes = self.newest.sizing().hashes();
-        let masks = blocks::masks(digest, hashes);
         // The largest layers contain the most keys.
-        self.older.iter().rev().any(|layer| match layer.block(digest) {
-            Some(block) if layer.sizing().hashes() == hashes => blocks::has_all(block, &masks),
-            _ => layer.contains_digest(digest),
-        })
+        self.older.iter().rev().any(|layer| layer.contains_digest(digest))
     }
 
     #[inline]

@@ -83,16 +83,6 @@ fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
     }
 }
 
-/// Returns whether a block has all these bits. Without a branch for each word, so that the compiler can take several at once.
-#[inline]
-pub(crate) fn has_all(block: &Block, masks: &Block) -> bool {
-    let unset = block
-        .iter()
-        .zip(masks)
-        .fold(0, |unset, (word, mask)| unset | !word & mask);
-    unset == 0
-}
-
 /// Sets the bits of a key, and returns the number of those that were not set before.
 #[inline]
 pub(crate) fn mark(block: &mut Block, digest: Digest, hashes: u32) -> u64 {
