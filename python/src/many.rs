@@ -82,7 +82,7 @@ fn add_list<'py>(
     let py = list.py();
     let (mut from, mut turn) = (0, Instant::now());
     let mut is_new = Vec::with_capacity(RUN);
-    // Another thread may have changed the list.
+    // Handlers of the log and other threads may change the list.
     while from < list.len() {
         let count = RUN.min(list.len() - from);
         is_new.clear();
@@ -93,13 +93,14 @@ fn add_list<'py>(
             is_new: &is_new,
         })?;
         from += is_new.len();
-        let stopped_at = (is_new.len() < count).then(|| list.get_item(from));
+        // None if the list has become shorter.
+        let stopped_at = (is_new.len() < count).then(|| list.get_item(from).ok()).flatten();
         log_lines::pass_on(py);
         if is_refused {
             return Err(saturated(py));
         }
         if let Some(object) = stopped_at {
-            bytes_of(&object?)?;
+            bytes_of(&object)?;
         }
         if turn.elapsed() >= TURN {
             py.check_signals()?;

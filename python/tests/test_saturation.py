@@ -116,6 +116,13 @@ def test_a_handler_may_use_the_same_sieve(urls, handler):
     assert found == [("full", True)]
 
 
+def test_a_handler_may_empty_the_list_that_is_added(urls, handler):
+    keys = urls(5000)
+    handler(lambda record: keys.clear())
+    seen = Sieve(2000, on_saturation="warn", seed=1)
+    assert 2000 < seen.update(keys) == seen.saturation.accepted < 3100
+
+
 def test_a_handler_that_raises_costs_no_answer(urls, handler, monkeypatch):
     def raises(record):
         raise KeyError("from the handler")
