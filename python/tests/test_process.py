@@ -154,7 +154,8 @@ def bytes_of_process():
 def add(seen, count):
     for n in range(count):
         seen.add(f"https://example.com/a/path/of/some/length/{n:012}/page.html")
-add(Sieve(1000, on_saturation="warn", seed=1), 500)
+# What the code itself needs is there before, also to log.
+add(Sieve(1000, on_saturation="warn", seed=1), 2000)
 before = bytes_of_process()
 seen = Sieve(1_000_000, on_saturation="warn", seed=1)
 add(seen, 1_000_000)
