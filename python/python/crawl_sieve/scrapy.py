@@ -1,0 +1,155 @@
+"""A duplicate filter for Scrapy that says when it is full and how many URLs that has cost.
+
+    DUPEFILTER_CLASS = "crawl_sieve.scrapy.SieveDupeFilter"
+
+| setting | default | |
+|---|---|---|
+| `SIEVE_CAPACITY` | 1 000 000 | the number of URLs that the filter is made for |
+| `SIEVE_RATE` | 0.01 | the share of new URLs that it may take for seen ones, at this number |
+| `SIEVE_ON_SATURATION` | `"grow"` | what it does past this number: `"grow"`, `"warn"` or `"refuse"`, which stops the crawl |
+
+With `JOBDIR`, it keeps the requests that have not ended, too: after `kill -9`, no page is missing. It needs Scrapy 2.14 or later.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from typing import TYPE_CHECKING
+
+from scrapy import Request, Spider, signals
+from scrapy.dupefilters import RFPDupeFilter
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.job import job_dir
+
+from crawl_sieve import SaturatedError, Sieve
+from crawl_sieve._scrapy_job import InProgress, Job
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+    from typing_extensions import Self
+
+__all__ = ["SieveDupeFilter"]
+
+logger = logging.getLogger(__name__)
+
+_NEW_PER_STATS = 100
+
+
+class SieveDupeFilter(RFPDupeFilter):
+    """Scrapy's duplicate filter with a sieve in place of a set, see the module."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(debug=crawler.settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=crawler.request_fingerprinter)
+        self._crawler = crawler
+        self._sieve = _sieve_of(crawler.settings)
+        self._new = 0
+        self._is_stopped = False
+        self._put_back: Request | None = None
+        folder = job_dir(crawler.settings)
+        self._job = Job(folder, self._sieve) if folder else None
+        if self._job:
+            wanted, self._sieve = self._sieve.saturation.capacity, self._job.sieve
+            if self._sieve.saturation.capacity != wanted:
+                logger.warning("SIEVE_CAPACITY is %s, but the filter in JOBDIR has %s and keeps it", wanted, self._sieve.saturation.capacity)
+            crawler.signals.connect(self._spider_opened, signals.spider_opened)
+            crawler.signals.connect(self._request_scheduled, signals.request_scheduled)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Returns the filter of a crawl. Raises `ValueError` for a wrong setting, and `RuntimeError` if JOBDIR cannot be used."""
+        try:
+            return cls(crawler)
+        except Exception as error:
+            # Scrapy shows it in the middle of a long traceback.
+            logger.error("The crawl cannot start: %s", error)
+            raise
+
+    def open(self) -> None:
+        """Begins to watch which requests end."""
+        slot = self._crawler.engine._slot
+        if self._job:
+            assert slot
+            slot.inprogress = InProgress(slot.inprogress, self._ended)
+
+    def request_seen(self, request: Request) -> bool:
+        """Returns whether the URL was seen, and marks it."""
+        if request is self._put_back:
+            return False
+        fingerprint = self.fingerprinter.fingerprint(request)
+        try:
+            if not self._sieve.add(fingerprint):
+                return True
+        except SaturatedError as error:
+            self._stop("sieve_saturated", error)
+            return True
+        self._record(request, fingerprint)
+        self._new += 1
+        if self._new % _NEW_PER_STATS == 0:
+            self._set_stats()
+        return False
+
+    def close(self, reason: str) -> None:
+        """Saves the filter, if there is a JOBDIR."""
+        self._set_stats()
+        if self._job:
+            self._job.close(is_clean=not self._is_stopped)
+
+    def _spider_opened(self, spider: Spider) -> None:
+        engine, count = self._crawler.engine, 0
+        assert self._job and engine._slot
+        try:
+            for self._put_back in self._job.start(spider, engine._slot.scheduler.next_request):
+                engine.crawl(self._put_back)
+                count += 1
+        except Exception as error:
+            self._stop("sieve_failed", error)
+        self._put_back = None
+        if count:
+            logger.info("The last run was killed: put back %d requests that had not ended", count)
+            self._crawler.stats.set_value("sieve/put_back", count)
+
+    def _request_scheduled(self, request: Request) -> None:
+        # The others come to request_seen. Scrapy makes start requests again by itself; callbacks that pass on their `meta` have a depth.
+        is_start = request.meta.get("is_start_request") and not request.meta.get("depth")
+        if request.dont_filter and request is not self._put_back and not is_start:
+            self._record(request)
+
+    def _record(self, request: Request, fingerprint: bytes | None = None) -> None:
+        if self._job and not self._is_stopped:
+            try:
+                self._job.record(request, fingerprint)
+            except sqlite3.Error as error:
+                self._stop("sieve_failed", error)
+
+    def _ended(self, row: int | None) -> None:
+        if self._job and not self._is_stopped:
+            try:
+                self._job.ended(row)
+            except (sqlite3.Error, OSError) as error:
+                self._stop("sieve_failed", error)
+
+    def _stop(self, reason: str, error: Exception) -> None:
+        """Stops the crawl. Nothing is written from here on, so the next start goes on from the last commit."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            logger.error("The crawl stops: %s", error)
+            deferred_from_coro(self._crawler.engine.close_spider_async(reason=reason))
+
+    def _set_stats(self) -> None:
+        saturation, stats = self._sieve.saturation, self._crawler.stats
+        stats.set_value("sieve/estimated", round(saturation.estimated))
+        stats.set_value("sieve/lost", round(saturation.lost, 1))
+        stats.set_value("sieve/level", saturation.level)
+
+
+def _sieve_of(settings: BaseSettings) -> Sieve:
+    try:
+        return Sieve(
+            settings.getint("SIEVE_CAPACITY", 1_000_000),
+            rate=settings.getfloat("SIEVE_RATE", 0.01),
+            on_saturation=settings.get("SIEVE_ON_SATURATION", "grow"),
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"SIEVE_CAPACITY, SIEVE_RATE or SIEVE_ON_SATURATION: {error}") from error

@@ -1,0 +1,314 @@
+"""The duplicate filter in whole crawls of a site in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import resource
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import kill_loop
+import pytest
+import scrapy
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import HtmlResponse, Request, Response
+
+from crawl_sieve import _scrapy_job
+
+SIEVE = "crawl_sieve.scrapy.SieveDupeFilter"
+SCRAPY = "scrapy.dupefilters.RFPDupeFilter"
+CONCURRENCY = 4
+
+
+class Site:
+    """A tree of pages with links across. Some answer 503 at first, if it is busy."""
+
+    def __init__(self, pages: int = 60, is_busy: bool = False) -> None:
+        self.pages = pages
+        self.is_busy = is_busy
+        self.fetched: list[int] = []
+        self.moment: Callable[[], None] = lambda: None
+        self.in_progress: set[Request] = set()
+
+    def links(self, page: int) -> Iterator[str]:
+        for to in [2 * page + 1, 2 * page + 2, page // 2, page * 7 % self.pages]:
+            if to < self.pages:
+                yield f"http://site/{'redirect/' if to % 5 == 0 else ''}{to}"
+
+    def answer(self, request: Request) -> Response:
+        self.moment()
+        page = int(request.url.split("/")[-1])
+        if "redirect" in request.url:
+            return Response(request.url, status=302, headers={"Location": f"http://site/{page}"})
+        self.fetched.append(page)
+        if self.is_busy and page % 7 == 6 and self.fetched.count(page) == 1:
+            return Response(request.url, status=503)
+        body = "".join(f'<a href="{link}">' for link in self.links(page))
+        return HtmlResponse(request.url, body=body.encode())
+
+
+class Handler(BaseDownloadHandler):
+    async def download_request(self, request: Request) -> Response:
+        await asyncio.sleep(0)
+        return self.crawler.spider.site.answer(request)  # type: ignore[union-attr]
+
+
+class SiteSpider(scrapy.Spider):
+    name = "site"
+    site: Site
+
+    async def start(self) -> AsyncIterator[Any]:
+        self.site.in_progress = self.crawler.engine._slot.inprogress  # type: ignore[union-attr]
+        yield Request("http://site/0", dont_filter=True)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        for link in response.css("a::attr(href)").getall():
+            yield response.follow(link, self.parse)
+            self.site.moment()
+
+
+def crawl(site: Site, jobdir: Path | None = None, spider: type[scrapy.Spider] = SiteSpider, **settings: Any) -> Crawler:
+    """Runs a crawl to its end."""
+    defaults = {
+        "TWISTED_REACTOR_ENABLED": False,
+        "DUPEFILTER_CLASS": SIEVE,
+        "DOWNLOAD_HANDLERS": {"http": Handler, "https": None},
+        "CONCURRENT_REQUESTS": CONCURRENCY,
+        "LOG_ENABLED": False,
+        "JOBDIR": jobdir and str(jobdir),
+    }
+    crawler = Crawler(spider, {**defaults, **settings})
+    asyncio.run(crawler.crawl_async(site=site))
+    return crawler
+
+
+def rows(jobdir: Path) -> int:
+    (count,) = sqlite3.connect(jobdir / "sieve.sqlite").execute("SELECT count(*) FROM pending").fetchone()
+    return int(count)
+
+
+def test_each_page_is_fetched_once_and_the_stats_say_how_full_the_filter_is() -> None:
+    site = Site()
+    stats = crawl(site).stats
+    assert set(site.fetched) == set(range(60))
+    # The start request is not filtered, so links to it are new once.
+    assert len(site.fetched) == 61
+    assert stats.get_value("dupefilter/filtered") > 50
+    assert 60 <= stats.get_value("sieve/estimated") <= 75
+    assert stats.get_value("sieve/level") == "healthy"
+    assert stats.get_value("sieve/lost") == 0
+
+
+def test_a_full_filter_warns_where_monitors_count() -> None:
+    stats = crawl(Site(200), SIEVE_CAPACITY=20, SIEVE_ON_SATURATION="warn").stats
+    assert stats.get_value("log_count/WARNING") >= 1
+    assert stats.get_value("sieve/level") != "healthy"
+    assert stats.get_value("sieve/lost") > 0
+
+
+def test_a_filter_that_refuses_stops_the_crawl() -> None:
+    site = Site(200)
+    stats = crawl(site, SIEVE_CAPACITY=20, SIEVE_ON_SATURATION="refuse").stats
+    assert stats.get_value("finish_reason") == "sieve_saturated"
+    assert stats.get_value("log_count/ERROR") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("SIEVE_CAPACITY", 0), ("SIEVE_CAPACITY", "many"), ("SIEVE_RATE", 2), ("SIEVE_RATE", "low"), ("SIEVE_ON_SATURATION", "wait")],
+)
+def test_a_wrong_setting_is_an_error_at_the_start(caplog: pytest.LogCaptureFixture, setting: str, value: Any) -> None:
+    site = Site()
+    with pytest.raises(Exception):
+        crawl(site, **{setting: value})
+    (error,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert error.startswith("The crawl cannot start") and setting in error and str(value) in error
+    assert not site.fetched
+
+
+def test_a_crawl_that_was_stopped_goes_on_without_repeats(tmp_path: Path) -> None:
+    site = Site()
+    crawl(site, tmp_path, CLOSESPIDER_PAGECOUNT=20)
+    assert len(site.fetched) < 40
+    stats = crawl(site, tmp_path).stats
+    assert set(site.fetched) == set(range(60))
+    assert len(site.fetched) == 62, "the start request of each run, and a link to it"
+    assert stats.get_value("sieve/put_back") is None
+    assert rows(tmp_path) == 0
+
+
+def test_no_page_is_missing_after_a_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies JOBDIR between any two steps, as a kill would leave it, and crawls on from each copy."""
+    site, chance = Site(is_busy=True), random.Random(1)
+    job = tmp_path / "job"
+    copies: list[tuple[Path, list[int], int]] = []
+
+    def moment() -> None:
+        if chance.random() < 0.06:
+            copy = tmp_path / str(len(copies))
+            shutil.copytree(job, copy)
+            copies.append((copy, site.fetched.copy(), len(site.in_progress)))
+
+    class Steps(sqlite3.Connection):
+        def execute(self, *arguments: Any) -> sqlite3.Cursor:
+            moment()
+            return super().execute(*arguments)
+
+        def commit(self) -> None:
+            moment()
+            super().commit()
+
+    connect = sqlite3.connect
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, factory=Steps, **options))
+        # A snapshot each few pages.
+        patch.setattr(_scrapy_job, "_MIN_JOURNAL_BYTES", 200)
+        site.moment = moment
+        crawl(site, job, SIEVE_CAPACITY=50)
+        once = Counter(site.fetched)
+    assert len(copies) > 30
+    for copy, fetched, in_progress in copies:
+        rest = Site(is_busy=True)
+        rest.fetched = fetched
+        crawl(rest, copy, SIEVE_CAPACITY=50)
+        assert set(rest.fetched) == set(range(60)), copy
+        repeats = Counter(rest.fetched) - once
+        assert repeats.total() <= in_progress + 1, (copy, repeats)
+        assert rows(copy) == 0
+
+
+def test_a_short_kill_loop_loses_no_page() -> None:
+    kills = 8
+    outcome = kill_loop.run(kills, pages=450, seed=1, dupefilter=SIEVE, requests_per_kill=60)
+    assert outcome.kills == kills
+    assert not outcome.missing
+    assert outcome.repeats <= kills * kill_loop.CONCURRENCY + 2 * outcome.runs
+    assert "[crawl_sieve" not in outcome.last_log.replace("[crawl_sieve.scrapy] INFO", ""), "nothing to warn of"
+
+
+@pytest.mark.parametrize("format", ["binary", "lines", "both"])
+def test_urls_that_scrapys_filter_has_seen_are_taken_over(tmp_path: Path, format: str) -> None:
+    crawl(Site(), tmp_path, DUPEFILTER_CLASS=SCRAPY)
+    seen = tmp_path / "requests.seen"
+    binary = seen.read_bytes()
+    lines = b"".join(binary[at : at + 20].hex().encode() + b"\n" for at in range(2, len(binary), 22))
+    if format == "lines":
+        seen.write_bytes(lines + b"12ab")
+    elif format == "both":
+        # 2.19 appends to the lines of an earlier version.
+        seen.write_bytes(lines[: 41 * 30] + binary[22 * 30 :] + b"\x00\x14torn")
+    site = Site()
+    stats = crawl(site, tmp_path).stats
+    assert site.fetched == [0]
+    assert stats.get_value("sieve/estimated") == pytest.approx(len(binary) // 22, abs=1)
+
+
+def test_requests_that_scrapys_filter_has_queued_survive_a_kill(tmp_path: Path) -> None:
+    site, job, copy = Site(), tmp_path / "job", tmp_path / "copy"
+    crawl(site, job, DUPEFILTER_CLASS=SCRAPY, CLOSESPIDER_PAGECOUNT=20)
+    before = len(site.fetched)
+
+    def moment() -> None:
+        if not copy.exists():
+            shutil.copytree(job, copy)
+
+    site.moment = moment
+    crawl(site, job)
+    rest = Site()
+    rest.fetched = site.fetched[:before]
+    crawl(rest, copy)
+    assert set(rest.fetched) == set(range(60))
+
+
+def test_requests_that_never_reach_the_downloader_end_too(tmp_path: Path) -> None:
+    class Ignore:
+        def process_request(self, request: Request) -> None:
+            if request.url.endswith("3"):
+                raise IgnoreRequest
+
+    site = Site()
+    crawl(site, tmp_path, DOWNLOADER_MIDDLEWARES={Ignore: 1})
+    assert 4 in site.fetched and 3 not in site.fetched
+    assert rows(tmp_path) == 0
+
+
+def test_a_request_that_cannot_be_pickled_is_made_all_the_same(tmp_path: Path) -> None:
+    class Lambdas(SiteSpider):
+        def parse(self, response: Response) -> Iterator[Any]:
+            for request in super().parse(response):
+                yield request.replace(callback=lambda response: self.parse(response))
+
+    site = Site()
+    crawl(site, tmp_path, Lambdas)
+    assert set(site.fetched) == set(range(60))
+
+
+def test_a_job_dir_has_one_crawl_at_a_time(tmp_path: Path) -> None:
+    site = Site()
+
+    def second() -> None:
+        site.moment = lambda: None
+        with pytest.raises(RuntimeError, match="database is locked, another crawl uses this JOBDIR"):
+            _scrapy_job.Job(str(tmp_path), _scrapy_job.Sieve())
+
+    site.moment = second
+    crawl(site, tmp_path)
+    assert set(site.fetched) == set(range(60))
+
+
+def test_a_job_dir_that_cannot_be_written_is_an_error_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "sieve.sqlite").mkdir()
+    site = Site()
+    with pytest.raises(Exception):
+        crawl(site, tmp_path)
+    assert "The crawl cannot start: " + str(tmp_path / "sieve.sqlite") in caplog.text
+    assert not site.fetched
+
+
+def test_a_full_disk_stops_the_crawl_and_loses_no_page(tmp_path: Path) -> None:
+    site = Site(300)
+
+    def fill() -> None:
+        site.moment = lambda: None
+        size = max(file.stat().st_size for file in tmp_path.iterdir())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50_000, resource.RLIM_INFINITY))
+
+    site.moment = fill
+    try:
+        stats = crawl(site, tmp_path).stats
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert stats.get_value("finish_reason") == "sieve_failed"
+    assert stats.get_value("log_count/ERROR") == 1
+    assert len(set(site.fetched)) < 200
+    crawl(site, tmp_path)
+    assert set(site.fetched) == set(range(300))
+
+
+def test_a_callback_that_is_gone_stops_the_crawl_at_the_start(tmp_path: Path) -> None:
+    class Renamed(SiteSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            yield Request("http://site/0", self.parse_page, dont_filter=True)
+
+        def parse_page(self, response: Response) -> Iterator[Any]:
+            for request in SiteSpider.parse(self, response):
+                yield request.replace(callback=self.parse_page)
+
+    site, job, copy = Site(), tmp_path / "job", tmp_path / "copy"
+
+    def moment() -> None:
+        if len(site.fetched) == 20 and not copy.exists():
+            shutil.copytree(job, copy)
+
+    site.moment = moment
+    crawl(site, job, Renamed)
+    rest = Site()
+    assert crawl(rest, copy).stats.get_value("finish_reason") == "sieve_failed"
+    assert crawl(rest, copy, Renamed).stats.get_value("sieve/put_back") > 0
