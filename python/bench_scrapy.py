@@ -67,7 +67,7 @@ class Bench(scrapy.Spider):
 def main() -> None:
     if sys.argv[1:]:
         settings = {"DUPEFILTER_CLASS": sys.argv[1], "JOBDIR": sys.argv[2], "SIEVE_CAPACITY": 1_020_000, "LOG_ENABLED": False}
-        asyncio.run(Crawler(Bench, {**settings, "TWISTED_REACTOR_ENABLED": False}).crawl_async())
+        asyncio.run(Crawler(Bench, {**settings, "TWISTED_REACTOR_ENABLED": False, "DOWNLOAD_HANDLERS": {"http": None, "https": None}}).crawl_async())
         return
     for dupefilter in ["scrapy.dupefilters.BaseDupeFilter", "scrapy.dupefilters.RFPDupeFilter", "crawl_sieve.scrapy.SieveDupeFilter"]:
         for has_jobdir in [False, True]:

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Request, Response
+from scrapy.utils.request import fingerprint
 
 from crawl_sieve import _scrapy_job
 
@@ -28,27 +30,28 @@ CONCURRENCY = 4
 
 
 class Site:
-    """A tree of pages with links across. Some answer 503 at first, if it is busy."""
+    """A tree of pages with links across. If it is difficult, some answer 503 at first, and leaves are not filtered."""
 
-    def __init__(self, pages: int = 60, is_busy: bool = False) -> None:
+    def __init__(self, pages: int = 60, is_difficult: bool = False) -> None:
         self.pages = pages
-        self.is_busy = is_busy
+        self.is_difficult = is_difficult
         self.fetched: list[int] = []
         self.moment: Callable[[], None] = lambda: None
         self.in_progress: set[Request] = set()
 
     def links(self, page: int) -> Iterator[str]:
-        for to in [2 * page + 1, 2 * page + 2, page // 2, page * 7 % self.pages]:
+        for to in [page // 2, page * 7 % self.pages, 2 * page + 1, 2 * page + 2]:
             if to < self.pages:
-                yield f"http://site/{'redirect/' if to % 5 == 0 else ''}{to}"
+                is_leaf = self.is_difficult and to > 2 * page and 2 * to >= self.pages
+                yield f"http://site/{'redirect/' if to % 5 == 0 else ''}{'leaf/' if is_leaf else ''}{to}"
 
     def answer(self, request: Request) -> Response:
         self.moment()
         page = int(request.url.split("/")[-1])
         if "redirect" in request.url:
-            return Response(request.url, status=302, headers={"Location": f"http://site/{page}"})
+            return Response(request.url, status=302, headers={"Location": request.url.replace("redirect/", "")})
         self.fetched.append(page)
-        if self.is_busy and page % 7 == 6 and self.fetched.count(page) == 1:
+        if self.is_difficult and page % 7 == 6 and self.fetched.count(page) == 1:
             return Response(request.url, status=503)
         body = "".join(f'<a href="{link}">' for link in self.links(page))
         return HtmlResponse(request.url, body=body.encode())
@@ -70,7 +73,8 @@ class SiteSpider(scrapy.Spider):
 
     def parse(self, response: Response) -> Iterator[Any]:
         for link in response.css("a::attr(href)").getall():
-            yield response.follow(link, self.parse)
+            # Many spiders pass on the `meta` of the page.
+            yield response.follow(link, self.parse, meta={**response.meta, "retry_times": 0}, dont_filter="leaf" in link)
             self.site.moment()
 
 
@@ -90,8 +94,8 @@ def crawl(site: Site, jobdir: Path | None = None, spider: type[scrapy.Spider] = 
 
 
 def rows(jobdir: Path) -> int:
-    (count,) = sqlite3.connect(jobdir / "sieve.sqlite").execute("SELECT count(*) FROM pending").fetchone()
-    return int(count)
+    count = "SELECT (SELECT count(*) FROM pending) + (SELECT count(*) FROM journal)"
+    return int(sqlite3.connect(jobdir / "sieve.sqlite").execute(count).fetchone()[0])
 
 
 def test_each_page_is_fetched_once_and_the_stats_say_how_full_the_filter_is() -> None:
@@ -113,11 +117,27 @@ def test_a_full_filter_warns_where_monitors_count() -> None:
     assert stats.get_value("sieve/lost") > 0
 
 
-def test_a_filter_that_refuses_stops_the_crawl() -> None:
-    site = Site(200)
-    stats = crawl(site, SIEVE_CAPACITY=20, SIEVE_ON_SATURATION="refuse").stats
+def test_a_filter_that_refuses_stops_the_crawl_and_loses_no_request(tmp_path: Path) -> None:
+    settings = {"SIEVE_CAPACITY": 20, "SIEVE_ON_SATURATION": "refuse"}
+    stats = crawl(Site(200), tmp_path, **settings).stats
     assert stats.get_value("finish_reason") == "sieve_saturated"
     assert stats.get_value("log_count/ERROR") == 1
+    # Those that led to the refused ones are made again.
+    assert crawl(Site(200), tmp_path, **settings).stats.get_value("sieve/put_back") > 0
+
+
+def test_a_crawl_that_fails_to_start_loses_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def open_spider(self) -> None:
+            raise OSError("no disk")
+
+    (copy, *_) = crawl_and_copy(Site(), tmp_path / "job", monkeypatch, 1 / 100)[2:]
+    with pytest.raises(OSError, match="no disk"):
+        crawl(Site(), copy.job, ITEM_PIPELINES={Broken: 1})
+    rest = Site()
+    rest.fetched = copy.fetched
+    crawl(rest, copy.job)
+    assert set(rest.fetched) == set(range(60))
 
 
 @pytest.mark.parametrize(
@@ -144,17 +164,35 @@ def test_a_crawl_that_was_stopped_goes_on_without_repeats(tmp_path: Path) -> Non
     assert rows(tmp_path) == 0
 
 
-def test_no_page_is_missing_after_a_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies JOBDIR between any two steps, as a kill would leave it, and crawls on from each copy."""
-    site, chance = Site(is_busy=True), random.Random(1)
-    job = tmp_path / "job"
-    copies: list[tuple[Path, list[int], int]] = []
+class LongFingerprints:
+    """Fingerprints that soon make the journal longer than the snapshot."""
+
+    def fingerprint(self, request: Request) -> bytes:
+        return fingerprint(request) * 25
+
+
+@dataclass
+class Copy:
+    """JOBDIR as a kill between two steps leaves it."""
+
+    job: Path
+    fetched: list[int]
+    in_progress: int
+
+
+def crawl_and_copy(site: Site, job: Path, patch: pytest.MonkeyPatch, share: float, **settings: Any) -> list[Copy]:
+    """Runs a crawl, and copies its JOBDIR after each snapshot, and before a share of the commands to SQLite and of the requests."""
+    chance = random.Random(1)
+    copies: list[Copy] = []
+    snapshots: set[int] = set()
 
     def moment() -> None:
-        if chance.random() < 0.06:
-            copy = tmp_path / str(len(copies))
+        before = len(snapshots)
+        snapshots.update(path.stat().st_mtime_ns for path in job.glob("sieve.snapshot"))
+        if len(snapshots) > before or chance.random() < share:
+            copy = job.with_name(f"copy-{len(copies)}")
             shutil.copytree(job, copy)
-            copies.append((copy, site.fetched.copy(), len(site.in_progress)))
+            copies.append(Copy(copy, site.fetched.copy(), len(site.in_progress)))
 
     class Steps(sqlite3.Connection):
         def execute(self, *arguments: Any) -> sqlite3.Cursor:
@@ -166,22 +204,29 @@ def test_no_page_is_missing_after_a_kill_at_any_moment(tmp_path: Path, monkeypat
             super().commit()
 
     connect = sqlite3.connect
-    with monkeypatch.context() as patch:
+    site.moment = moment
+    with patch.context() as patch:
         patch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, factory=Steps, **options))
-        # A snapshot each few pages.
-        patch.setattr(_scrapy_job, "_MIN_JOURNAL_BYTES", 200)
-        site.moment = moment
-        crawl(site, job, SIEVE_CAPACITY=50)
-        once = Counter(site.fetched)
+        patch.setattr(_scrapy_job, "_MIN_JOURNAL_BYTES", 0)
+        crawl(site, job, **settings)
+    return copies
+
+
+def test_no_page_is_missing_after_a_kill_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(is_difficult=True)
+    settings = {"SIEVE_CAPACITY": 50, "REQUEST_FINGERPRINTER_CLASS": LongFingerprints}
+    copies = crawl_and_copy(site, tmp_path / "job", monkeypatch, 0.04, **settings)
     assert len(copies) > 30
-    for copy, fetched, in_progress in copies:
-        rest = Site(is_busy=True)
-        rest.fetched = fetched
-        crawl(rest, copy, SIEVE_CAPACITY=50)
+    once = Counter(site.fetched)
+    for copy in copies:
+        rest = Site(is_difficult=True)
+        rest.fetched = copy.fetched
+        crawl(rest, copy.job, **settings)
         assert set(rest.fetched) == set(range(60)), copy
-        repeats = Counter(rest.fetched) - once
-        assert repeats.total() <= in_progress + 1, (copy, repeats)
-        assert rows(copy) == 0
+        # A page that is fetched again brings its unfiltered links again.
+        repeats = Counter(page for page in rest.fetched if page < 30) - once
+        assert repeats.total() <= copy.in_progress + 1, copy
+        assert rows(copy.job) == 0
 
 
 def test_a_short_kill_loop_loses_no_page() -> None:
@@ -207,24 +252,34 @@ def test_urls_that_scrapys_filter_has_seen_are_taken_over(tmp_path: Path, format
     site = Site()
     stats = crawl(site, tmp_path).stats
     assert site.fetched == [0]
-    assert stats.get_value("sieve/estimated") == pytest.approx(len(binary) // 22, abs=1)
+    assert stats.get_value("sieve/estimated") == len(binary) // 22
 
 
-def test_requests_that_scrapys_filter_has_queued_survive_a_kill(tmp_path: Path) -> None:
-    site, job, copy = Site(), tmp_path / "job", tmp_path / "copy"
+def test_requests_that_scrapys_filter_has_queued_survive_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, job = Site(), tmp_path / "job"
     crawl(site, job, DUPEFILTER_CLASS=SCRAPY, CLOSESPIDER_PAGECOUNT=20)
-    before = len(site.fetched)
+    copies = crawl_and_copy(site, job, monkeypatch, 0.06)
+    assert sum((copy.job / "requests.queue.old").exists() for copy in copies) > 2
+    for copy in copies:
+        rest = Site()
+        rest.fetched = copy.fetched
+        crawl(rest, copy.job)
+        assert set(rest.fetched) == set(range(60)), copy
 
-    def moment() -> None:
-        if not copy.exists():
-            shutil.copytree(job, copy)
 
-    site.moment = moment
-    crawl(site, job)
-    rest = Site()
-    rest.fetched = site.fetched[:before]
-    crawl(rest, copy)
-    assert set(rest.fetched) == set(range(60))
+def test_each_of_many_start_requests_is_made_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Many(SiteSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            for page in range(30):
+                yield Request(f"http://site/{page}", self.end, dont_filter=True)
+
+        def end(self, response: Response) -> None:
+            pass
+
+    for copy in crawl_and_copy(Site(), tmp_path / "job", monkeypatch, 0.2, spider=Many)[-5:]:
+        rest = Site()
+        crawl(rest, copy.job, Many)
+        assert sorted(rest.fetched) == list(range(30))
 
 
 def test_requests_that_never_reach_the_downloader_end_too(tmp_path: Path) -> None:
@@ -237,6 +292,23 @@ def test_requests_that_never_reach_the_downloader_end_too(tmp_path: Path) -> Non
     crawl(site, tmp_path, DOWNLOADER_MIDDLEWARES={Ignore: 1})
     assert 4 in site.fetched and 3 not in site.fetched
     assert rows(tmp_path) == 0
+
+
+def test_a_page_has_not_ended_when_a_download_of_its_callback_has(tmp_path: Path) -> None:
+    job, copy = tmp_path / "job", tmp_path / "copy"
+
+    class Nested(SiteSpider):
+        async def parse(self, response: Response) -> AsyncIterator[Any]:
+            await self.crawler.engine.download_async(Request("http://site/59", meta=response.meta))
+            if response.url.endswith("/7"):
+                shutil.copytree(job, copy)
+            for request in super().parse(response):
+                yield request
+
+    crawl(Site(), job, Nested)
+    rest = Site()
+    crawl(rest, copy)
+    assert {7, 15, 16, 31, 32} < set(rest.fetched)
 
 
 def test_a_request_that_cannot_be_pickled_is_made_all_the_same(tmp_path: Path) -> None:
