@@ -61,7 +61,8 @@ class LinkSpider(scrapy.Spider):
 class Site(ThreadingHTTPServer):
     """The server and its log."""
 
-    daemon_threads = True
+    # So that `server_close` waits for all.
+    daemon_threads = False
 
     def __init__(self, pages: int) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

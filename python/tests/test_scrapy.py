@@ -20,6 +20,7 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Request, Response
+from scrapy.squeues import PickleLifoDiskQueue
 from scrapy.utils.request import fingerprint
 
 from crawl_sieve import _scrapy_job
@@ -86,6 +87,7 @@ def crawl(site: Site, jobdir: Path | None = None, spider: type[scrapy.Spider] = 
         "DOWNLOAD_HANDLERS": {"http": Handler, "https": None},
         "CONCURRENT_REQUESTS": CONCURRENCY,
         "LOG_ENABLED": False,
+        "REMOTE_CONTROL_ENABLED": False,
         "JOBDIR": jobdir and str(jobdir),
     }
     crawler = Crawler(spider, {**defaults, **settings})
@@ -267,6 +269,29 @@ def test_requests_that_scrapys_filter_has_queued_survive_a_kill(tmp_path: Path, 
         assert set(rest.fetched) == set(range(60)), copy
 
 
+def test_a_queue_that_cannot_be_taken_over_is_an_error_at_the_start(tmp_path: Path) -> None:
+    queue = {"SCHEDULER_START_DISK_QUEUE": None}
+    crawl(Site(), tmp_path, DUPEFILTER_CLASS=SCRAPY, CLOSESPIDER_PAGECOUNT=20, **queue)
+    (path,) = tmp_path.glob("requests.queue/*/0")
+    path.write_bytes(path.read_bytes()[:-300] + b"damage" * 50)
+    site = Site()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="cannot read .*requests.queue.old .*remove it"):
+            crawl(site, tmp_path, **queue)
+    assert not site.fetched
+    shutil.rmtree(tmp_path / "requests.queue")
+    shutil.rmtree(tmp_path / "requests.queue.old")
+    crawl(site, tmp_path)
+    assert site.fetched == [0]
+
+
+def test_a_file_of_other_contents_is_an_error_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "requests.seen").write_text("a line\n")
+    with pytest.raises(Exception):
+        crawl(Site(), tmp_path)
+    assert "requests.seen is not from Scrapy" in caplog.text
+
+
 def test_each_of_many_start_requests_is_made_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Many(SiteSpider):
         async def start(self) -> AsyncIterator[Any]:
@@ -280,6 +305,20 @@ def test_each_of_many_start_requests_is_made_once_a_run(tmp_path: Path, monkeypa
         rest = Site()
         crawl(rest, copy.job, Many)
         assert sorted(rest.fetched) == list(range(30))
+
+
+def test_a_request_that_scrapys_queue_refuses_is_made_by_the_next_run(tmp_path: Path) -> None:
+    class Queue(PickleLifoDiskQueue):  # type: ignore[misc]
+        def push(self, request: Request) -> None:
+            if request.url.endswith("/4"):
+                raise OSError("no disk")
+            super().push(request)
+
+    site = Site()
+    crawl(site, tmp_path, SCHEDULER_DISK_QUEUE=Queue, SCHEDULER_START_DISK_QUEUE=Queue)
+    assert 4 not in site.fetched
+    crawl(site, tmp_path)
+    assert set(site.fetched) == set(range(60))
 
 
 def test_requests_that_never_reach_the_downloader_end_too(tmp_path: Path) -> None:
@@ -364,7 +403,7 @@ def test_a_full_disk_stops_the_crawl_and_loses_no_page(tmp_path: Path) -> None:
     assert set(site.fetched) == set(range(300))
 
 
-def test_a_callback_that_is_gone_stops_the_crawl_at_the_start(tmp_path: Path) -> None:
+def test_requests_whose_callback_is_gone_are_kept_until_it_is_back(tmp_path: Path) -> None:
     class Renamed(SiteSpider):
         async def start(self) -> AsyncIterator[Any]:
             yield Request("http://site/0", self.parse_page, dont_filter=True)
@@ -382,5 +421,7 @@ def test_a_callback_that_is_gone_stops_the_crawl_at_the_start(tmp_path: Path) ->
     site.moment = moment
     crawl(site, job, Renamed)
     rest = Site()
-    assert crawl(rest, copy).stats.get_value("finish_reason") == "sieve_failed"
-    assert crawl(rest, copy, Renamed).stats.get_value("sieve/put_back") > 0
+    rest.fetched = site.fetched[:20]
+    assert crawl(rest, copy).stats.get_value("log_count/ERROR") == 1
+    crawl(rest, copy, Renamed)
+    assert set(rest.fetched) == set(range(60))

@@ -76,7 +76,7 @@ class Job:
         self._snapshot = Path(folder, "sieve.snapshot")
         self._queue = Path(folder, "requests.queue")
         self._old_queue = Path(folder, "requests.queue.old")
-        self._is_started = False
+        self._is_complete = False
         self._fingerprints = bytearray()
         self._journal_bytes = 0
         path = Path(folder, "sieve.sqlite")
@@ -100,10 +100,13 @@ class Job:
             self._resume()
 
     def _take_over(self, seen: Path) -> None:
-        """Reads what Scrapy's own filter has left, and keeps a copy of its queue until `start` has read that."""
+        """Reads what Scrapy's own filter has left, and keeps a copy of its queue until `open` has read that."""
         if seen.exists():
-            with seen.open("rb") as file:
-                count = self.sieve.update(read_fingerprints(file))
+            try:
+                with seen.open("rb") as file:
+                    count = self.sieve.update(read_fingerprints(file))
+            except ValueError as error:
+                raise RuntimeError(f"{seen} is not from Scrapy's duplicate filter: {error}") from error
             logger.info("Took over %d URLs from %s", count, seen)
         self._save()
         if self._old_queue.exists():
@@ -123,23 +126,35 @@ class Job:
             shutil.rmtree(self._queue)
         self._set_state(_RUNNING)
 
-    def start(self, spider: Spider, next_request: Callable[[], Request | None]) -> Iterator[Request]:
-        """Yields the requests that Scrapy's queue lacks: none after a clean stop. `next_request` takes one out of that queue."""
+    def open(self, spider: Spider, next_request: Callable[[], Request | None]) -> None:
+        """Reads the queue of Scrapy's own filter, if there is one. `next_request` takes a request out of it."""
         self._spider = spider
         if self._state == _NEW:
             try:
                 for request in iter(next_request, None):
                     self.record(request)
             except Exception as error:
-                raise RuntimeError(f"cannot take over {self._old_queue}: {error!r}; to go on without, remove it and {self._queue}") from error
+                self._db.rollback()
+                remedy = f"to start without its requests, remove it and {self._queue}"
+                raise RuntimeError(f"cannot read {self._old_queue} ({error!r}); {remedy}") from error
             self._set_state(_RUNNING)
         shutil.rmtree(self._old_queue, ignore_errors=True)
+
+    def lacking(self) -> Iterator[Request]:
+        """Yields the requests that Scrapy's queue lacks: none after a clean stop."""
+        failed, first = 0, None
         if self._state != _CLEAN:
             for row, pickled in self._db.execute("SELECT id, request FROM pending ORDER BY id"):
-                request = request_from_dict(pickle.loads(pickled), spider=spider)
+                try:
+                    request = request_from_dict(pickle.loads(pickled), spider=self._spider)
+                except Exception as error:
+                    failed, first = failed + 1, first or error
+                    continue
                 request.meta[_ROW] = row
                 yield request
-        self._is_started = True
+        if failed:
+            logger.error("Cannot put back %d requests, and keep them for the next start. The first: %r", failed, first)
+        self._is_complete = not failed
 
     def record(self, request: Request, fingerprint: bytes | None = None) -> None:
         """Keeps a request until it has ended, and the fingerprint for ever. The next call of `ended` commits both."""
@@ -180,12 +195,15 @@ class Job:
         if self._journal_bytes > max(_MIN_JOURNAL_BYTES, self._snapshot_bytes):
             self._save()
 
-    def close(self, is_clean: bool) -> None:
-        """Closes the files. After a stop that is not clean, the next start goes on from the last commit."""
-        if is_clean and self._is_started:
+    def close(self, is_stopped: bool, is_finished: bool) -> None:
+        """Closes the files. Commits, unless a failure `is_stopped` the crawl. If it `is_finished`, Scrapy's queue is empty."""
+        if not is_stopped:
             self.ended(None)
             self._save()
-            self._set_state(_CLEAN)
+            (is_empty,) = self._db.execute("SELECT NOT EXISTS (SELECT * FROM pending)").fetchone()
+            # If Scrapy has lost requests, as by an error of its queue, the next start puts them back.
+            if self._is_complete and (is_empty or not is_finished):
+                self._set_state(_CLEAN)
         self._db.close()
 
     def _save(self) -> None:

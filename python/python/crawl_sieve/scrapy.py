@@ -17,7 +17,7 @@ import logging
 import sqlite3
 from typing import TYPE_CHECKING
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, signals
 from scrapy.dupefilters import RFPDupeFilter
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
@@ -53,7 +53,7 @@ class SieveDupeFilter(RFPDupeFilter):
             wanted, self._sieve = self._sieve.saturation.capacity, self._job.sieve
             if self._sieve.saturation.capacity != wanted:
                 logger.warning("SIEVE_CAPACITY is %s, but the filter in JOBDIR has %s and keeps it", wanted, self._sieve.saturation.capacity)
-            crawler.signals.connect(self._spider_opened, signals.spider_opened)
+            crawler.signals.connect(self._engine_started, signals.engine_started)
             crawler.signals.connect(self._request_scheduled, signals.request_scheduled)
 
     @classmethod
@@ -68,9 +68,10 @@ class SieveDupeFilter(RFPDupeFilter):
 
     def open(self) -> None:
         """Begins to watch which requests end."""
-        slot = self._crawler.engine._slot
+        slot, spider = self._crawler.engine._slot, self._crawler.spider
         if self._job:
-            assert slot
+            assert slot and spider
+            self._job.open(spider, slot.scheduler.next_request)
             slot.inprogress = InProgress(slot.inprogress, self._ended)
 
     def request_seen(self, request: Request) -> bool:
@@ -94,20 +95,17 @@ class SieveDupeFilter(RFPDupeFilter):
         """Saves the filter, if there is a JOBDIR."""
         self._set_stats()
         if self._job:
-            self._job.close(is_clean=not self._is_stopped)
+            self._job.close(self._is_stopped, is_finished=reason == "finished")
 
-    def _spider_opened(self, spider: Spider) -> None:
-        engine, count = self._crawler.engine, 0
-        assert self._job and engine._slot
-        try:
-            for self._put_back in self._job.start(spider, engine._slot.scheduler.next_request):
-                engine.crawl(self._put_back)
-                count += 1
-        except Exception as error:
-            self._stop("sieve_failed", error)
+    def _engine_started(self) -> None:
+        assert self._job
+        count = 0
+        for self._put_back in self._job.lacking():
+            self._crawler.engine.crawl(self._put_back)
+            count += 1
         self._put_back = None
         if count:
-            logger.info("The last run was killed: put back %d requests that had not ended", count)
+            logger.info("Put back %d requests that had not ended", count)
             self._crawler.stats.set_value("sieve/put_back", count)
 
     def _request_scheduled(self, request: Request) -> None:
