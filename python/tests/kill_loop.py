@@ -189,6 +189,7 @@ def main() -> None:
     outcome = run(options.kills, options.pages, options.seed, options.filter)
     print(f"{options.filter}, seed {options.seed}: {outcome.kills} kills in {outcome.runs} runs")
     print(f"{len(outcome.missing)} of {outcome.wanted} pages missing, {outcome.requests} requests, {outcome.repeats} repeated")
+    sys.exit(bool(outcome.missing))
 
 
 if __name__ == "__main__":

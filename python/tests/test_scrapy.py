@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,8 @@ def crawl(site: Site, jobdir: Path | None = None, spider: type[scrapy.Spider] = 
 
 def rows(jobdir: Path) -> int:
     count = "SELECT (SELECT count(*) FROM pending) + (SELECT count(*) FROM journal)"
-    return int(sqlite3.connect(jobdir / "sieve.sqlite").execute(count).fetchone()[0])
+    with closing(sqlite3.connect(jobdir / "sieve.sqlite")) as database:
+        return int(database.execute(count).fetchone()[0])
 
 
 def test_each_page_is_fetched_once_and_the_stats_say_how_full_the_filter_is() -> None:
