@@ -275,11 +275,14 @@ def test_a_queue_that_cannot_be_taken_over_is_an_error_at_the_start(tmp_path: Pa
     queue = {"SCHEDULER_START_DISK_QUEUE": None}
     crawl(Site(), tmp_path, DUPEFILTER_CLASS=SCRAPY, CLOSESPIDER_PAGECOUNT=20, **queue)
     (path,) = tmp_path.glob("requests.queue/*/0")
-    path.write_bytes(path.read_bytes()[:-300] + b"damage" * 50)
+    content = path.read_bytes()
+    # The requests at the end are whole, and come first.
+    path.write_bytes(content[:4] + b"damage" * 50 + content[304:])
     site = Site()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="cannot read .*requests.queue.old .*remove it"):
             crawl(site, tmp_path, **queue)
+        assert rows(tmp_path) == 0
     assert not site.fetched
     shutil.rmtree(tmp_path / "requests.queue")
     shutil.rmtree(tmp_path / "requests.queue.old")
@@ -292,6 +295,13 @@ def test_a_file_of_other_contents_is_an_error_at_the_start(tmp_path: Path, caplo
     with pytest.raises(Exception):
         crawl(Site(), tmp_path)
     assert "requests.seen is not from Scrapy" in caplog.text
+
+
+def test_a_job_keeps_its_capacity_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    crawl(Site(), tmp_path, CLOSESPIDER_PAGECOUNT=20, SIEVE_CAPACITY=5000)
+    assert "keeps it" not in caplog.text
+    crawl(Site(), tmp_path, SIEVE_CAPACITY=9000)
+    assert "SIEVE_CAPACITY is 9000, but the filter in JOBDIR has 5000 and keeps it" in caplog.text
 
 
 def test_each_of_many_start_requests_is_made_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
