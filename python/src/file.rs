@@ -8,9 +8,10 @@
 //! | 16 | the key of SipHash, or zeros |
 //! | 8 | the first half of MurmurHash3 of the bytes before |
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use sieve::{Hashing, OnSaturation, SeenSet, SnapshotError};
 
@@ -52,6 +53,10 @@ pub(crate) fn read(reader: &mut (impl Read + Seek), bytes: u64) -> Result<(Count
     key.copy_from_slice(&fields[16..]);
     let limit = snapshot_bytes.filter(|_| has_trailer).unwrap_or(bytes);
     let sieve = Counted::resume(reader, limit, has_trailer.then_some(key), Nothing)?;
+    // What is left is a part of a trailer, or something else.
+    if reader.stream_position()? != limit {
+        return Err(SnapshotError::Damaged);
+    }
     let policy = match (fields[8], sieve.filter()) {
         (1, _) => OnSaturation::Grow,
         (2, _) => OnSaturation::Warn,
@@ -62,8 +67,12 @@ pub(crate) fn read(reader: &mut (impl Read + Seek), bytes: u64) -> Result<(Count
     Ok((sieve.on_saturation(policy), policy))
 }
 
-/// Replaces a file as a whole: it has the old content or the new one, whenever the process or the machine stops.
+/// Two threads that saved to one path would write one new file.
+static SAVING: Mutex<()> = Mutex::new(());
+
+/// Replaces a file as a whole: it has the old content or the new one, whenever the process or the machine stops. The GIL must be free.
 pub(crate) fn save(sieve: &Counted, policy: OnSaturation, path: &Path) -> io::Result<()> {
+    let _one = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let new = path.with_file_name(name);
@@ -85,7 +94,12 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 }
 
 fn write_file(sieve: &Counted, policy: OnSaturation, path: &Path) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    // It has the seed, which is secret.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = BufWriter::new(options.open(path)?);
     write(sieve, policy, &mut file)?;
     file.into_inner()?.sync_all()
 }

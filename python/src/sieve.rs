@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyList};
 use sieve::{Hashing, OnSaturation, SieveBuilder};
 
 use crate::counted::{Counted, Nothing, united};
-use crate::errors::{SaturatedError, config_error, os_error, saturated, snapshot_error};
+use crate::errors::{config_error, os_error, saturated, snapshot_error};
 use crate::exclusive::Exclusive;
 use crate::file;
 use crate::keys::bytes_of;
@@ -76,7 +76,7 @@ impl Sieve {
 
     /// Add all keys, and return a list of those that were new, in their order. As `update`, but for the answer.
     ///
-    /// If SaturatedError is raised, its attribute `new` has those that were new before.
+    /// If something is raised, its attribute `new` has those that were new before.
     ///
     /// >>> seen = Sieve()
     /// >>> seen.new(["a", "b", "a"])
@@ -91,9 +91,7 @@ impl Sieve {
             added.new_keys().try_for_each(|key| new.append(key?))
         });
         if let Err(error) = outcome {
-            if error.is_instance_of::<SaturatedError>(py) {
-                error.value(py).setattr("new", new)?;
-            }
+            error.value(py).setattr("new", new)?;
             return Err(error);
         }
         Ok(new)

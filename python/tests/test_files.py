@@ -3,6 +3,8 @@
 import copy
 import pickle
 import stat
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,43 @@ def test_a_file_is_replaced_as_a_whole(urls):
     seen.save("seen")
     assert Path("seen").read_bytes() != old
     assert [path.name for path in Path().iterdir()] == ["seen"]
+
+
+def test_threads_can_save_to_one_file(urls):
+    sieves = [Sieve(100_000 + number, seed=number) for number in range(2)]
+    errors = []
+
+    def save(seen):
+        try:
+            for _ in range(50):
+                seen.save("seen")
+                Sieve.load("seen")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save, args=[seen]) for seen in sieves]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no permissions")
+def test_only_the_owner_can_read_the_seed():
+    Sieve(1000).save("seen")
+    assert stat.S_IMODE(Path("seen").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("on_saturation", ["grow", "refuse"])
+def test_a_file_that_was_cut_off_anywhere_is_an_error(on_saturation):
+    Sieve(10, seed=1, on_saturation=on_saturation).save("seen")
+    whole = Path("seen").read_bytes()
+    # Without the last 40 bytes it is the snapshot of the crate.
+    for size in set(range(len(whole))) - {len(whole) - 40}:
+        Path("seen").write_bytes(whole[:size])
+        with pytest.raises(ValueError):
+            Sieve.load("seen")
 
 
 def test_what_a_killed_process_has_left_is_written_over():

@@ -91,8 +91,9 @@ def test_what_came_before_an_error_is_added(urls):
     with pytest.raises(TypeError, match="not int"):
         seen.update(urls(1500, 1500) + [3] + urls(10, 5000))
     assert seen.saturation.accepted == 3000
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(UnicodeEncodeError) as failed:
         seen.new(urls(10, 3000) + ["\ud800"] + urls(10, 5000))
+    assert failed.value.new == urls(10, 3000)
     assert seen.saturation.accepted == 3010
     with pytest.raises(TypeError, match="not iterable"):
         seen.update(3)

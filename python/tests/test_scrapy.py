@@ -299,9 +299,9 @@ def test_a_file_of_other_contents_is_an_error_at_the_start(tmp_path: Path, caplo
 
 def test_a_job_keeps_its_capacity_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     crawl(Site(), tmp_path, CLOSESPIDER_PAGECOUNT=20, SIEVE_CAPACITY=5000)
-    assert "keeps it" not in caplog.text
+    assert "keeps" not in caplog.text
     crawl(Site(), tmp_path, SIEVE_CAPACITY=9000)
-    assert "SIEVE_CAPACITY is 9000, but the filter in JOBDIR has 5000 and keeps it" in caplog.text
+    assert "SIEVE_CAPACITY=9000" in caplog.text and "the filter in JOBDIR keeps SIEVE_CAPACITY=5000" in caplog.text
 
 
 def test_each_of_many_start_requests_is_made_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,6 +317,36 @@ def test_each_of_many_start_requests_is_made_once_a_run(tmp_path: Path, monkeypa
         rest = Site()
         crawl(rest, copy.job, Many)
         assert sorted(rest.fetched) == list(range(30))
+
+
+def test_the_retry_of_a_filtered_start_request_survives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Filtered(SiteSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            # Answers 503 at first. The retry has `dont_filter` and the `meta` of the start request.
+            yield Request("http://site/6")
+
+    site = Site(is_difficult=True)
+    for copy in crawl_and_copy(site, tmp_path / "job", monkeypatch, 0.2, spider=Filtered):
+        rest = Site(is_difficult=True)
+        rest.fetched = copy.fetched
+        crawl(rest, copy.job, Filtered)
+        assert set(rest.fetched) == set(site.fetched), copy
+
+
+def test_a_request_that_is_scheduled_when_the_spider_opens_is_made_once(tmp_path: Path) -> None:
+    class Early(SiteSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **options: Any) -> Early:
+            spider = super().from_crawler(crawler, *args, **options)
+            crawler.signals.connect(spider.opened, scrapy.signals.spider_opened)
+            return spider
+
+        def opened(self) -> None:
+            self.crawler.engine.crawl(Request("http://site/59"))  # type: ignore[union-attr]
+
+    site = Site()
+    crawl(site, tmp_path, Early)
+    assert site.fetched.count(59) == 1
 
 
 def test_a_request_that_scrapys_queue_refuses_is_made_by_the_next_run(tmp_path: Path) -> None:
@@ -379,7 +409,7 @@ def test_a_job_dir_has_one_crawl_at_a_time(tmp_path: Path) -> None:
     def second() -> None:
         site.moment = lambda: None
         with pytest.raises(RuntimeError, match="database is locked, another crawl uses this JOBDIR"):
-            _scrapy_job.Job(str(tmp_path), _scrapy_job.Sieve())
+            _scrapy_job.Job(str(tmp_path), _scrapy_job.Sieve(), "")
 
     site.moment = second
     crawl(site, tmp_path)

@@ -54,10 +54,11 @@ class InProgress(set[Request]):
 
     def add(self, request: Request) -> None:
         super().add(request)
-        # Taken out of `meta`, which retries, redirects and callbacks copy.
+        # Taken out of `meta`, which retries, redirects and callbacks copy: theirs are requests of their own.
         row = request.meta.pop(_ROW, None)
         if row is not None:
             self._rows[request] = row
+            request.meta.pop("is_start_request", None)
 
     def remove(self, request: Request) -> None:
         # First, because the engine closes as soon as no request is left.
@@ -71,8 +72,9 @@ class Job:
     Raises `RuntimeError` if another process has the directory, or it cannot be written.
     """
 
-    def __init__(self, folder: str, sieve: Sieve) -> None:
+    def __init__(self, folder: str, sieve: Sieve, settings: str) -> None:
         self.sieve = sieve
+        self._settings = settings
         self._snapshot = Path(folder, "sieve.snapshot")
         self._queue = Path(folder, "requests.queue")
         self._old_queue = Path(folder, "requests.queue.old")
@@ -89,6 +91,7 @@ class Job:
             self._db.execute("PRAGMA wal_autocheckpoint = 8000")
             self._db.execute("CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY, request BLOB NOT NULL)")
             self._db.execute("CREATE TABLE IF NOT EXISTS journal (fingerprints BLOB NOT NULL)")
+            self._db.execute("CREATE TABLE IF NOT EXISTS made_with (settings TEXT NOT NULL)")
             (self._state,) = self._db.execute("PRAGMA user_version").fetchone()
             (self._row,) = self._db.execute("SELECT coalesce(max(id), 0) FROM pending").fetchone()
         except sqlite3.Error as error:
@@ -108,6 +111,9 @@ class Job:
             except ValueError as error:
                 raise RuntimeError(f"{seen} is not from Scrapy's duplicate filter: {error}") from error
             logger.info("Took over %d URLs from %s", count, seen)
+        self._db.execute("DELETE FROM made_with")
+        self._db.execute("INSERT INTO made_with VALUES (?)", (self._settings,))
+        self._db.commit()
         self._save()
         if self._old_queue.exists():
             shutil.rmtree(self._queue, ignore_errors=True)
@@ -119,6 +125,9 @@ class Job:
     def _resume(self) -> None:
         self.sieve = Sieve.load(self._snapshot)
         self._snapshot_bytes = self._snapshot.stat().st_size
+        (made_with,) = self._db.execute("SELECT settings FROM made_with").fetchone()
+        if made_with != self._settings:
+            logger.warning("The settings %s have no effect: the filter in JOBDIR keeps %s", self._settings, made_with)
         for (fingerprints,) in self._db.execute("SELECT fingerprints FROM journal"):
             self.sieve.update(read_fingerprints(io.BytesIO(fingerprints)))
             self._journal_bytes += len(fingerprints)
@@ -139,12 +148,13 @@ class Job:
                 raise RuntimeError(f"cannot read {self._old_queue} ({error!r}); {remedy}") from error
             self._set_state(_RUNNING)
         shutil.rmtree(self._old_queue, ignore_errors=True)
+        self._last_row = self._row
 
     def lacking(self) -> Iterator[Request]:
         """Yields the requests that Scrapy's queue lacks: none after a clean stop."""
         failed, first = 0, None
         if self._state != _CLEAN:
-            for row, pickled in self._db.execute("SELECT id, request FROM pending ORDER BY id"):
+            for row, pickled in self._db.execute("SELECT id, request FROM pending WHERE id <= ? ORDER BY id", (self._last_row,)):
                 try:
                     request = request_from_dict(pickle.loads(pickled), spider=self._spider)
                 except Exception as error:

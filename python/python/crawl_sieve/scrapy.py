@@ -43,16 +43,14 @@ class SieveDupeFilter(RFPDupeFilter):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(debug=crawler.settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=crawler.request_fingerprinter)
         self._crawler = crawler
-        self._sieve = _sieve_of(crawler.settings)
+        self._sieve, settings = _sieve_of(crawler.settings)
         self._new = 0
         self._is_stopped = False
         self._put_back: Request | None = None
         folder = job_dir(crawler.settings)
-        self._job = Job(folder, self._sieve) if folder else None
+        self._job = Job(folder, self._sieve, settings) if folder else None
         if self._job:
-            wanted, self._sieve = self._sieve.saturation.capacity, self._job.sieve
-            if self._sieve.saturation.capacity != wanted:
-                logger.warning("SIEVE_CAPACITY is %s, but the filter in JOBDIR has %s and keeps it", wanted, self._sieve.saturation.capacity)
+            self._sieve = self._job.sieve
             crawler.signals.connect(self._engine_started, signals.engine_started)
             crawler.signals.connect(self._request_scheduled, signals.request_scheduled)
 
@@ -83,7 +81,7 @@ class SieveDupeFilter(RFPDupeFilter):
             if not self._sieve.add(fingerprint):
                 return True
         except SaturatedError as error:
-            self._stop("sieve_saturated", error)
+            self._stop("sieve_saturated", f"{error}. The filter in JOBDIR stays full: begin another job" if self._job else error)
             return True
         self._record(request, fingerprint)
         self._new += 1
@@ -128,7 +126,7 @@ class SieveDupeFilter(RFPDupeFilter):
             except (sqlite3.Error, OSError) as error:
                 self._stop("sieve_failed", error)
 
-    def _stop(self, reason: str, error: Exception) -> None:
+    def _stop(self, reason: str, error: Exception | str) -> None:
         """Stops the crawl. Nothing is written from here on, so the next start goes on from the last commit."""
         if not self._is_stopped:
             self._is_stopped = True
@@ -142,12 +140,12 @@ class SieveDupeFilter(RFPDupeFilter):
         stats.set_value("sieve/level", saturation.level)
 
 
-def _sieve_of(settings: BaseSettings) -> Sieve:
+def _sieve_of(settings: BaseSettings) -> tuple[Sieve, str]:
+    """Returns a sieve, and its settings in words."""
     try:
-        return Sieve(
-            settings.getint("SIEVE_CAPACITY", 1_000_000),
-            rate=settings.getfloat("SIEVE_RATE", 0.01),
-            on_saturation=settings.get("SIEVE_ON_SATURATION", "grow"),
-        )
+        capacity, rate = settings.getint("SIEVE_CAPACITY", 1_000_000), settings.getfloat("SIEVE_RATE", 0.01)
+        on_saturation = settings.get("SIEVE_ON_SATURATION", "grow")
+        words = f"SIEVE_CAPACITY={capacity}, SIEVE_RATE={rate}, SIEVE_ON_SATURATION={on_saturation}"
+        return Sieve(capacity, rate=rate, on_saturation=on_saturation), words
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"SIEVE_CAPACITY, SIEVE_RATE or SIEVE_ON_SATURATION: {error}") from error
