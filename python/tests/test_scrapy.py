@@ -333,6 +333,22 @@ def test_the_retry_of_a_filtered_start_request_survives_a_kill(tmp_path: Path, m
         assert set(rest.fetched) == set(site.fetched), copy
 
 
+def test_middlewares_can_tell_start_requests(tmp_path: Path) -> None:
+    class Filtered(SiteSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            yield Request("http://site/0")
+
+    is_start = []
+
+    class See:
+        def process_response(self, request: Request, response: Response) -> Response:
+            is_start.append(request.meta.get("is_start_request", False))
+            return response
+
+    crawl(Site(1), tmp_path, Filtered, DOWNLOADER_MIDDLEWARES={See: 1})
+    assert is_start == [True]
+
+
 def test_a_request_that_is_scheduled_when_the_spider_opens_is_made_once(tmp_path: Path) -> None:
     class Early(SiteSpider):
         @classmethod

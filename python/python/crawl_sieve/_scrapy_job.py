@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 # The key in `Request.meta` of the row of a request, while it is in Scrapy's queue.
 _ROW = "_sieve_row"
+# The key in the `meta` of a request that had a row, and so of its retries.
+HAD_ROW = "_sieve_had_row"
 # Values of `user_version`.
 _NEW, _RUNNING, _CLEAN = 0, 1, 2
 _MIN_JOURNAL_BYTES = 1 << 20
@@ -58,7 +60,7 @@ class InProgress(set[Request]):
         row = request.meta.pop(_ROW, None)
         if row is not None:
             self._rows[request] = row
-            request.meta.pop("is_start_request", None)
+            request.meta[HAD_ROW] = True
 
     def remove(self, request: Request) -> None:
         # First, because the engine closes as soon as no request is left.

@@ -23,7 +23,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.job import job_dir
 
 from crawl_sieve import SaturatedError, Sieve
-from crawl_sieve._scrapy_job import InProgress, Job
+from crawl_sieve._scrapy_job import HAD_ROW, InProgress, Job
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -108,7 +108,8 @@ class SieveDupeFilter(RFPDupeFilter):
 
     def _request_scheduled(self, request: Request) -> None:
         # The others come to request_seen. Scrapy makes start requests again by itself; callbacks that pass on their `meta` have a depth.
-        is_start = request.meta.get("is_start_request") and not request.meta.get("depth")
+        meta = request.meta
+        is_start = meta.get("is_start_request") and not meta.get("depth") and not meta.get(HAD_ROW)
         if request.dont_filter and request is not self._put_back and not is_start:
             self._record(request)
 
