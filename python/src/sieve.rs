@@ -91,7 +91,8 @@ impl Sieve {
             added.new_keys().try_for_each(|key| new.append(key?))
         });
         if let Err(error) = outcome {
-            error.value(py).setattr("new", new)?;
+            // Of an exception that takes no attributes, these keys are lost, but not what it says.
+            let _ = error.value(py).setattr("new", new);
             return Err(error);
         }
         Ok(new)

@@ -4,7 +4,6 @@ import copy
 import pickle
 import stat
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -75,26 +74,6 @@ def test_a_file_is_replaced_as_a_whole(urls):
     seen.save("seen")
     assert Path("seen").read_bytes() != old
     assert [path.name for path in Path().iterdir()] == ["seen"]
-
-
-def test_threads_can_save_to_one_file(urls):
-    sieves = [Sieve(100_000 + number, seed=number) for number in range(2)]
-    errors = []
-
-    def save(seen):
-        try:
-            for _ in range(50):
-                seen.save("seen")
-                Sieve.load("seen")
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=save, args=[seen]) for seen in sieves]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no permissions")

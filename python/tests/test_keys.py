@@ -94,6 +94,17 @@ def test_what_came_before_an_error_is_added(urls):
     with pytest.raises(UnicodeEncodeError) as failed:
         seen.new(urls(10, 3000) + ["\ud800"] + urls(10, 5000))
     assert failed.value.new == urls(10, 3000)
+
+    class Closed(Exception):
+        def __setattr__(self, name, value):
+            raise AttributeError(name)
+
+    def closed():
+        yield "https://example.com/"
+        raise Closed
+
+    with pytest.raises(Closed):
+        Sieve(1000).new(closed())
     assert seen.saturation.accepted == 3010
     with pytest.raises(TypeError, match="not iterable"):
         seen.update(3)

@@ -81,6 +81,13 @@ def test_a_sieve_is_saved_whole_while_another_thread_adds(urls, eager_switches):
     assert len(added) > 500
 
 
+def test_threads_can_save_to_one_file():
+    def saving(seen):
+        return lambda: [(seen.save("seen"), Sieve.load("seen")) for _ in range(50)]
+
+    run_threads(*(saving(Sieve(100_000 + number, seed=number)) for number in range(2)))
+
+
 def test_unions_in_both_directions_do_not_wait_for_each_other(urls, eager_switches):
     one, two = (Sieve(100_000, on_saturation="warn", seed=1) for _ in range(2))
 
