@@ -1,16 +1,19 @@
 //! Serves what is known of a crawl over HTTP/1.1, and takes requests to pause, resume and stop it.
 //!
 //! It runs on a thread of its own and reads what the crawl has published, so no client can delay the crawl: a slow one gets the next status that
-//! is there when it is ready, and one that does not read for half a minute is disconnected.
+//! is there when it is ready, and one that does not read for half a minute is disconnected. If all places are taken, the connection that has been
+//! silent longest makes room.
 
 mod answer;
 mod events;
 mod scraper;
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,7 +23,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use self::answer::Site;
@@ -47,6 +50,7 @@ const LAST_EVENT: Duration = Duration::from_secs(3);
 /// | `GET /` | a page that shows it, for people |
 /// | `GET /metrics` | the metrics, for Prometheus |
 /// | `GET /status.json` | the numbers of the summary, what the crawl does, and whether it has ended |
+/// | `GET /healthz` | 200, as long as the process answers |
 /// | `GET /series.json` | some of its numbers over time: lists of at most a thousand values |
 /// | `GET /events` | the same each second, as server-sent events (HTML standard, section 9.2) |
 /// | `POST /pause`, `/resume`, `/stop` | 204: the crawl was asked to. They need `Authorization: Bearer` with the [token](Self::token) |
@@ -142,6 +146,7 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
     let free = Arc::new(Semaphore::new(Server::MOST_CONNECTIONS));
     // This task owns the connections, so they end with it.
     let mut connections = JoinSet::new();
+    let mut silent = VecDeque::<(AbortHandle, Arc<AtomicBool>)>::new();
     loop {
         let accepted = tokio::select! {
             _ = ended.changed() => return,
@@ -152,14 +157,24 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
             sleep(PAUSE_AFTER_ERROR).await;
             continue;
         };
-        // One connection too many is closed at once.
-        let Ok(taken) = Arc::clone(&free).try_acquire_owned() else {
-            continue;
+        silent.retain(|(connection, has_asked)| !connection.is_finished() && !has_asked.load(Ordering::Relaxed));
+        if free.available_permits() == 0 {
+            // If all are being answered, the new one is closed at once.
+            let Some((connection, _)) = silent.pop_front() else {
+                continue;
+            };
+            connection.abort();
+        }
+        // It ends before anything else is accepted.
+        let Ok(taken) = Arc::clone(&free).acquire_owned().await else {
+            return;
         };
-        let site = Arc::clone(&site);
-        connections.spawn(async move {
+        let (site, has_asked) = (Arc::clone(&site), Arc::<AtomicBool>::default());
+        let asked = Arc::clone(&has_asked);
+        let connection = connections.spawn(async move {
             let place = Place::default();
             let service = service_fn(|request| {
+                asked.store(true, Ordering::Relaxed);
                 let answer = site.answer(&request, &place);
                 async move { answer }
             });
@@ -180,5 +195,6 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
             }
             drop(taken);
         });
+        silent.push_back((connection, has_asked));
     }
 }

@@ -60,6 +60,7 @@ impl Site {
             (&Method::GET | &Method::HEAD, "/series.json") => {
                 page("application/json", self.watch.status().series_to_json().to_string())
             }
+            (&Method::GET | &Method::HEAD, "/healthz") => text(StatusCode::OK, "ok"),
             (&Method::GET | &Method::HEAD, "/") => html(),
             (&Method::GET | &Method::HEAD, "/page.css") => page("text/css", report::STYLE.to_owned()),
             (&Method::GET | &Method::HEAD, "/page.js") => page("text/javascript", report::SCRIPT.to_owned()),
@@ -68,13 +69,14 @@ impl Site {
                 let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
                 self.order(path, given)
             }
-            (_, "/" | "/page.css" | "/page.js" | "/metrics" | "/status.json" | "/series.json" | "/events") => {
-                not_allowed("GET")
-            }
+            (
+                _,
+                "/" | "/page.css" | "/page.js" | "/metrics" | "/healthz" | "/status.json" | "/series.json" | "/events",
+            ) => not_allowed("GET"),
             (_, "/pause" | "/resume" | "/stop") => not_allowed("POST"),
             _ => text(
                 StatusCode::NOT_FOUND,
-                "not found: there are /, /metrics, /status.json, /series.json and /events",
+                "not found: there are /, /metrics, /healthz, /status.json, /series.json and /events",
             ),
         })
     }

@@ -129,6 +129,8 @@ fn each_path_has_its_methods_and_no_other_host_name_is_answered() {
         ("GET", "/page.js", "200"),
         ("GET", "/page.css", "200"),
         ("GET", "/series.json", "200"),
+        ("GET", "/healthz", "200"),
+        ("POST", "/healthz", "405"),
         ("GET", "/favicon.ico", "404"),
         ("GET", "/../status.json", "404"),
     ] {
@@ -221,6 +223,27 @@ fn events_have_the_end_and_clients_that_never_read_delay_nothing() {
         last.contains("\"finished\":true") && last.contains("\"pages\":2"),
         "{last}"
     );
+}
+
+#[test]
+fn connections_that_ask_for_nothing_keep_nobody_out() {
+    let watched = Watched::start();
+    // More than there are places, of which some have begun to ask.
+    let mut silent: Vec<_> = (0..40).map(|_| watched.connect("")).collect();
+    silent.extend((0..200).map(|_| watched.connect("GET /metrics HTTP/1.1\r\n")));
+    for path in ["/metrics", "/healthz", "/"] {
+        for _ in 0..20 {
+            assert_eq!(status(&watched.ask("GET", path, "")), "200", "{path}");
+        }
+    }
+    // One of the last of them still has its place.
+    let last = silent.last_mut().unwrap();
+    last.write_all(format!("Host: {}\r\n\r\n", watched.server.address()).as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).unwrap();
+    assert_eq!(status(&answer), "200");
+    watched.handle.now();
 }
 
 #[test]
