@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use cluster::{JoinError, Joining, Overview, OverviewError};
+use cluster::{JoinError, Joining, LogError, Overview, OverviewError};
 use crawler::{Crawl, CrawlBuilder};
 
 use crate::failure::Failure;
@@ -71,7 +71,7 @@ pub(crate) fn run(command: &ClusterCommand) -> ExitCode {
         Err(error) => {
             let _ = writeln!(io::stderr(), "crawler: {error}");
             ExitCode::from(match error {
-                OverviewError::NoCrawl(_) => 2,
+                OverviewError::NoCrawl(_) | OverviewError::Log(LogError::Unreadable { .. }) => 2,
                 _ => 1,
             })
         }

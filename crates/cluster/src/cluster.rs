@@ -100,6 +100,7 @@ impl Cluster {
             waiting: Arc::clone(&waiting),
             heard: None,
             said: None,
+            unreadable: None,
             last_error: None,
         };
         Self {
@@ -252,6 +253,8 @@ struct Courier {
     waiting: Arc<AtomicUsize>,
     heard: Option<Instant>,
     said: Option<Instant>,
+    /// What cannot be read there, but is not needed to go on.
+    unreadable: Option<LogError>,
     /// The error that was logged last, and when it happened last.
     last_error: Option<(String, Instant)>,
 }
@@ -277,16 +280,16 @@ impl Courier {
             }
             let failed = turned.err().or(sent.err());
             // What has come meanwhile would fail as slowly, one after the other, while more comes, and a stop would wait behind it. The last word
-            // suffices: what is lost here is sent again after a silence.
+            // and trims suffice: what is lost here is sent again after a silence.
             while failed.is_some()
                 && let Ok(message) = self.messages.try_recv()
             {
                 match message {
-                    Message::Orders(orders) => self.post.keep_word(orders),
+                    Message::Orders(orders) => drop(self.post.keep(orders)),
                     Message::Leave { has_ended } => return self.leave(has_ended),
                 }
             }
-            self.note(failed);
+            self.note(failed.or_else(|| self.unreadable.clone()));
         }
     }
 
@@ -298,9 +301,11 @@ impl Courier {
         if has_room {
             news.entries = self.post.read()?;
         }
+        let mut said = Ok(());
         if is_due(self.said, SAY_EVERY) {
-            self.post.say()?;
-            self.said = Some(Instant::now());
+            // Redis may be full: what it has is taken all the same, which frees it.
+            said = self.post.say();
+            self.said = said.is_ok().then(Instant::now);
         }
         if has_room && is_due(self.heard, HEAR_EVERY) {
             let (words, others) = self.post.words()?;
@@ -309,7 +314,9 @@ impl Courier {
                 .and_then(|(_, text)| serde_json::from_str(text).ok())
                 .unwrap_or_default();
             // Redis may have forgotten it.
-            self.post.log_mut().set_crawl(&self.founded.text(), true)?;
+            let (log, text) = (self.post.log_mut(), self.founded.text());
+            let set = log.set_crawl(&text, true).and_then(|_| Founded::read(log));
+            self.unreadable = set.err().or_else(|| log.unreadable_word(&others));
             news.words = Some(words);
             self.heard = Some(Instant::now());
         }
@@ -319,7 +326,7 @@ impl Courier {
             let _ = self.to_loop.send(news);
             self.woken.notify_one();
         }
-        Ok(())
+        said
     }
 
     /// Logs an error when it begins, and when it is over. Other calls may succeed meanwhile.

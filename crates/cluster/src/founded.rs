@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use frontier::Partition;
+
 use crate::link_log::LogError;
 use crate::redis_log::RedisLog;
 
@@ -19,7 +21,12 @@ pub(crate) struct Founded {
 impl Founded {
     /// Reads the crawl that has the name of an address.
     pub(crate) fn read(log: &mut RedisLog) -> Result<Option<Self>, LogError> {
-        Ok(log.crawl()?.and_then(|text| serde_json::from_str(&text).ok()))
+        let Some(text) = log.crawl()? else { return Ok(None) };
+        let is_usable = |found: &Self| !found.id.is_empty() && Partition::new(0, found.partitions).is_ok();
+        match serde_json::from_str(&text).ok().filter(is_usable) {
+            Some(found) => Ok(Some(found)),
+            None => Err(log.unreadable(log.crawl_key())),
+        }
     }
 
     pub(crate) fn text(&self) -> String {

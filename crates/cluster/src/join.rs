@@ -1,6 +1,5 @@
 //! How a process joins the others: which crawl it is, whether it fits, and whether another process has its partition.
 
-use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use crate::member::{Kept, Limits, Member};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
 use crate::url::Address;
-use crate::word::{Word, Words, words_of};
+use crate::word::{Word, words_of};
 
 /// How long a process that lives may say nothing.
 const LONGEST_SILENCE: Duration = Duration::from_millis(2500);
@@ -125,7 +124,8 @@ impl JoinError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::OtherCount { .. }
+            Self::Log(LogError::Unreadable { .. })
+                | Self::OtherCount { .. }
                 | Self::OtherRules { .. }
                 | Self::OtherSeeds { .. }
                 | Self::OtherVersion { .. }
@@ -137,23 +137,23 @@ impl JoinError {
 impl Joining {
     /// Checks that this process fits to those that run. Called before a new directory is made, it spares one with options that cannot change.
     ///
-    /// It blocks for up to three seconds.
+    /// It blocks for up to three seconds, and while Redis that was reached is away.
     ///
     /// # Errors
     ///
     /// See [`JoinError`].
     pub fn check(&self) -> Result<(), JoinError> {
-        let mut log = RedisLog::connect(self.address.clone())?;
-        match Founded::read(&mut log)? {
-            Some(found) if is_alive(&mut log, &found)? => self.agreed(found).map(drop),
+        let agree = |log: &mut RedisLog| match Founded::read(log)? {
+            Some(found) if is_alive(log, &found)? => self.agreed(found).map(drop),
             _ => Ok(()),
-        }
+        };
+        self.in_redis(false, agree).map(drop)
     }
 
     /// Joins the crawl, and begins to carry links.
     ///
-    /// It blocks: until Redis has answered, for up to three seconds after a process of this partition was killed, and, in a new directory,
-    /// until the process of partition 0 has begun the crawl.
+    /// It blocks: while Redis is away, if the crawl has begun or Redis was reached; for up to three seconds after a process of this partition
+    /// was killed; and, in a new directory, until the process of partition 0 has begun the crawl.
     ///
     /// # Errors
     ///
@@ -163,26 +163,31 @@ impl Joining {
             [] => Kept::default(),
             kept => postcard::from_bytes(kept).map_err(|_| JoinError::Kept)?,
         };
-        let mut log = self.connect(&kept)?;
-        if let Some(policy) = log.eviction_policy()?.filter(|policy| policy != "noeviction") {
+        let partition = self.partition;
+        let has_begun = !kept.crawl.is_empty();
+        let (mut log, (founded, last)) = self.in_redis(has_begun, |log| {
+            let founded = self.find_crawl(log, &kept)?;
+            if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
+                return Err(JoinError::OtherSeeds { name: self.name() });
+            }
+            log.enter(&founded.id, partition.index(), partition.count());
+            self.check_taken(log)?;
+            let last: Result<Vec<_>, _> = partition.peers().map(|peer| log.last(peer)).collect();
+            Ok((founded, last?))
+        })?;
+        let policy = log.eviction_policy().ok().flatten();
+        if let Some(policy) = policy.filter(|policy| policy != "noeviction") {
             log::warn!(
                 target: "crawler::cluster",
                 "Redis removes keys when its memory is full ({policy}): links are sent again then, which takes time. Set maxmemory-policy noeviction"
             );
         }
-        let founded = self.find_crawl(&mut log, &kept)?;
-        if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
-            return Err(JoinError::OtherSeeds { name: self.name() });
-        }
         kept.crawl.clone_from(&founded.id);
         kept.seeds = Some(self.seeds);
-        let partition = self.partition;
-        log.enter(&founded.id, partition.index(), partition.count());
-        self.check_taken(&mut log)?;
         let limits = Limits::default();
-        let mut post = Post::new(log, partition, limits.window);
+        let post = Post::new(log, partition, limits.window);
         let mut member = Member::new(partition, limits, kept, self.accepts_loss, random()?);
-        member.start(post.last_sent()?);
+        member.start(last.into_iter().flatten());
         let (name, id) = (self.name(), &founded.id);
         log::info!(
             target: "crawler::cluster", name:%, partition:%, id:%;
@@ -191,18 +196,31 @@ impl Joining {
         Ok(Cluster::start(member, post, founded, name, partition, self.owner))
     }
 
-    /// Connects. A crawl that has begun waits for Redis, as it does while it runs.
-    fn connect(&self, kept: &Kept) -> Result<RedisLog, LogError> {
+    /// Calls this with a connection, and again while Redis is away, as a crawl that runs waits for it. Only if the crawl has not begun, and
+    /// nobody has answered yet, the address may be wrong.
+    fn in_redis<T>(
+        &self,
+        mut is_right: bool,
+        mut call: impl FnMut(&mut RedisLog) -> Result<T, JoinError>,
+    ) -> Result<(RedisLog, T), JoinError> {
         let mut has_said = false;
         loop {
-            match RedisLog::connect(self.address.clone()) {
-                Err(error @ (LogError::NotReachable { .. } | LogError::NotReady { .. })) if !kept.crawl.is_empty() => {
+            let connected = RedisLog::connect(self.address.clone()).map_err(JoinError::Log);
+            let called = connected.and_then(|mut log| {
+                is_right = true;
+                call(&mut log).map(|result| (log, result))
+            });
+            match called {
+                Err(JoinError::Log(error))
+                    if matches!(error, LogError::NotReady { .. } | LogError::OutOfMemory { .. })
+                        || is_right && matches!(error, LogError::NotReachable { .. }) =>
+                {
                     if !std::mem::replace(&mut has_said, true) {
                         log::warn!(target: "crawler::cluster", "{error}. The crawl waits for it");
                     }
                     sleep(LOOK_EVERY);
                 }
-                connected => return connected,
+                called => return called,
             }
         }
     }
@@ -246,6 +264,7 @@ impl Joining {
             if log.set_crawl(&text, is_unnamed)? == text {
                 return Ok(founded);
             }
+            sleep(LOOK_EVERY);
         }
     }
 
@@ -289,14 +308,12 @@ impl Joining {
     /// Fails if a process of this partition lives.
     fn check_taken(&self, log: &mut RedisLog) -> Result<(), JoinError> {
         let index = self.partition.index();
-        let before = words_of(log.words()?).0;
-        match beating(log, &before, |of| of == index) {
-            Ok(Some(word)) => Err(JoinError::Taken {
+        match beating(log, |of| of == index)? {
+            Some(owner) => Err(JoinError::Taken {
                 partition: index,
-                owner: word.status.owner,
+                owner,
             }),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error.into()),
+            None => Ok(()),
         }
     }
 }
@@ -304,24 +321,23 @@ impl Joining {
 /// Returns whether a process of a crawl lives.
 fn is_alive(log: &mut RedisLog, crawl: &Founded) -> Result<bool, LogError> {
     log.observe(&crawl.id);
-    let before = words_of(log.words()?).0;
-    Ok(beating(log, &before, |_| true)?.is_some())
+    Ok(beating(log, |_| true)?.is_some())
 }
 
-/// Waits for a word that is said again, of those that have not left. Returns it, or nothing after some time.
-fn beating(log: &mut RedisLog, before: &Words, of: impl Fn(u32) -> bool) -> Result<Option<Word>, LogError> {
-    let candidates: BTreeSet<u32> = before
-        .iter()
-        .filter(|(index, word)| of(**index) && !word.status.has_left)
-        .map(|(index, _)| *index)
-        .collect();
+/// Waits for a word that is said again, of those that have not left. Returns who says it, or nothing after some time.
+fn beating(log: &mut RedisLog, of: impl Fn(u32) -> bool) -> Result<Option<String>, LogError> {
+    // Another version may say words that this one cannot read.
+    let status = |text: &str| serde_json::from_str::<Word>(text).ok().map(|word| word.status);
+    let mut before = log.words()?;
+    before.retain(|(field, text)| field.parse().is_ok_and(&of) && !status(text).is_some_and(|status| status.has_left));
     let begun = Instant::now();
-    while !candidates.is_empty() && begun.elapsed() < LONGEST_SILENCE {
+    while !before.is_empty() && begun.elapsed() < LONGEST_SILENCE {
         sleep(LOOK_EVERY);
-        let now = words_of(log.words()?).0;
-        let is_new = |index: &u32| now.get(index).filter(|word| before.get(index) != Some(word)).cloned();
-        if let Some(word) = candidates.iter().find_map(is_new) {
-            return Ok(Some(word));
+        let now = log.words()?;
+        let is_new = |(field, text): &&(String, String)| before.iter().any(|(of, old)| of == field && old != text);
+        if let Some((_, text)) = now.iter().find(is_new) {
+            let owner = status(text).map(|status| status.owner);
+            return Ok(Some(owner.unwrap_or_else(|| "one of another version".to_owned())));
         }
     }
     Ok(None)

@@ -70,6 +70,13 @@ pub trait LinkLog: Send {
     ///
     /// When the log cannot be read now.
     fn words(&mut self) -> Result<Vec<(String, String)>, LogError>;
+
+    /// Returns the time by the clock of the log, in milliseconds since 1970. It is for people: those of the machines may differ.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read now.
+    fn time(&mut self) -> Result<u64, LogError>;
 }
 
 /// Why a call of a log failed. Each message says what to do, and none has a password in it.
@@ -109,6 +116,17 @@ pub enum LogError {
         server: String,
         /// What the server answered.
         answer: String,
+    },
+    /// Something else is where the log has its own, or what another version has written.
+    #[error(
+        "Redis at {server} has under {key} what this version cannot read. If another crawl or program uses that, give all processes another NAME \
+         (redis://…/NAME), else remove it (redis-cli DEL)"
+    )]
+    Unreadable {
+        /// Its host and port.
+        server: String,
+        /// The keys of which one is meant.
+        key: String,
     },
     /// Anything else.
     #[error("Redis at {server} gave an unexpected answer ({answer}): check that it is Redis 6.2 or later, or Valkey")]

@@ -136,6 +136,8 @@ struct PeerMember {
     /// When its mark has moved last.
     moved: Time,
     patience: Duration,
+    /// Whether it was said that an entry of it cannot be read.
+    has_unreadable: bool,
     /// What was read of its entries and is not trimmed, with their numbers.
     read: VecDeque<(EntryId, u64)>,
 }
@@ -325,11 +327,20 @@ impl Member {
             return Ok(None);
         };
         // Entries of a process of the past are dropped, and what is no batch.
-        let batch = wire::read(&entry.batch).filter(|_| entry.id.term >= *promise);
+        let batch = wire::read(&entry.batch);
+        let is_unreadable = batch.is_none();
+        let batch = batch.filter(|_| entry.id.term >= *promise);
         let received = match &batch {
             Some(batch) => frontier.receive(entry.from, batch, now)?,
             None => Received::Damaged,
         };
+        if is_unreadable && !std::mem::replace(&mut peer.has_unreadable, true) {
+            log::warn!(
+                target: "crawler::cluster",
+                "an entry of partition {index} in Redis cannot be read, and is left out. If its links stay away, start the process of partition {index} \
+                 again"
+            );
+        }
         // What is dropped is not needed in the log: it is sent again.
         let is_needed = matches!(received, Received::Accepted { .. } | Received::Repeated);
         let number = batch.filter(|_| is_needed).map_or(0, |batch| batch.mark.number);

@@ -7,7 +7,6 @@ use serde::Serialize;
 use crate::cluster::STOP;
 use crate::founded::Founded;
 use crate::link_log::{LinkLog as _, LogError};
-use crate::post::now_millis;
 use crate::redis_log::RedisLog;
 use crate::url::Address;
 use crate::word::{End, Words, words_of};
@@ -39,11 +38,11 @@ pub struct Overview {
 pub struct Row {
     /// Its index.
     pub partition: u32,
-    /// `running`, `ended`, `stopped`, or `silent`: it has said nothing for five seconds, or never.
+    /// `running`, `ended`, `stopped`, `unreadable`, or `silent`: it has said nothing for five seconds, or never.
     pub state: &'static str,
     /// The machine and the process that has it; nothing before its first word.
     pub owner: String,
-    /// Milliseconds since its last word, by the clocks of both machines; `None` before the first.
+    /// Milliseconds since its last word, by the clock of Redis; `None` before the first.
     pub age_milliseconds: Option<u64>,
     /// How much it has done, and has left.
     #[serde(flatten)]
@@ -100,9 +99,9 @@ fn observe(address: Address) -> Result<(RedisLog, Founded), OverviewError> {
 pub fn stop(address: Address) -> Result<usize, OverviewError> {
     let (mut log, _) = observe(address)?;
     let (words, _) = words_of(log.words()?);
-    let now = now_millis();
+    let now = log.time()?;
     let here: Vec<_> = words.values().filter(|word| !word.status.has_left).collect();
-    let ages = here.iter().map(|word| now.saturating_sub(word.status.at));
+    let ages = here.iter().map(|word| now.abs_diff(word.status.at));
     let live = ages.filter(|age| *age <= DEAD_AFTER).count();
     let instances: Vec<u64> = here.iter().map(|word| word.instance).collect();
     // Numbers can always be written.
@@ -119,21 +118,21 @@ impl Overview {
     pub fn read(address: Address) -> Result<Self, OverviewError> {
         let name = address.name().to_owned();
         let (mut log, founded) = observe(address)?;
-        let (words, _) = words_of(log.words()?);
-        Ok(Self::of(name, founded.partitions, &words, now_millis()))
-    }
-
-    fn of(name: String, count: u32, words: &Words, now: u64) -> Self {
-        let partitions: Vec<Row> = (0..count).map(|index| Row::of(index, words, now)).collect();
+        let (words, others) = words_of(log.words()?);
+        let now = log.time()?;
+        let row = |index| Row::of(index, &words, &others, now);
+        let partitions: Vec<Row> = (0..founded.partitions).map(row).collect();
         let mut total = Numbers::default();
         partitions.iter().for_each(|row| total.add(&row.numbers));
-        Self {
+        // The first node may be a replica, and the next call asks another one.
+        let refusal = log.check_writable().or_else(|_| log.check_writable()).err();
+        Ok(Self {
             name,
             ended: words.values().find_map(|word| word.ended),
-            problems: problems(&partitions, &total),
+            problems: problems(&partitions, &total, refusal),
             partitions,
             total,
-        }
+        })
     }
 }
 
@@ -150,7 +149,7 @@ impl Numbers {
 }
 
 impl Row {
-    fn of(partition: u32, words: &Words, now: u64) -> Self {
+    fn of(partition: u32, words: &Words, others: &[(String, String)], now: u64) -> Self {
         let for_it = words
             .values()
             .filter_map(|word| Some(word.peers.get(partition as usize)?.waiting));
@@ -161,9 +160,12 @@ impl Row {
         };
         row.numbers.to_receive = for_it.sum();
         let Some(word) = words.get(&partition) else {
+            if others.iter().any(|(field, _)| *field == partition.to_string()) {
+                row.state = "unreadable";
+            }
             return row;
         };
-        let (status, age) = (&word.status, now.saturating_sub(word.status.at));
+        let (status, age) = (&word.status, now.abs_diff(word.status.at));
         row.owner.clone_from(&status.owner);
         row.age_milliseconds = Some(age);
         row.state = match () {
@@ -193,6 +195,10 @@ impl Row {
                 format!("has said nothing for {} s", age / 1000),
                 "start its process again",
             ),
+            ("unreadable", _) => (
+                "says what this version cannot read".to_owned(),
+                "start its process with this version",
+            ),
             ("stopped", _) => ("is stopped".to_owned(), "start its process to go on"),
             _ => return None,
         };
@@ -203,12 +209,15 @@ impl Row {
 }
 
 /// Lists what is wrong, the worst first.
-fn problems(partitions: &[Row], total: &Numbers) -> Vec<String> {
-    let in_state = |state| partitions.iter().filter(move |row| row.state == state);
-    let mut problems: Vec<_> = in_state("silent")
-        .chain(in_state("stopped"))
-        .filter_map(Row::problem)
-        .collect();
+fn problems(partitions: &[Row], total: &Numbers, refusal: Option<LogError>) -> Vec<String> {
+    // Other errors are of this reader.
+    let refusal = refusal.filter(|error| matches!(error, LogError::OutOfMemory { .. } | LogError::NotReady { .. }));
+    let refused = refusal.map(|error| format!("{error}. Until then no process can say that it runs"));
+    let silent = if refused.is_some() { "" } else { "silent" };
+    let in_states = [silent, "unreadable", "stopped"]
+        .into_iter()
+        .flat_map(|state| partitions.iter().filter(move |row| row.state == state));
+    let mut problems: Vec<_> = refused.into_iter().chain(in_states.filter_map(Row::problem)).collect();
     if total.lost_batches > 0 {
         problems.push(format!(
             "{} batches of links were lost with a state directory: the crawl ends as incomplete",
@@ -235,13 +244,13 @@ impl fmt::Display for Overview {
         }
         writeln!(
             f,
-            "{:>9}  {:<8} {:>10} {:>8} {:>10} {:>9} {:>10}  {:>5}  owner",
+            "{:>9}  {:<10} {:>10} {:>8} {:>10} {:>9} {:>10}  {:>5}  owner",
             "partition", "state", "pages", "per s", "waiting", "to send", "to receive", "word"
         )?;
         let row = |f: &mut fmt::Formatter<'_>, name: &dyn fmt::Display, state: &str, numbers: &Numbers| {
             write!(
                 f,
-                "{name:>9}  {state:<8} {:>10} {:>8.1} {:>10} {:>9} {:>10}",
+                "{name:>9}  {state:<10} {:>10} {:>8.1} {:>10} {:>9} {:>10}",
                 numbers.pages, numbers.rate, numbers.waiting, numbers.to_send, numbers.to_receive
             )
         };

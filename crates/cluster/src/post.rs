@@ -1,21 +1,15 @@
 //! Takes the orders of a member to the log, and brings what is new there.
 
-use std::time::SystemTime;
+use std::collections::BTreeMap;
 
 use frontier::Partition;
 
 use crate::link_log::{Entry, EntryId, LinkLog, LogError};
-use crate::member::Orders;
+use crate::member::{Batches, Orders};
 use crate::word::{Word, Words, words_of};
 
 /// The entries of one sender that are read at once.
 const ENTRIES_AT_ONCE: usize = 32;
-
-/// Returns the time of the system, in milliseconds since 1970.
-pub(crate) fn now_millis() -> u64 {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since_epoch.map_or(0, |time| time.as_millis() as u64)
-}
 
 /// A log, and how far it was read.
 #[derive(Debug)]
@@ -25,6 +19,8 @@ pub struct Post<L> {
     /// The last entry that was read of each sender. It lives in memory: a new process reads all again.
     positions: Vec<(u32, EntryId)>,
     word: Option<Word>,
+    /// Up to where entries of each sender are still to be removed.
+    trims: BTreeMap<u32, EntryId>,
     beat: u64,
 }
 
@@ -36,6 +32,7 @@ impl<L: LinkLog> Post<L> {
             window: window as usize,
             positions: partition.peers().map(|peer| (peer, EntryId::default())).collect(),
             word: None,
+            trims: BTreeMap::new(),
             beat: 0,
         }
     }
@@ -57,22 +54,30 @@ impl<L: LinkLog> Post<L> {
     ///
     /// As those of the log.
     pub fn send(&mut self, orders: Orders) -> Result<(), LogError> {
-        if let Some(word) = orders.word {
-            self.word = Some(word);
+        let is_word_new = orders.word.is_some();
+        let append = self.keep(orders);
+        self.trim()?;
+        if is_word_new {
             self.say()?;
         }
-        for (to, entries) in orders.append {
-            self.log.append(to, &entries, self.window)?;
-        }
-        orders
-            .trim
-            .into_iter()
-            .try_for_each(|(from, id)| self.log.trim(from, id))
+        let mut append = append.into_iter();
+        append.try_for_each(|(to, entries)| self.log.append(to, &entries, self.window))
     }
 
-    /// Keeps only the word of orders, which is said at the next [`say`](Self::say).
-    pub(crate) fn keep_word(&mut self, orders: Orders) {
+    /// Keeps the word of orders, and what they trim, for the next [`say`](Self::say). Returns what they append.
+    pub(crate) fn keep(&mut self, orders: Orders) -> Vec<(u32, Batches)> {
         self.word = orders.word.or(self.word.take());
+        self.trims.extend(orders.trim);
+        orders.append
+    }
+
+    /// Removes what is no longer needed. It comes first: a log that is full takes no word and no entry before.
+    fn trim(&mut self) -> Result<(), LogError> {
+        while let Some((from, id)) = self.trims.first_key_value() {
+            self.log.trim(*from, *id)?;
+            self.trims.pop_first();
+        }
+        Ok(())
     }
 
     /// Says the last word again. Others know by it that this process lives, and a log that has forgotten it has it again.
@@ -81,10 +86,11 @@ impl<L: LinkLog> Post<L> {
     ///
     /// As those of the log.
     pub fn say(&mut self) -> Result<(), LogError> {
+        self.trim()?;
         let Some(word) = &mut self.word else { return Ok(()) };
         self.beat += 1;
         word.beat = self.beat;
-        word.status.at = now_millis();
+        word.status.at = self.log.time()?;
         // Numbers and texts can always be written.
         self.log.say(&serde_json::to_string(word).unwrap_or_default())
     }

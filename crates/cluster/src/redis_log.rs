@@ -65,6 +65,25 @@ impl RedisLog {
         self.call(&key, cmd("GET").arg(&key))
     }
 
+    /// Returns the error that this version cannot read the word of a partition, if it is among the fields that are none.
+    pub(crate) fn unreadable_word(&self, others: &[(String, String)]) -> Option<LogError> {
+        let (index, _) = others.iter().find(|(field, _)| field.parse::<u32>().is_ok())?;
+        Some(self.unreadable(format!("{}, field {index},", self.words_key())))
+    }
+
+    /// Checks that the words can be written, but writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When Redis cannot be written now.
+    pub(crate) fn check_writable(&mut self) -> Result<(), LogError> {
+        let key = self.words_key();
+        // A server that takes no writes says so before it looks what is there: no string.
+        let command = cmd("SETRANGE").arg(&key).arg(0).arg("").take();
+        let is_nothing = |error: &str| error.starts_with("WRONGTYPE");
+        self.nodes.call(&key, &[command], is_nothing).map(drop)
+    }
+
     /// Gives the name of the address to the crawl that is begun with this text, or only if no crawl has it. Returns the text that is there now.
     ///
     /// # Errors
@@ -120,25 +139,28 @@ impl RedisLog {
     pub fn eviction_policy(&mut self) -> Result<Option<String>, LogError> {
         let command = cmd("CONFIG").arg("GET").arg("maxmemory-policy").take();
         let answers = self.nodes.call("", &[command], |_| true)?;
-        Ok(self.parsed::<Vec<String>>(answers)?.pop())
+        Ok(self.parsed::<Vec<String>>("", answers)?.pop())
     }
 
     /// Sends a command whose key has this hash tag.
     fn call<T: FromRedisValue>(&mut self, tag: &str, command: &mut Cmd) -> Result<T, LogError> {
         let answers = self.nodes.call(tag, &[command.take()], |_| false)?;
-        self.parsed(answers)
+        self.parsed(tag, answers)
     }
 
     /// Returns the last answer.
-    fn parsed<T: FromRedisValue>(&self, mut answers: Vec<Value>) -> Result<T, LogError> {
+    fn parsed<T: FromRedisValue>(&self, tag: &str, mut answers: Vec<Value>) -> Result<T, LogError> {
         let parsed = from_redis_value(answers.pop().unwrap_or(Value::Nil));
-        parsed.map_err(|why| LogError::Other {
-            server: self.nodes.address.to_string(),
-            answer: why.to_string(),
-        })
+        parsed.map_err(|_| self.unreadable(tag.to_owned()))
     }
 
-    fn crawl_key(&self) -> String {
+    /// Returns the error that this version cannot read what is under a key.
+    pub(crate) fn unreadable(&self, key: String) -> LogError {
+        let server = self.nodes.address.to_string();
+        LogError::Unreadable { server, key }
+    }
+
+    pub(crate) fn crawl_key(&self) -> String {
         format!("{}:crawl", self.name)
     }
 
@@ -161,7 +183,7 @@ impl LinkLog for RedisLog {
         let command = cmd("XINFO").arg("STREAM").arg(self.stream(self.index, to)).take();
         let is_nothing = |error: &str| error.contains("no such key");
         let answers = self.nodes.call(&self.tag(to), &[command], is_nothing)?;
-        let mut info: HashMap<String, Value> = self.parsed(answers)?;
+        let mut info: HashMap<String, Value> = self.parsed(&self.tag(to), answers)?;
         let id = info
             .remove("last-generated-id")
             .and_then(|id| from_redis_value::<String>(id).ok());
@@ -219,6 +241,12 @@ impl LinkLog for RedisLog {
     fn words(&mut self) -> Result<Vec<(String, String)>, LogError> {
         let key = self.words_key();
         self.call(&key, cmd("HGETALL").arg(&key))
+    }
+
+    fn time(&mut self) -> Result<u64, LogError> {
+        // The node that has the words, once they were read or written.
+        let (seconds, micros): (u64, u64) = self.call(&self.words_key(), &mut cmd("TIME"))?;
+        Ok(seconds * 1000 + micros / 1000)
     }
 }
 

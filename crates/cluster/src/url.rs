@@ -17,6 +17,8 @@ const DEFAULT_PORT: u16 = 6379;
 /// `rediss://` encrypts the connection (TLS), and the certificates of the system say whom to trust. Options are `?db=N`, the number of the
 /// database, and `ssl_ca_certs=FILE`, certificates in PEM format that are trusted instead, as in the addresses of redis-py.
 ///
+/// Without a user and a password, the password is that of the environment variable `REDISCLI_AUTH`, if it is set, as for redis-cli.
+///
 /// As text, the address has neither the password nor the options.
 ///
 /// ```

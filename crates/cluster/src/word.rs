@@ -72,7 +72,7 @@ pub struct PeerWord {
 pub struct Status {
     /// The machine and the process that has the partition.
     pub owner: String,
-    /// When it was said last, in milliseconds since 1970, by the clock of that machine.
+    /// When it was said last, in milliseconds since 1970, by the clock of the log.
     pub at: u64,
     /// Pages that were fetched.
     pub pages: u64,

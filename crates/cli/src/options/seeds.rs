@@ -81,8 +81,8 @@ pub(crate) struct Site {
     /// Share the crawl with other processes through Redis, at redis://HOST/NAME.
     ///
     /// All processes get the same seeds and options, each its own --partition, --state and outputs. NAME is the name of the crawl. A password is
-    /// written as in redis://user:password@host:6379/NAME; a configuration file hides it from other users of this machine. rediss:// encrypts. See
-    /// docs/many-machines.md.
+    /// written as in redis://user:password@host:6379/NAME; a configuration file, or the environment variable REDISCLI_AUTH, hides it from other users of this
+    /// machine. rediss:// encrypts. See docs/many-machines.md.
     #[arg(long, value_name = "URL", requires_all = ["state", "partition"], conflicts_with = "refresh", help_heading = "Cluster")]
     pub(crate) cluster: Option<Address>,
     /// The share of this process: 0/4, 1/4, 2/4 or 3/4 of four.

@@ -502,6 +502,86 @@ fn a_new_crawl_needs_redis_and_one_that_has_begun_waits_for_it() {
 }
 
 #[test]
+fn what_is_not_of_this_version_is_refused_with_its_key_and_a_crawl_that_runs_goes_on() {
+    let crawl = Crawl::with_delay("200ms", "cluster-unreadable");
+    let refuses = |partition: u32, key: &str| {
+        let says = [&format!("under {key} what this version cannot read"), "redis-cli DEL"];
+        fails(&crawl.options(partition), 2, &says);
+    };
+    for record in ["", "{", "{\"id\":\"x\",\"version\":\"9\"}"] {
+        crawl.redis.cli(&format!("SET web:crawl {record}"));
+        for partition in [0, 1] {
+            refuses(partition, "web:crawl");
+        }
+        for command in ["status", "stop"] {
+            fails(&["cluster", command, &crawl.address()], 2, &["under web:crawl what"]);
+        }
+        assert!(!Path::new(&crawl.state(0)).exists());
+    }
+    crawl.redis.cli("DEL web:crawl");
+    let processes = [0, 1].map(|partition| crawl.start(partition));
+    crawl.wait_for_pages(1, 2);
+    for command in ["DEL web:crawl", "HSET web:crawl id x"] {
+        crawl.redis.cli(command);
+    }
+    processes[0].logs("under web:crawl what this version cannot read");
+    let [first, second] = processes;
+    second.stop();
+    // Its directory has begun the crawl, and it goes on once the way is free.
+    refuses(1, "web:crawl");
+    crawl.redis.cli("DEL web:crawl");
+    // Others keep the name of the crawl.
+    let words = eventually(|| Some(crawl.redis.cli("KEYS web:*:words")).filter(|key| key.ends_with("words")));
+    first.stop();
+    let stream = words.replace("web:", "{web:").replace(":words", ":0}:from:1");
+    for key in [words.clone(), stream] {
+        crawl.redis.cli(&format!("DEL {key}"));
+        crawl.redis.cli(&format!("SET {key} x"));
+        refuses(1, &key);
+        crawl.redis.cli(&format!("DEL {key}"));
+    }
+    let [first, second] = [0, 1].map(|partition| crawl.start(partition));
+    crawl.wait_for(0, "running");
+    crawl.wait_for(1, "running");
+    // An entry of another program has a higher id than those of the crawl. A start takes one above.
+    crawl.redis.cli(&format!(
+        "XADD {} * field x",
+        words.replace("web:", "{web:").replace(":words", ":0}:from:1")
+    ));
+    first.logs("an entry of partition 1 in Redis cannot be read");
+    second.stop();
+    let second = crawl.start(1);
+    first.ends(0);
+    second.ends(0);
+    crawl.has_every_page_once();
+}
+
+#[test]
+fn a_full_redis_is_what_a_crawl_and_its_status_name() {
+    let crawl = Crawl::with_delay("100ms", "cluster-full");
+    let [first, second] = [0, 1].map(|partition| crawl.start(partition));
+    crawl.wait_for(1, "running");
+    crawl.redis.cli("CONFIG SET maxmemory 1");
+    for process in [&first, &second] {
+        process.logs("is out of memory: raise its maxmemory");
+    }
+    crawl.wait_for(0, "silent");
+    crawl.wait_for(1, "silent");
+    let problems = crawl.status()["problems"].to_string();
+    assert!(
+        problems.contains("is out of memory") && !problems.contains("start its process"),
+        "{problems}"
+    );
+    fails(&["cluster", "stop", &crawl.address()], 1, &["is out of memory"]);
+    crawl.redis.cli("CONFIG SET maxmemory 0");
+    for process in [first, second] {
+        let log = process.ends(0);
+        assert_eq!(log.matches("is out of memory").count(), 1, "{log}");
+    }
+    crawl.has_every_page_once();
+}
+
+#[test]
 fn a_stop_does_not_wait_for_redis() {
     let mut crawl = Crawl::with_delay("400ms", "cluster-stop-away");
     let options = crawl.options(0) + " --sync-interval 20ms";
@@ -587,6 +667,15 @@ fn a_password_is_neither_kept_nor_shown() {
         &["is not kept, because of --cluster with a password"],
     );
     succeeds(&["cluster", "status", &address]);
+
+    // Nor is that of the environment.
+    let command = format!("cluster status {open}");
+    let of_environment = Command::new(PROGRAM)
+        .args(command.list())
+        .env("REDISCLI_AUTH", "hidden@word")
+        .output()
+        .unwrap();
+    assert!(of_environment.status.success(), "{of_environment:?}");
 
     // A configuration file keeps it from the command line, and such a command can be resumed.
     let config = crawl.folder.file("crawl.toml", &format!("cluster = \"{address}\""));

@@ -1,6 +1,6 @@
 //! What errors of the client and of the server mean.
 
-use redis::{ErrorKind, RedisError, ServerError};
+use redis::{Arg, Cmd, ErrorKind, RedisError, ServerError};
 
 use super::TIMEOUT;
 use crate::link_log::LogError;
@@ -22,14 +22,19 @@ pub(super) fn of_connection(node: &Node, error: &RedisError) -> LogError {
     LogError::NotReachable { server, why }
 }
 
-/// Returns what an error means that the server answered.
-pub(super) fn of_answer(node: &Node, error: &ServerError) -> LogError {
+/// Returns what an error means that the server answered to a command whose keys have this hash tag.
+pub(super) fn of_answer(node: &Node, tag: &str, command: &Cmd, error: &ServerError) -> LogError {
     let (server, answer) = (node.to_string(), text(error));
     match error.code() {
+        "WRONGTYPE" => LogError::Unreadable {
+            server,
+            key: keys(tag, command),
+        },
         "OOM" => LogError::OutOfMemory { server },
         "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" => LogError::Refused { server, answer },
         // "ERR AUTH <password> called without any password configured".
         "ERR" if answer.contains("AUTH") => LogError::Refused { server, answer },
+        "ERR" if answer.contains("max number of clients") => LogError::NotReady { server, answer },
         "MOVED" | "ASK" | "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MISCONF"
         | "NOREPLICAS" => LogError::NotReady { server, answer },
         _ => LogError::Other { server, answer },
@@ -39,4 +44,13 @@ pub(super) fn of_answer(node: &Node, error: &ServerError) -> LogError {
 /// Returns the words of an error as the server wrote them.
 pub(super) fn text(error: &ServerError) -> String {
     format!("{} {}", error.code(), error.details().unwrap_or_default())
+}
+
+fn keys(tag: &str, command: &Cmd) -> String {
+    let keys = command.args_iter().filter_map(|argument| match argument {
+        Arg::Simple(bytes) => str::from_utf8(bytes).ok().filter(|text| text.contains(tag)),
+        _ => None,
+    });
+    let keys: Vec<_> = keys.collect();
+    keys.join(", ")
 }

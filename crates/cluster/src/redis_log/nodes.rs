@@ -6,7 +6,7 @@
 use std::collections::{HashMap, hash_map};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::{env, fs, io};
 
 use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, Connection, IntoConnectionInfo, RedisConnectionInfo, RedisResult};
@@ -19,6 +19,8 @@ use crate::url::{Address, Node};
 /// How long a server may take to accept a connection, and how long to answer. A call ends within a few times this, once the host's name is
 /// resolved.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
+/// The environment variable with the password of addresses that have none. It is that of redis-cli.
+const PASSWORD: &str = "REDISCLI_AUTH";
 /// A slot that moves takes two.
 const MOST_REDIRECTS: usize = 5;
 
@@ -72,9 +74,9 @@ impl Nodes {
             let answers = exchanged.inspect_err(|_| self.forget(&node))?;
             let redirect = answers.iter().find_map(|answer| redirect(answer, &node));
             let Some((next, asks)) = redirect.filter(|_| redirects.next().is_some()) else {
-                let checked = answers.into_iter().map(|answer| match answer {
+                let checked = answers.into_iter().zip(commands).map(|(answer, command)| match answer {
                     Value::ServerError(error) if is_nothing(&errors::text(&error)) => Ok(Value::Nil),
-                    Value::ServerError(error) => Err(errors::of_answer(&node, &error)),
+                    Value::ServerError(error) => Err(errors::of_answer(&node, tag, command, &error)),
                     answer => Ok(answer),
                 });
                 return checked.collect::<Result<_, _>>().inspect_err(|_| self.forget(&node));
@@ -134,7 +136,9 @@ impl Nodes {
 /// Opens a connection, and returns the nodes of the cluster that the node belongs to, too.
 fn open(address: &Address, node: &Node) -> Result<(Connection, Vec<Node>), LogError> {
     let mut commands = Vec::new();
-    if let Some((user, password)) = &address.login {
+    let of_environment = || env::var(PASSWORD).ok().filter(|password| !password.is_empty());
+    let login = address.login.clone();
+    if let Some((user, password)) = login.or_else(|| Some((String::new(), of_environment()?))) {
         let user = (!user.is_empty()).then_some(user);
         commands.push(cmd("AUTH").arg(user).arg(password).take());
     }
@@ -147,11 +151,11 @@ fn open(address: &Address, node: &Node) -> Result<(Connection, Vec<Node>), LogEr
         Ok((connection, answers))
     });
     let (connection, answers) = opened.map_err(|error| errors::of_connection(node, &error))?;
-    for answer in &answers {
+    for (answer, command) in answers.iter().zip(&commands) {
         match answer {
             // A single server has no such command, or this user may not call it.
             Value::ServerError(error) if errors::text(error).to_lowercase().contains("cluster") => {}
-            Value::ServerError(error) => return Err(errors::of_answer(node, error)),
+            Value::ServerError(error) => return Err(errors::of_answer(node, "", command, error)),
             _ => {}
         }
     }

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use cluster::{LinkLog, LogError, RedisLog, TIMEOUT};
+use cluster::{LinkLog, LogError, Orders, Post, RedisLog, TIMEOUT};
 
 use crate::entries::numbers;
-use crate::server::{Server, connect, entries, free_port, id};
+use crate::server::{Server, connect, entries, free_port, id, word};
 
 #[test]
 fn a_restarted_server_is_found_by_the_next_call() {
@@ -97,4 +97,25 @@ fn the_master_is_found_behind_a_dead_server_and_a_replica() {
     assert!(matches!(error, LogError::NotReady { .. }), "{error}");
     log.say("word").unwrap();
     assert_eq!(master.cli("HGET web:id:words 0"), "word");
+}
+
+#[test]
+fn a_full_server_is_freed_before_the_word_is_said() {
+    let server = Server::start("--maxmemory 4mb --maxmemory-policy noeviction");
+    let (mut sender, receiver) = (server.log(0), server.log(1));
+    let batch = vec![b'x'; 100_000];
+    let full = (1..100).find(|number| sender.append(1, &[(id(*number), batch.clone())], 1000).is_err());
+    let full = full.unwrap();
+    server.cli("CONFIG SET maxmemory 3mb");
+    let mut post = Post::new(receiver, "1/3".parse().unwrap(), 256);
+    let word = Some(word(1));
+    let trim = vec![(0, id(full - 1))];
+    post.send(Orders {
+        word,
+        trim,
+        ..Orders::default()
+    })
+    .unwrap();
+    assert_eq!(numbers(post.log_mut(), &[0]), []);
+    assert_eq!(post.words().unwrap().0.len(), 1);
 }

@@ -10,6 +10,7 @@ mod address;
 mod cluster_mode;
 mod entries;
 mod failures;
+mod joining;
 mod member;
 mod redis_server;
 mod server;

@@ -19,7 +19,10 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with these options.
     pub(crate) fn start(options: &'static str) -> Self {
-        let port = free_port();
+        Self::start_at(free_port(), options)
+    }
+
+    pub(crate) fn start_at(port: u16, options: &'static str) -> Self {
         let folder = std::env::temp_dir().join(format!("crawler-redis-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let process = spawn(port, &folder, options);

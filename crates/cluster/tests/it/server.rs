@@ -1,6 +1,6 @@
 //! A server of Redis as the tests of the log use it.
 
-use cluster::{EntryId, LogError, RedisLog};
+use cluster::{EntryId, LogError, PeerWord, RedisLog, Status, Word};
 
 pub(crate) use crate::redis_server::{Server, eventually, free_port};
 
@@ -28,5 +28,19 @@ pub(crate) fn id(number: u64) -> EntryId {
         term: 7,
         round: 2,
         number,
+    }
+}
+
+/// Returns a word with one number in it.
+pub(crate) fn word(instance: u64) -> Word {
+    Word {
+        instance,
+        beat: 0,
+        term: 1,
+        is_drained: false,
+        ended: None,
+        lost: 0,
+        peers: vec![PeerWord::default(); 3],
+        status: Status::default(),
     }
 }

@@ -1,8 +1,8 @@
 //! Words, orders, the id of the crawl, and the settings of the server.
 
-use cluster::LinkLog;
+use cluster::{LinkLog, Orders, Overview, Post};
 
-use crate::server::{Server, connect, entries};
+use crate::server::{Server, connect, entries, word};
 
 #[test]
 fn an_observer_reads_the_words_of_all_partitions_and_gives_orders() {
@@ -61,4 +61,76 @@ fn the_eviction_policy_is_told_to_those_who_may_ask() {
     assert_eq!(log.eviction_policy(), Ok(None));
     log.append(1, &entries([1]), 10).unwrap();
     log.say("word").unwrap();
+}
+
+#[test]
+fn the_time_of_a_word_is_that_of_redis_and_one_that_differs_from_it_much_is_silent() {
+    let server = Server::start("");
+    server.cli(&format!("SET web:crawl {}", founded("id", 3)));
+    let redis_time = || server.cli("TIME").lines().next().unwrap().parse::<u64>().unwrap();
+    let mut post = Post::new(server.log(0), "0/3".parse().unwrap(), 256);
+    // The clock of this machine does not matter: Redis says what time it is.
+    let before = redis_time();
+    post.send(Orders {
+        word: Some(word(7)),
+        ..Orders::default()
+    })
+    .unwrap();
+    let at = post.words().unwrap().0[&0].status.at;
+    assert!((before..=redis_time()).contains(&(at / 1000)), "{at}");
+    // A process on a machine whose clock was half a minute ahead has died.
+    let mut ahead = word(8);
+    ahead.status.at = at + 30_000;
+    server.log(1).say(&serde_json::to_string(&ahead).unwrap()).unwrap();
+    let overview = Overview::read(format!("redis://{}/web", server.at()).parse().unwrap()).unwrap();
+    let states: Vec<_> = overview.partitions.iter().map(|row| row.state).collect();
+    assert_eq!(states, ["running", "silent", "silent"]);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_by_an_overview() {
+    let server = Server::start("");
+    let overview = || Overview::read(format!("redis://{}/web", server.at()).parse().unwrap());
+    let unreadable = |key: &str| {
+        let error = overview().unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("under {key} what this version cannot read")),
+            "{error}"
+        );
+    };
+    for text in [
+        String::new(),
+        "{".to_owned(),
+        "\"id\"".to_owned(),
+        founded("id", 3).replace("\"rules\":0,", ""),
+        founded("", 3),
+        founded("id", 0),
+        founded("id", 4_000_000_000),
+    ] {
+        server.cli(&format!("SET web:crawl {text}"));
+        unreadable("web:crawl");
+    }
+    for command in ["SETBIT web:crawl 0 1", "HSET web:crawl id id"] {
+        server.cli("DEL web:crawl");
+        server.cli(command);
+        unreadable("web:crawl");
+    }
+    server.cli(&format!("SET web:crawl {}", founded("id", 2)));
+    server.cli("SET web:id:words x");
+    unreadable("web:id:words");
+    server.cli("DEL web:id:words");
+    // One of another version.
+    server.cli("HSET web:id:words 0 {\"instance\":1}");
+    let overview = overview().unwrap();
+    assert_eq!(overview.partitions[0].state, "unreadable");
+    let problem = "partition 0 says what this version cannot read: start its process with this version";
+    assert!(
+        overview.problems.iter().any(|text| text.starts_with(problem)),
+        "{:?}",
+        overview.problems
+    );
+}
+
+fn founded(id: &str, partitions: u32) -> String {
+    format!("{{\"id\":\"{id}\",\"partitions\":{partitions},\"rules\":0,\"seeds\":0,\"version\":\"0\"}}")
 }
