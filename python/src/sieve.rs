@@ -11,7 +11,7 @@ use sieve::{Hashing, OnSaturation, SieveBuilder};
 use crate::counted::{Counted, Nothing, united};
 use crate::errors::{config_error, os_error, saturated, snapshot_error};
 use crate::exclusive::Exclusive;
-use crate::file;
+use crate::file::{self, Loaded, Saved};
 use crate::keys::bytes_of;
 use crate::many::add_all;
 use crate::saturation::Saturation;
@@ -40,6 +40,7 @@ pub(crate) struct Sieve {
     // No Python code runs while it is taken.
     counted: Exclusive<Counted>,
     policy: OnSaturation,
+    has_secret_seed: bool,
 }
 
 #[pymethods]
@@ -54,7 +55,7 @@ impl Sieve {
             .on_saturation(policy)
             .hashing(hashing_of(hash, seed)?);
         let counted = builder.build_with(Nothing).map_err(config_error)?;
-        Ok(Self::of(counted, policy))
+        Ok(Self::of((counted, policy, seed.is_none())))
     }
 
     /// Add all keys, and return how many were new.
@@ -117,14 +118,15 @@ impl Sieve {
 
     /// Save the sieve to a file. A crash leaves the old file or the new one.
     ///
-    /// The new file has the name with ".new" at first. It contains the seed: keep it as secret as that has to be.
+    /// Owner and permissions stay, but a file with a random seed can be read by its owner only. It has another name at first, such as
+    /// ".seen.sieve.new0". A file that cannot be given a new name, such as a mounted one, is written in place.
     ///
     /// >>> Sieve().save("seen.sieve")
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let taken = self.counted.take(py);
         let counted: &Counted = &taken;
-        let saved = py.detach(|| file::save(counted, self.policy, &path));
+        let saved = py.detach(|| file::save(&self.saved(counted), &path));
         saved.map_err(|error| os_error(&error, &path))
     }
 
@@ -137,28 +139,31 @@ impl Sieve {
     #[pyo3(signature = (path, /))]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let loaded = py.detach(|| file::load(&path));
-        let (counted, policy) = loaded.map_err(|error| snapshot_error(error, Some(&path)))?;
-        Ok(Self::of(counted, policy))
+        Ok(Self::of(loaded.map_err(|error| snapshot_error(error, Some(&path)))?))
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Self> {
         // One after the other: two threads that each had one and waited for the other would wait forever.
         let counted = self.counted.take(py).clone();
         let united = united(counted, &other.get().counted.take(py)).map_err(PyValueError::new_err)?;
-        Ok(Self::of(united.on_saturation(self.policy), self.policy))
+        let has_secret_seed = self.has_secret_seed || other.get().has_secret_seed;
+        Ok(Self::of((
+            united.on_saturation(self.policy),
+            self.policy,
+            has_secret_seed,
+        )))
     }
 
     #[staticmethod]
     fn _from_bytes(bytes: &Bound<'_, PyBytes>) -> PyResult<Self> {
         let bytes = bytes.as_bytes();
         let read = file::read(&mut Cursor::new(bytes), bytes.len() as u64);
-        let (counted, policy) = read.map_err(|error| snapshot_error(error, None))?;
-        Ok(Self::of(counted, policy))
+        Ok(Self::of(read.map_err(|error| snapshot_error(error, None))?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let mut bytes = Vec::new();
-        file::write(&self.counted.take(py), self.policy, &mut bytes)?;
+        self.saved(&self.counted.take(py)).write(&mut bytes)?;
         let from_bytes = py.get_type::<Self>().getattr("_from_bytes")?;
         Ok((from_bytes, (PyBytes::new(py, &bytes),)))
     }
@@ -182,10 +187,19 @@ impl Sieve {
         }
     }
 
-    fn of(counted: Counted, policy: OnSaturation) -> Self {
+    fn of((counted, policy, has_secret_seed): Loaded) -> Self {
         Self {
             counted: Exclusive::new(counted),
             policy,
+            has_secret_seed,
+        }
+    }
+
+    fn saved<'s>(&self, counted: &'s Counted) -> Saved<'s> {
+        Saved {
+            counted,
+            policy: self.policy,
+            has_secret_seed: self.has_secret_seed,
         }
     }
 }

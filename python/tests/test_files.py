@@ -1,9 +1,12 @@
 """Saving, loading, pickling and uniting."""
 
 import copy
+import os
 import pickle
 import stat
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -59,27 +62,78 @@ def test_a_copy_of_a_sieve_that_refuses_does_so_too(urls, again):
         again(seen).update(urls(2000, 2000))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size")
 def test_a_file_is_replaced_as_a_whole(urls):
+    import resource
+
     Sieve(1000, seed=1).save("seen")
     old = Path("seen").read_bytes()
     seen = Sieve(1000, seed=1)
     seen.update(urls(10))
-    # Where its new content would be written, there is a folder.
-    Path("seen.new").mkdir()
-    with pytest.raises(OSError) as failed:
-        seen.save("seen")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError) as failed:
+            seen.save("seen")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert failed.value.filename == "seen"
     assert Path("seen").read_bytes() == old
-    Path("seen.new").rmdir()
     seen.save("seen")
     assert Path("seen").read_bytes() != old
     assert [path.name for path in Path().iterdir()] == ["seen"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no permissions")
-def test_only_the_owner_can_read_the_seed():
-    Sieve(1000).save("seen")
-    assert stat.S_IMODE(Path("seen").stat().st_mode) == 0o600
+def test_only_the_owner_can_read_a_random_seed():
+    def mode():
+        return stat.S_IMODE(Path("seen").stat().st_mode)
+
+    random = Sieve(1000)
+    random.save("seen")
+    assert mode() == 0o600
+    for sieve in (random, Sieve.load("seen"), pickle.loads(pickle.dumps(random)), random | random):
+        Path("seen").chmod(0o644)
+        sieve.save("seen")
+        assert mode() == 0o600
+    known = Sieve(1000, seed=1)
+    known.save("known")
+    for sieve in (known, Sieve.load("known"), pickle.loads(pickle.dumps(known)), known | known):
+        Path("seen").chmod(0o640)
+        sieve.save("seen")
+        assert mode() == 0o640
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such files")
+def test_what_is_no_file_is_never_replaced_and_links_are_followed():
+    os.mkfifo("fifo")
+    Path("link").symlink_to("/dev/null")
+    for path in ("/dev/null", "link", "fifo", "."):
+        with pytest.raises(OSError, match="not a file") as failed:
+            Sieve(1000, seed=1).save(path)
+        assert failed.value.filename == path
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode) and stat.S_ISFIFO(os.stat("fifo").st_mode)
+    Path("below").mkdir()
+    Path("dangling").symlink_to("below/seen")
+    for _ in range(2):
+        Sieve(1000, seed=1).save("dangling")
+        assert Path("dangling").is_symlink() and Path("below/seen").is_file()
+        assert Sieve.load("dangling").saturation.accepted == 0
+
+
+def test_savers_of_one_path_leave_a_whole_file_and_no_other(urls):
+    # One saves in the other process, and two threads here. A killed one has left half of a file.
+    Path(".seen.new0").write_bytes(b"half of it")
+    code = "from crawl_sieve import Sieve\nseen = Sieve(50_000, seed=1)\nfor _ in range(200): seen.save('seen')"
+    Sieve(50_000, seed=1).save("seen")
+    assert not Path(".seen.new0").exists()
+    other = subprocess.Popen([sys.executable, "-c", code])
+    with ThreadPoolExecutor(2) as threads:
+        savers = [threads.submit(lambda: [Sieve(50_000, seed=1).save("seen") for _ in range(100)]) for _ in range(2)]
+        while other.poll() is None or not all(saver.done() for saver in savers):
+            Sieve.load("seen")
+    assert other.returncode == 0 and all(saver.result() for saver in savers)
+    assert [path.name for path in Path().iterdir()] == ["seen"]
 
 
 @pytest.mark.parametrize("on_saturation", ["grow", "refuse"])
@@ -91,13 +145,6 @@ def test_a_file_that_was_cut_off_anywhere_is_an_error(on_saturation):
         Path("seen").write_bytes(whole[:size])
         with pytest.raises(ValueError):
             Sieve.load("seen")
-
-
-def test_what_a_killed_process_has_left_is_written_over():
-    Path("seen.new").write_bytes(b"half of it")
-    Sieve(1000, seed=1).save("seen")
-    assert Sieve.load("seen").saturation.accepted == 0
-    assert not Path("seen.new").exists()
 
 
 def test_a_file_that_is_not_there_is_that_error():

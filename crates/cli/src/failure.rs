@@ -111,8 +111,9 @@ impl Failure {
                 | StartError::TooLittleMemory { .. }
                 | StartError::Client(_)
                 | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
-                | StartError::State(StateError::OtherRules),
+                | StartError::State(StateError::OtherRules | StateError::OtherLogic),
             ) => 2,
+            Self::Start(error) if error.is_of_other_version() => 2,
             Self::Output(error) if error.is_usage() => 2,
             Self::Cluster(error) if error.is_usage() => 2,
             Self::Crawl(CrawlError::Peers(error)) if error.downcast_ref().is_some_and(MemberError::is_usage) => 2,

@@ -279,7 +279,8 @@ async fn run(
         clustering::check(joining).await?;
     }
     if let Some(state) = state {
-        builder = builder.state_dir(state);
+        let accepts_loss = site.is_some_and(|site| site.accept_loss);
+        builder = builder.state_dir(state).accept_loss(accepts_loss);
     }
     let crawl = builder.build().map_err(|error| match state {
         Some(state) if state::is_damage_at_start(&error) => {

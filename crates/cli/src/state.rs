@@ -47,6 +47,7 @@ impl StateFailure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Url { .. } | Self::NotAUrl(_) => 2,
+            Self::Read(error) if error.is_of_other_version() => 2,
             _ => 1,
         }
     }

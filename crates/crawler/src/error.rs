@@ -46,6 +46,18 @@ pub enum StartError {
     Client(#[from] ClientError),
 }
 
+impl StartError {
+    /// Returns whether the state directory has what only another version of this program reads.
+    pub fn is_of_other_version(&self) -> bool {
+        use frontier::{OpenError, StoreError};
+        matches!(
+            self,
+            Self::State(StateError::Version { .. })
+                | Self::Open(OpenError::OtherLogic { .. } | OpenError::Store(StoreError::Version { .. }))
+        )
+    }
+}
+
 /// Why a crawl cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

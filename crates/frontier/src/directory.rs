@@ -7,7 +7,7 @@ use std::path::Path;
 pub use repair::{Exported, RepairOutcome, RepairReport};
 
 use crate::config::FrontierConfig;
-use crate::durable::{OpenError, PageRecord, Unsynced, open, record, restore, unsynced};
+use crate::durable::{OpenError, OtherLogic, PageRecord, Unsynced, open, other_logic, record, restore, unsynced};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
 use crate::sqlite::SqliteStore;
@@ -92,6 +92,30 @@ impl<'d> Directory<'d> {
     /// A directory that is open, cannot be read or written, or is damaged.
     pub fn discard_unsynced(self) -> Result<u64, OpenError> {
         unsynced::discard(&mut SqliteStore::open(self.0)?)
+    }
+
+    /// Returns the commits since the last checkpoint, if a version of this crate made them that decides differently: their calls cannot be
+    /// made again. `None` if there are none, or there is no frontier.
+    ///
+    /// # Errors
+    ///
+    /// A directory that cannot be read or is damaged.
+    pub fn other_logic(self) -> Result<Option<OtherLogic>, OpenError> {
+        match SqliteStore::open_unchecked(self.0) {
+            Ok(store) => other_logic::other_logic(&store),
+            Err(StoreError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes these commits, so that [`Frontier::open`](crate::Frontier::open) continues from the checkpoint, and returns its attachment. Cut back
+    /// to it what belongs to it. What was fetched since is fetched again.
+    ///
+    /// # Errors
+    ///
+    /// A directory that is open, cannot be read or written, or is damaged; a configuration under which it cannot be opened. Nothing is removed then.
+    pub fn discard_other_logic(self, config: &FrontierConfig) -> Result<(), OpenError> {
+        other_logic::discard(&mut SqliteStore::open(self.0)?, config)
     }
 
     /// Visits what became of each page, in order.

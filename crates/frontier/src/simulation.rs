@@ -1,15 +1,21 @@
 //! A disk in memory that can lose power, for tests of what is built on a durable frontier (feature `simulation`).
 
 use std::ops::RangeInclusive;
+#[cfg(feature = "durable")]
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::FrontierConfig;
 use crate::durable::OpenError;
 use crate::durable::keys::KeySizes;
 use crate::durable::open;
+#[cfg(feature = "durable")]
+use crate::durable::other_logic;
 use crate::durable::sizes::{SIZES, Sizes};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
+#[cfg(feature = "durable")]
+use crate::sqlite::SqliteStore;
 use crate::store::{Batch, MemoryStore, Space, Store, StoreError};
 use crate::time::Time;
 
@@ -79,6 +85,16 @@ impl Disk {
         };
         Ok(open::open(Box::new(self.clone()), config, now, parse, sizes)?.into())
     }
+}
+
+/// Makes of a directory one that another version of this crate has left, whose journal this one cannot read.
+///
+/// # Errors
+///
+/// A directory that is open, or cannot be read or written.
+#[cfg(feature = "durable")]
+pub fn change_logic(dir: &Path) -> Result<(), OpenError> {
+    other_logic::change_logic(&mut SqliteStore::open(dir)?)
 }
 
 impl Store for Disk {

@@ -27,6 +27,8 @@ mod summary;
 mod tests;
 mod writing;
 
+#[cfg(test)]
+pub(crate) use format::VERSION as FORMAT;
 pub(crate) use repair::{Readable, Repair, has_none};
 
 const KIB: i64 = 1024;

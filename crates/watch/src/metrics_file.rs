@@ -1,5 +1,6 @@
 //! A file with the metrics, for the text file collector of Prometheus' node exporter.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -24,7 +25,8 @@ pub struct MetricsFile {
     watch: Watch,
     /// Ends the thread when it is dropped.
     _end: SyncSender<()>,
-    thread: JoinHandle<()>,
+    /// Returns the lock of the file.
+    thread: JoinHandle<File>,
 }
 
 impl MetricsFile {
@@ -32,16 +34,18 @@ impl MetricsFile {
     ///
     /// # Errors
     ///
-    /// What is there and is no file, such as a device, or holds anything but metrics of a crawl; a file that cannot be written; a thread that cannot start.
+    /// What is there and is no file, such as a device, or holds anything but metrics of a crawl; a file that another crawl writes, or that cannot be written; a
+    /// thread that cannot start.
     pub fn new(path: &Path, watch: &Watch) -> io::Result<Self> {
         let file = Replaceable::new(path, BEGINNING)?;
-        write(&file, watch)?;
+        let mut lock = file.lock()?;
+        write(&file, watch, &mut lock)?;
         let (end, ended) = sync_channel::<()>(0);
         let (to, of) = (file.clone(), watch.clone());
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
             let mut has_failed = false;
             while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                let written = write(&to, &of);
+                let written = write(&to, &of, &mut lock);
                 if let Err(error) = &written
                     && !has_failed
                 {
@@ -49,6 +53,7 @@ impl MetricsFile {
                 }
                 has_failed = written.is_err();
             }
+            lock
         })?;
         Ok(Self {
             file,
@@ -71,12 +76,16 @@ impl MetricsFile {
             thread,
         } = self;
         drop(end);
-        // It has nothing to return, and a panic of it would have been printed.
-        let _ = thread.join();
-        write(&file, &watch)
+        // A panic of it would have been printed.
+        let mut lock = thread.join().map_err(|_| io::Error::other("its writer has panicked"))?;
+        write(&file, &watch, &mut lock)
     }
 }
 
-fn write(file: &Replaceable, watch: &Watch) -> io::Result<()> {
-    file.replace(watch.status().metrics().as_bytes())
+/// Writes the file, and locks the new one before the old one gets free.
+fn write(file: &Replaceable, watch: &Watch, lock: &mut File) -> io::Result<()> {
+    if let Some(new) = file.replace(watch.status().metrics().as_bytes())? {
+        *lock = new;
+    }
+    Ok(())
 }

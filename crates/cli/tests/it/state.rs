@@ -318,3 +318,28 @@ fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it
     succeeds(&crawl.with(""));
     crawl.has_every_page_once();
 }
+
+#[test]
+fn a_directory_of_another_format_is_left_alone_with_a_way_on() {
+    let crawl = Crawl::new("other-format");
+    succeeds(&crawl.with(""));
+    // The version of the format lies in the head of a database (<https://sqlite.org/fileformat.html>).
+    let database = Path::new(&crawl.state).join("frontier.sqlite");
+    let mut bytes = fs::read(&database).unwrap();
+    bytes[63] -= 1;
+    fs::write(&database, &bytes).unwrap();
+    let before = fs::read(&crawl.pages).unwrap();
+    let state = crawl.state.as_str();
+    for command in [
+        crawl.with("").as_str(),
+        &format!("status {state}"),
+        &format!("list {state}"),
+        &format!("repair {state}"),
+    ] {
+        fails(command, 2, &["format", "another directory"]);
+    }
+    assert_eq!(
+        (fs::read(&database).unwrap(), fs::read(&crawl.pages).unwrap()),
+        (bytes, before)
+    );
+}

@@ -141,6 +141,13 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
     }
     let missing = folder.path("no/crawl.prom");
     fails(&["--metrics-file", &missing, &seed], 1, &["does not exist: create it"]);
+    // Another crawl writes it.
+    let metrics = folder.path("crawler.prom");
+    let other = fs::File::create(&metrics).unwrap();
+    other.lock().unwrap();
+    fails(&["--metrics-file", &metrics, &seed], 1, &["another crawl writes"]);
+    drop(other);
+    succeeds(&["--metrics-file", &metrics, &seed]);
     let pages = folder.path("one");
     fails(
         &["--metrics-file", &pages, "-o", &pages, "--format", "jsonl", &seed],

@@ -31,9 +31,10 @@ pub enum OpenError {
         wanted: String,
     },
     /// The journal was written by a version of this crate that decides differently.
+    /// [`Directory::discard_other_logic`](crate::Directory::discard_other_logic) goes back to the checkpoint before it.
     #[error(
-        "the crawl was interrupted under another version of this program (logic {found}, this one has {supported}): let that version \
-         open and close it once"
+        "another version of this program was interrupted in this crawl, and this one cannot read what it did since the last checkpoint \
+         (logic {found}, this one has {supported}): let that version stop cleanly, or continue the crawl, which goes back to that checkpoint"
     )]
     OtherLogic {
         /// The version that wrote the journal.

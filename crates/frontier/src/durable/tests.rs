@@ -12,6 +12,8 @@ mod failing_store;
 mod hosts_of_a_site;
 mod keys;
 mod numbers;
+#[cfg(feature = "durable")]
+mod other_logic;
 mod refresh;
 mod refresh_budgets;
 mod retry;

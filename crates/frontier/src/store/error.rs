@@ -38,8 +38,8 @@ pub enum StoreError {
     },
     /// The store was written in another version of the format.
     #[error(
-        "{} is in version {found} of the format, and this program reads version {supported}: use the program that wrote it, or start \
-         again in another directory",
+        "{} has format {found}, and this program reads format {supported}: let the version that wrote it finish the crawl, or list its pages, and \
+         begin again in another directory",
         path.display()
     )]
     Version {
