@@ -4,6 +4,7 @@ mod clock;
 mod commits;
 mod conclusions;
 mod fetch_task;
+mod last_checkpoint;
 mod last_sync;
 mod ledger;
 mod observers;
@@ -35,8 +36,9 @@ use crate::fetch::Fetcher;
 use crate::page::links::SeenLinkCache;
 use crate::summary::{AnswerTimes, Ending, Summary, peak_memory_bytes};
 
-pub(crate) use self::clock::Clock;
+pub(crate) use self::clock::{Clock, Start, time_of_day};
 pub(crate) use self::commits::Commits;
+pub(crate) use self::last_checkpoint::go_back_if_logic_is_other;
 pub(crate) use self::last_sync::go_back_if_outputs_are_lost;
 pub(crate) use self::sharing::Sharing;
 pub use self::stop::StopHandle;
@@ -91,9 +93,10 @@ impl<S: Fetcher> Run<S> {
     /// Runs the loop until the crawl ends.
     pub(crate) async fn finish(mut self) -> Result<Summary, CrawlError> {
         self.clock = match &self.commits {
-            Some(commits) => Clock::start_run(commits.saved.time.max(self.clock.now()), commits.saved.elapsed),
+            Some(commits) => Clock::start_run(commits.opened.max(self.clock.now()), commits.saved.elapsed),
             None => Clock::start_run(self.clock.now(), Duration::ZERO),
         };
+        self.checkpoint_new_outputs()?;
         self.begin()?;
         // So every answer comes after a commit that knows the outputs.
         self.save()?;
@@ -103,6 +106,7 @@ impl<S: Fetcher> Run<S> {
         let mut ticks = interval(PROGRESS_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            self.clock.catch_up();
             // An observer may have requested a stop, too.
             let requested = *orders.borrow_and_update();
             if requested.stop != answered {
@@ -202,7 +206,7 @@ impl<S: Fetcher> Run<S> {
         if !self.ticks.is_multiple_of(60) && !self.ticks.is_power_of_two() {
             return self.observers.notify(&Event::Tick(&summary));
         }
-        summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now());
+        summary = summary.with_hosts(&self.answer_times, &self.frontier, time_of_day(), self.clock.ahead());
         self.observers.notify(&Event::Tick(&summary));
         self.save_answer_times();
     }
@@ -234,7 +238,7 @@ impl<S: Fetcher> Run<S> {
             peak_memory_bytes: peak_memory_bytes(),
             ..self.summary(ending)
         };
-        let summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now());
+        let summary = summary.with_hosts(&self.answer_times, &self.frontier, time_of_day(), self.clock.ahead());
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;
         self.leave_others();

@@ -1,6 +1,7 @@
 //! A crawl in a state directory, to look at: beside the process that runs it, or after it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use frontier::{CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, NotCrawlable, PageRecord, Time};
 
@@ -9,6 +10,7 @@ use crate::error::StartError;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::CrawlState;
 use crate::summary::{AnswerTimes, Ending, Summary};
+use crate::timestamp::less_ahead;
 
 /// A crawl as it was at its last commit. It is a copy in memory, which takes what the crawl itself takes for its frontier. The crawl
 /// continues meanwhile, and nothing that is done to the copy reaches it.
@@ -26,8 +28,10 @@ pub struct SavedCrawl {
     /// The numbers of all runs so far. The ending is [`Drained`](Ending::Drained) if nothing is left to fetch, else
     /// [`Stopped`](Ending::Stopped), also if the crawl still runs. The hosts are left out.
     pub summary: Summary,
-    /// The time of the last commit; `None` if there was none yet.
+    /// When the last commit was; `None` if there was none yet.
     pub saved_at: Option<Time>,
+    /// How far the clock of the frontier was ahead of the time of day. It never goes back, so it stays ahead after a clock that was once wrong.
+    pub ahead: Duration,
 }
 
 impl SavedCrawl {
@@ -56,13 +60,15 @@ impl SavedCrawl {
             robots_name: opened.config.ask_robots.then_some(robots_name),
             ..Summary::new(ending, state.counts, opened.frontier.report())
         };
-        let summary = summary.with_hosts(&AnswerTimes::read(dir), &opened.frontier, state.commit.time);
+        let ahead = opened.now.since(saved_at.unwrap_or(opened.now));
+        let summary = summary.with_hosts(&AnswerTimes::read(dir), &opened.frontier, state.commit.time, ahead);
         Ok(Self {
             frontier: opened.frontier,
             config: opened.config,
             canonicalizer: rules.canonicalizer(),
             summary,
             saved_at,
+            ahead,
         })
     }
 
@@ -74,6 +80,11 @@ impl SavedCrawl {
     pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), StartError> {
         check_database(dir)?;
         Ok(Directory::new(dir).read_records(visit)?)
+    }
+
+    /// Returns a time that the frontier says as the time of day.
+    pub fn time_of_day(&self, time: Time) -> Time {
+        less_ahead(time, self.ahead)
     }
 
     /// Makes a URL canonical as the crawl does. A host without a scheme gets one, as a seed does.

@@ -32,7 +32,7 @@ pub(crate) struct CrawlState {
 pub(crate) struct Commit {
     /// The duration of all runs so far.
     pub(crate) elapsed: Duration,
-    /// When it was written.
+    /// When it was written, as the time of day.
     pub(crate) time: Time,
     /// The hash of the seeds that were all offered; `None` if none were yet.
     pub(crate) seeds: Option<u64>,
@@ -53,7 +53,8 @@ pub(crate) struct Commit {
 pub enum StateError {
     /// Another version of this program wrote it.
     #[error(
-        "the state of the crawl has format {found}, and this program reads format {VERSION}: continue it with the program that began it"
+        "the state of the crawl has format {found}, and this program reads format {VERSION}: let the version that wrote it finish the crawl, or list its \
+         pages, and begin again in another directory"
     )]
     Version {
         /// The version of the format.
@@ -62,6 +63,13 @@ pub enum StateError {
     /// It is not what was written.
     #[error("the state of the crawl is damaged: {0}. Restore the directory from a copy, or start again in another one")]
     Damaged(String),
+    /// Another version of this program was killed in this partition, and the other processes may know what this one cannot read.
+    #[error(
+        "another version of this program was killed in this partition, and this one cannot read what it did since the last checkpoint, of which the \
+         other processes may know: let that version stop cleanly, or give --accept-loss: the crawl goes back to that checkpoint, and ends as \
+         incomplete"
+    )]
+    OtherLogic,
     /// A file of it cannot be read.
     #[error(
         "the state of the crawl cannot be read: {0}. Check that this is the directory of a crawl, and that you may read it: \
@@ -181,6 +189,13 @@ mod tests {
         };
         let bytes = state.write(&counts(), Vec::new()).unwrap();
         assert!(bytes.len() < 155, "{}", bytes.len());
+        // If the form of a state has changed since a release, raise VERSION. Then write the hash of the new form here.
+        let hash = content_hash(&bytes).unwrap().value() as u64;
+        assert_eq!(
+            (VERSION, hash),
+            (14, 3_986_156_570_087_807_562),
+            "the form has changed without its number"
+        );
         let CrawlState {
             counts: read_counts,
             commit: read,

@@ -35,6 +35,7 @@ use std::time::Duration;
 use frontier::report::LinkCounts;
 use frontier::{AwayReport, Frontier, HostReport, Refusal, Report, Time};
 
+use crate::timestamp::less_ahead;
 pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
 pub use answers::HostFigures;
@@ -204,10 +205,20 @@ impl Summary {
         self.report.queued_pages + self.cut_short
     }
 
-    /// Adds what the frontier knows of its hosts.
-    pub(crate) fn with_hosts(mut self, answer_times: &AnswerTimes, frontier: &Frontier, as_of: Time) -> Self {
+    /// Adds what the frontier knows of its hosts, at a time of day. `ahead` says how far the frontier's clock is ahead of that.
+    pub(crate) fn with_hosts(
+        mut self,
+        answer_times: &AnswerTimes,
+        frontier: &Frontier,
+        as_of: Time,
+        ahead: Duration,
+    ) -> Self {
         self.host_table = answer_times.figures(frontier);
         self.away = frontier.away().collect();
+        for away in &mut self.away {
+            away.since = less_ahead(away.since, ahead);
+            away.next_probe = less_ahead(away.next_probe, ahead);
+        }
         self.away.sort_by_key(|away| (Reverse(away.waiting), away.since));
         Self { as_of, ..self }
     }

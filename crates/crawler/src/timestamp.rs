@@ -1,7 +1,14 @@
 //! Times as records and archives write them.
 
+use std::time::Duration;
+
 use frontier::Time;
 use jiff::Timestamp;
+
+/// Returns a time of a frontier, whose clock is `ahead` of the time of day, as a time of day.
+pub(crate) fn less_ahead(time: Time, ahead: Duration) -> Time {
+    Time::since_epoch(Duration::from_millis(time.as_millis()).saturating_sub(ahead))
+}
 
 /// Formats a time as RFC 3339, in UTC, with milliseconds. Times after the year 9999 become its end.
 pub fn rfc3339(time: Time) -> String {

@@ -15,7 +15,8 @@ pub(super) fn run(args: &ListArgs) -> Result<(), StateFailure> {
     if args.which.waiting {
         let crawl = SavedCrawl::read(&args.dir)?;
         let mut written = Ok(());
-        crawl.frontier.visit_waiting(&mut |entry| {
+        crawl.frontier.visit_waiting(&mut |mut entry| {
+            entry.due = crawl.time_of_day(entry.due);
             written = write_line(&mut to, &WaitingLine::of(&entry));
             match written {
                 Ok(()) => ControlFlow::Continue(()),

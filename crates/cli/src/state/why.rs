@@ -20,7 +20,14 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
         url: args.url.clone(),
         why,
     })?;
-    let why = crawl.frontier.why(&url, now());
+    let mut why = crawl.frontier.why(&url, now() + crawl.ahead);
+    if let Why::Queued {
+        wait: Wait::Until(time) | Wait::Away { since: time, .. },
+        ..
+    } = &mut why
+    {
+        *time = crawl.time_of_day(*time);
+    }
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
     let is_running = Directory::new(&args.of.dir).lock_holder()? != LockHolder::Nobody;

@@ -83,11 +83,11 @@ const USES: &str = "\
     crawler | reqwest:: | fetch/body.rs fetch/client.rs fetch/connections.rs fetch/cookies.rs fetch/error.rs \
         fetch/exchange.rs fetch/guard.rs fetch/headers.rs fetch/own_headers.rs fetch/proxy.rs
     crawler | robotxt:: | page/robots.rs
-    crawler | rustix:: | output/save/sync.rs
+    crawler | rustix:: | engine/clock.rs output/save/sync.rs
     crawler | rustls_platform_verifier:: | fetch/tls.rs
     crawler | scraper:: | page/links/document.rs page/select.rs page/select/field.rs page/select/text.rs
-    crawler | tokio:: | engine.rs engine/clock.rs engine/commits.rs engine/fetch_task.rs engine/ledger.rs \
-        engine/plan.rs engine/sharing.rs engine/stop.rs fetch/address_cache.rs fetch/body.rs fetch/client.rs \
+    crawler | tokio:: | engine.rs engine/clock.rs engine/commits.rs engine/conclusions.rs engine/fetch_task.rs \
+        engine/ledger.rs engine/plan.rs engine/sharing.rs engine/stop.rs fetch/address_cache.rs fetch/body.rs fetch/client.rs \
         fetch/guard.rs peers.rs
     crawler | xxhash_rust:: | page/fingerprint.rs page/links/repeats.rs
     crawler | zstd_safe:: | decoding.rs

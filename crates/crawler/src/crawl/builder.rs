@@ -9,7 +9,7 @@ use super::Crawl;
 use crate::config::CrawlConfig;
 #[cfg(doc)]
 use crate::config::CrawlOptions;
-use crate::engine::{Clock, Commits, Run, go_back_if_outputs_are_lost};
+use crate::engine::{Clock, Commits, Run, go_back_if_logic_is_other, go_back_if_outputs_are_lost};
 use crate::error::StartError;
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
@@ -34,6 +34,7 @@ pub struct CrawlBuilder {
     config: CrawlConfig,
     http: HttpOptions,
     state: Option<PathBuf>,
+    accepts_loss: bool,
 }
 
 impl CrawlBuilder {
@@ -42,6 +43,7 @@ impl CrawlBuilder {
             config,
             http: HttpOptions::default(),
             state: None,
+            accepts_loss: false,
         }
     }
 
@@ -62,6 +64,11 @@ impl CrawlBuilder {
             state: Some(state.into()),
             ..self
         }
+    }
+
+    /// Sets whether a crawl that is shared goes on from a state that the other processes may know as an old one.
+    pub fn accept_loss(self, accepts_loss: bool) -> Self {
+        Self { accepts_loss, ..self }
     }
 
     /// Returns the checked options, which [`HttpFetcher::new`] takes, for a fetcher that wraps it.
@@ -97,7 +104,7 @@ impl CrawlBuilder {
     /// or was begun with another canonicalizer. Without one, if [`max_memory`](CrawlOptions::max_memory) is set.
     pub fn build_with<S: Fetcher>(self, fetcher: S) -> Result<Crawl<S>, StartError> {
         let run = match self.state {
-            Some(state) => open(self.config, fetcher, &state)?,
+            Some(state) => open(self.config, fetcher, &state, self.accepts_loss)?,
             None if self.config.options().max_memory.is_some() => return Err(StartError::MemoryWithoutState),
             None => {
                 let frontier = Frontier::in_memory(frontier_options(&self.config))?;
@@ -137,7 +144,7 @@ fn check_memory(config: &CrawlConfig) -> Result<(), StartError> {
 }
 
 /// Opens the state directory, and the crawl that is in it.
-fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Run<S>, StartError> {
+fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path, accepts_loss: bool) -> Result<Run<S>, StartError> {
     check_memory(&config)?;
     check_database(state)?;
     let rules = SavedRules::of(&config);
@@ -146,6 +153,7 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Run
         return Err(StateError::OtherRules.into());
     }
     go_back_if_outputs_are_lost(state)?;
+    go_back_if_logic_is_other(state, &frontier_options(&config), accepts_loss)?;
     let opened = open_frontier(&config, state)?;
     // An empty one is from a run that ended before its first commit.
     let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
@@ -159,11 +167,12 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path) -> Result<Run
         rules.write(state)?;
     }
     let mut commits = Commits::new(state, &config, hash_of_rules, opened.for_new_links);
+    commits.opened = opened.now;
     let mut run = Run::new(config, fetcher, opened.frontier);
     run.answer_times = AnswerTimes::read(state);
     if let Some(saved) = saved {
         run.observers.counts = saved.counts;
-        commits.continue_after(saved.commit, opened.now);
+        commits.continue_after(saved.commit);
     }
     run.save_by(commits)?;
     Ok(run)

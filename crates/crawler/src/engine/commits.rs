@@ -8,12 +8,14 @@ use frontier::{Directory, Lease, Time};
 use tokio::time::Instant;
 
 use super::Run;
+use super::clock::time_of_day;
 use super::refreshing::QueuedAgain;
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
 use crate::event::{CommitRecord, Event};
 use crate::fetch::Fetcher;
 use crate::output::replace_file;
+use crate::saved_output::SavedOutput;
 use crate::state::{Commit, FETCHER_FILE, StateError, hash_of_seeds};
 
 /// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a small page from a
@@ -25,6 +27,8 @@ const COLLECTED_FOR: Duration = Duration::from_millis(2);
 pub(crate) struct Commits {
     /// What the last commit has.
     pub(crate) saved: Commit,
+    /// The time of the frontier when it was opened: no earlier run has made a call later.
+    pub(crate) opened: Time,
     /// Whether the last commit is of an earlier run, or this run has gone on from it.
     pub(crate) is_continued: bool,
     /// Options that have changed for new links only.
@@ -54,6 +58,7 @@ impl Commits {
                 rules,
                 ..Commit::default()
             },
+            opened: Time::EPOCH,
             is_continued: false,
             for_new_links,
             seeds: hash_of_seeds(config.seeds()),
@@ -68,11 +73,10 @@ impl Commits {
         }
     }
 
-    /// Continues from the last commit of an earlier run, at a time that is not before it.
-    pub(crate) fn continue_after(&mut self, last: Commit, now: Time) {
+    /// Continues from the last commit of an earlier run.
+    pub(crate) fn continue_after(&mut self, last: Commit) {
         self.is_continued = true;
         self.saved = last;
-        self.saved.time = self.saved.time.max(now);
         // The last run has synced them, or `go_back_if_outputs_are_lost` has.
         self.saved.note_synced();
     }
@@ -169,7 +173,7 @@ impl<S: Fetcher> Run<S> {
                 commits.saved.note_synced();
                 self.save_fetcher(&commits)?;
             }
-            let state = self.encode(&mut commits, now)?;
+            let state = self.encode(&mut commits)?;
             self.frontier.persist(&state, now)?;
             commits.buffer = state;
             commits.has_unsynced = !sync;
@@ -196,20 +200,43 @@ impl<S: Fetcher> Run<S> {
         }
     }
 
-    /// Syncs the outputs, and makes the last commit of a run.
-    pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
-        self.save_answer_times();
+    /// Makes a checkpoint if an output has begun since the last one, or has begun anew: where a later version cannot read the journal, it goes back to
+    /// the checkpoint, and cuts the outputs back to their lengths there.
+    pub(super) fn checkpoint_new_outputs(&mut self) -> Result<(), CrawlError> {
         let Some(mut commits) = self.commits.take() else {
             return Ok(());
         };
+        let earlier = commits.saved.outputs.clone();
+        self.observers.save(false, &mut commits.saved.outputs)?;
+        let is_continued = |output: &SavedOutput| {
+            let earlier = earlier.iter().find(|earlier| earlier.name == output.name);
+            earlier.is_some_and(|earlier| earlier.file.length <= output.file.length)
+        };
+        if !commits.saved.outputs.iter().all(is_continued) {
+            self.checkpoint(&mut commits)?;
+        }
+        self.commits = Some(commits);
+        Ok(())
+    }
+
+    /// Syncs the outputs, and makes the last commit of a run.
+    pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
+        self.save_answer_times();
+        match self.commits.take() {
+            Some(mut commits) => self.checkpoint(&mut commits),
+            None => Ok(()),
+        }
+    }
+
+    /// Syncs the outputs, and makes a checkpoint.
+    fn checkpoint(&mut self, commits: &mut Commits) -> Result<(), CrawlError> {
         let now = self.clock.now();
         self.observers.save(true, &mut commits.saved.outputs)?;
         commits.saved.note_synced();
-        self.save_fetcher(&commits)?;
-        self.keep_of_peers(&mut commits);
-        let state = self.encode(&mut commits, now)?;
-        self.frontier.checkpoint(&state, now)?;
-        Ok(())
+        self.save_fetcher(commits)?;
+        self.keep_of_peers(commits);
+        let state = self.encode(commits)?;
+        Ok(self.frontier.checkpoint(&state, now)?)
     }
 
     /// Puts what is kept of other processes into the next commit, if it has changed. Returns whether it has.
@@ -228,8 +255,8 @@ impl<S: Fetcher> Run<S> {
     }
 
     /// Encodes what is stored beside the frontier.
-    fn encode(&self, commits: &mut Commits, now: Time) -> Result<Vec<u8>, StateError> {
-        commits.saved.time = now;
+    fn encode(&self, commits: &mut Commits) -> Result<Vec<u8>, StateError> {
+        commits.saved.time = time_of_day();
         commits.saved.elapsed = self.clock.elapsed();
         let mut buffer = std::mem::take(&mut commits.buffer);
         buffer.clear();

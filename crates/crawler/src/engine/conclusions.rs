@@ -10,11 +10,12 @@ pub(crate) mod sitemaps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{
-    Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Outcome, Purpose, Settlement, Task, Time,
-};
+use frontier::{Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Outcome, Purpose, Settlement, Task};
+
+use tokio::time::Instant;
 
 use crate::config::CrawlConfig;
+use crate::engine::Start;
 use crate::engine::fetch_task::Fetched;
 use crate::event::{Capture, RequestRecord, SitemapRecord};
 use crate::fetch::{FetchError, ResourceKind, Response, TargetCookies};
@@ -36,7 +37,7 @@ pub(crate) struct Conclusion {
 /// A finished task: what it fetched, or the message of its panic.
 pub(crate) struct FinishedTask {
     pub(crate) lease: Lease,
-    pub(crate) started: Time,
+    pub(crate) started: Start,
     pub(crate) result: Result<Fetched, String>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) struct FinishedTask {
 pub(crate) struct PendingReport {
     pub(crate) entry: Entry,
     pub(crate) subject: Subject,
-    pub(crate) started: Time,
+    pub(crate) started: Instant,
     /// What the request was for and how it ended; `None` if there was none. The crawl sets how long it took.
     pub(crate) request: Option<RequestRecord>,
     pub(crate) cookies_dropped: usize,
@@ -78,7 +79,7 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
             let (mut settlement, report) = match &mut result {
                 Ok(answer) => {
                     let status = answer.status;
-                    let (settlement, report) = pages::answered(task, entry, answer, page, started, config);
+                    let (settlement, report) = pages::answered(task, entry, answer, page, started.time_of_day, config);
                     (settlement.with_status(status), report)
                 }
                 Err(error) => pages::not_answered(task, error),
@@ -102,10 +103,10 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
     Conclusion {
         settlement,
         report: PendingReport {
-            started,
+            started: started.instant,
             request: kind.map(|kind| request_record(kind, &lease, &result, bytes)),
             cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
-            capture: Capture::from_result(&entry.url, started, result),
+            capture: Capture::from_result(&entry.url, started.time_of_day, result),
             entry: lease.entry,
             subject,
         },

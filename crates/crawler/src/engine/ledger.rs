@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 
-use frontier::{Lease, Purpose, Time};
+use frontier::{Lease, Purpose};
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
 
 use crate::config::CrawlConfig;
+use crate::engine::Start;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
 
 /// Number of conclusions from which on the engine does not wait for more.
@@ -16,8 +17,8 @@ const ENOUGH: usize = 8;
 #[derive(Default)]
 pub(crate) struct Ledger {
     tasks: JoinSet<Conclusion>,
-    /// The lease of each task and its start time. If the task panics, nothing else is left of it.
-    leases: HashMap<Id, (Lease, Time)>,
+    /// The lease of each task and its start. If the task panics, nothing else is left of it.
+    leases: HashMap<Id, (Lease, Start)>,
     /// The conclusions of tasks that have finished. Their leases are still to be settled.
     ended: Vec<Conclusion>,
     /// How many new links earlier attempts at a page have found. It grows with the number of pages that wait for a retry.
@@ -41,7 +42,7 @@ impl Ledger {
     pub(crate) fn spawn(
         &mut self,
         lease: Lease,
-        started: Time,
+        started: Start,
         task: impl Future<Output = Conclusion> + Send + 'static,
     ) {
         self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
@@ -93,7 +94,7 @@ impl Ledger {
 
     /// Aborts all tasks, and returns how many of them were fetching pages. Conclusions that wait are still returned.
     pub(crate) fn abort_all(&mut self) -> usize {
-        let is_page = |(lease, _): &&(Lease, Time)| lease.entry.purpose == Purpose::Page;
+        let is_page = |(lease, _): &&(Lease, Start)| lease.entry.purpose == Purpose::Page;
         let count = self.leases.values().filter(is_page).count();
         self.tasks = JoinSet::new();
         self.leases.clear();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use frontier::{Entry, Lease, Time, Validators};
+use frontier::{Entry, Lease, Validators};
 use url::Url;
 
-use super::Run;
+use super::{Run, Start};
 use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, FinishedTask, conclude, kind_of};
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
@@ -15,7 +15,7 @@ use crate::page::ReadOptions;
 impl<S: Fetcher> Run<S> {
     /// Spawns a task for a lease.
     pub(super) fn spawn(&mut self, lease: Lease) {
-        let started = self.clock.now();
+        let started = Start::now();
         let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
         let Some(kind) = kind_of(&lease.entry.purpose) else {
             let looked_up = look_up_address(fetcher, lease.entry.queue.clone());
@@ -59,7 +59,7 @@ fn stored_validators(entry: &Entry) -> Option<Validators> {
 async fn run_and_conclude(
     fetched: impl Future<Output = Fetched>,
     lease: Lease,
-    started: Time,
+    started: Start,
     config: Arc<CrawlConfig>,
 ) -> Conclusion {
     let result = Ok(fetched.await);

@@ -1,9 +1,11 @@
 //! Crawls with a state directory: ended at any moment, they continue without a loss and without a line twice.
 
 mod before_commits;
+mod other_versions;
 mod power_cuts;
 mod recrawls;
 mod stops;
+mod times;
 
 use std::fs;
 use std::io::{self, Write};
