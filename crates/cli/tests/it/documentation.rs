@@ -240,14 +240,14 @@ const LIMITS: [(&str, usize); 7] = [
     ("README.md", 900),
     ("ARCHITECTURE.md", 2500),
     ("CHANGELOG.md", 500),
-    ("docs/durable-frontier.md", 2000),
+    ("docs/durable-frontier.md", 2120),
     ("docs/many-machines.md", 1300),
-    ("docs/monitoring.md", 460),
+    ("docs/monitoring.md", 490),
     ("benches/README.md", 2000),
 ];
 
 /// The most words that all pages may have together.
-const ALL_WORDS: usize = 24_000;
+const ALL_WORDS: usize = 25_000;
 
 fn words(text: &str) -> usize {
     text.split_whitespace().count()

@@ -333,7 +333,7 @@ fn a_directory_of_another_format_is_left_alone_with_a_way_on() {
     for command in [
         crawl.with("").as_str(),
         &format!("status {state}"),
-        &format!("list {state}"),
+        &format!("list --waiting {state}"),
         &format!("repair {state}"),
     ] {
         fails(command, 2, &["format", "another directory"]);

@@ -1,5 +1,7 @@
 //! A journal of another logic is dropped, and a stored directory is read as it was written.
 
+#![cfg(test)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
