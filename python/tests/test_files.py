@@ -89,14 +89,14 @@ def test_only_the_owner_can_read_a_random_seed():
     def mode():
         return stat.S_IMODE(Path("seen").stat().st_mode)
 
-    random = Sieve(1000)
+    random = Sieve(1000, on_saturation="warn")
     random.save("seen")
     assert mode() == 0o600
     for sieve in (random, Sieve.load("seen"), pickle.loads(pickle.dumps(random)), random | random):
         Path("seen").chmod(0o644)
         sieve.save("seen")
         assert mode() == 0o600
-    known = Sieve(1000, seed=1)
+    known = Sieve(1000, on_saturation="warn", seed=1)
     known.save("known")
     for sieve in (known, Sieve.load("known"), pickle.loads(pickle.dumps(known)), known | known):
         Path("seen").chmod(0o640)
