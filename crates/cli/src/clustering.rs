@@ -17,15 +17,15 @@ pub(crate) fn joining(builder: &CrawlBuilder, site: &Site) -> Option<Joining> {
         rules: builder.hash_of_rules(),
         seeds: builder.hash_of_seeds(),
         kept: Vec::new(),
+        has_answered: false,
         accepts_loss: site.accept_loss,
         owner: owner(),
     })
 }
 
 /// Checks that a process with a new directory fits to the others.
-pub(crate) async fn check(joining: &Joining) -> Result<(), Failure> {
-    let joining = joining.clone();
-    blocking(move || joining.check()).await
+pub(crate) async fn check(mut joining: Joining) -> Result<Joining, Failure> {
+    blocking(move || joining.check().map(|()| joining)).await
 }
 
 /// Joins the other processes.

@@ -272,11 +272,9 @@ async fn run(
     let status = StatusRequest::default();
     let mut builder = Crawl::builder(crawl)?.http(http);
     let state = site.and_then(|site| site.state.as_deref());
-    let joining = site.and_then(|site| clustering::joining(&builder, site));
-    if let (Some(joining), Some(state)) = (&joining, state)
-        && Directory::new(state).is_missing()
-    {
-        clustering::check(joining).await?;
+    let mut joining = site.and_then(|site| clustering::joining(&builder, site));
+    if let Some(of_new) = joining.take_if(|_| state.is_some_and(|state| Directory::new(state).is_missing())) {
+        joining = Some(clustering::check(of_new).await?);
     }
     if let Some(state) = state {
         let accepts_loss = site.is_some_and(|site| site.accept_loss);

@@ -34,6 +34,8 @@ pub struct Joining {
     pub seeds: u64,
     /// What an earlier run has kept: `Crawl::kept_of_peers`.
     pub kept: Vec<u8>,
+    /// Whether Redis has answered at this address: then it is waited for. [`check`](Self::check) sets it.
+    pub has_answered: bool,
     /// Whether a directory that is an old copy, or new, goes on all the same.
     pub accepts_loss: bool,
     /// The machine and the process, for people.
@@ -142,12 +144,14 @@ impl Joining {
     /// # Errors
     ///
     /// See [`JoinError`].
-    pub fn check(&self) -> Result<(), JoinError> {
+    pub fn check(&mut self) -> Result<(), JoinError> {
         let agree = |log: &mut RedisLog| match Founded::read(log)? {
             Some(found) if is_alive(log, &found)? => self.agreed(found).map(drop),
             _ => Ok(()),
         };
-        self.in_redis(false, agree).map(drop)
+        self.in_redis(agree)?;
+        self.has_answered = true;
+        Ok(())
     }
 
     /// Joins the crawl, and begins to carry links.
@@ -164,8 +168,7 @@ impl Joining {
             kept => postcard::from_bytes(kept).map_err(|_| JoinError::Kept)?,
         };
         let partition = self.partition;
-        let has_begun = !kept.crawl.is_empty();
-        let (mut log, (founded, last)) = self.in_redis(has_begun, |log| {
+        let (mut log, (founded, last)) = self.in_redis(|log| {
             let founded = self.find_crawl(log, &kept)?;
             if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
                 return Err(JoinError::OtherSeeds { name: self.name() });
@@ -200,20 +203,19 @@ impl Joining {
     /// nobody has answered yet, the address may be wrong.
     fn in_redis<T>(
         &self,
-        mut is_right: bool,
         mut call: impl FnMut(&mut RedisLog) -> Result<T, JoinError>,
     ) -> Result<(RedisLog, T), JoinError> {
-        let mut has_said = false;
+        let (mut has_answered, mut has_said) = (self.has_answered || !self.kept.is_empty(), false);
         loop {
             let connected = RedisLog::connect(self.address.clone()).map_err(JoinError::Log);
             let called = connected.and_then(|mut log| {
-                is_right = true;
+                has_answered = true;
                 call(&mut log).map(|result| (log, result))
             });
             match called {
                 Err(JoinError::Log(error))
                     if matches!(error, LogError::NotReady { .. } | LogError::OutOfMemory { .. })
-                        || is_right && matches!(error, LogError::NotReachable { .. }) =>
+                        || has_answered && matches!(error, LogError::NotReachable { .. }) =>
                 {
                     if !std::mem::replace(&mut has_said, true) {
                         log::warn!(target: "crawler::cluster", "{error}. The crawl waits for it");

@@ -84,7 +84,9 @@ pub trait LinkLog: Send {
 #[non_exhaustive]
 pub enum LogError {
     /// The server cannot be reached, or gave no answer in time.
-    #[error("Redis at {server} cannot be reached ({why}): check that it runs, and that the address is right")]
+    #[error(
+        "Redis at {server} cannot be reached ({why}): check that it runs, and that the address is right, with rediss:// for TLS"
+    )]
     NotReachable {
         /// Its host and port.
         server: String,
@@ -93,7 +95,8 @@ pub enum LogError {
     },
     /// The server does not let this user in, or not do this.
     #[error(
-        "Redis at {server} refuses access ({answer}): give a user and a password that may read and write the keys of the crawl"
+        "Redis at {server} refuses access ({answer}): give a user and a password that may read and write the keys of the crawl, in the \
+         address or as REDISCLI_AUTH"
     )]
     Refused {
         /// Its host and port.
@@ -129,7 +132,9 @@ pub enum LogError {
         key: String,
     },
     /// Anything else.
-    #[error("Redis at {server} gave an unexpected answer ({answer}): check that it is Redis 6.2 or later, or Valkey")]
+    #[error(
+        "Redis at {server} gave an unexpected answer ({answer}): check that it is Redis 6.2 or later, or Valkey, and no Sentinel"
+    )]
     Other {
         /// Its host and port.
         server: String,

@@ -19,6 +19,7 @@ fn joining(port: u16) -> Joining {
         rules: 0,
         seeds: 0,
         kept: Vec::new(),
+        has_answered: false,
         accepts_loss: false,
         owner: String::new(),
     }
@@ -66,8 +67,21 @@ fn a_start_waits_for_redis_that_starts_fails_over_is_full_or_dies_meanwhile() {
 }
 
 #[test]
-fn a_new_crawl_does_not_wait_for_an_address_where_nobody_answers() {
-    let joining = joining(free_port());
+fn a_new_crawl_waits_only_for_an_address_where_somebody_has_answered() {
+    let mut server = Server::start("");
+    let mut checked = joining(server.port);
+    checked.check().unwrap();
+    server.kill();
+    let listener = TcpListener::bind(("127.0.0.1", server.port)).unwrap();
+    let restarted = thread::spawn(move || {
+        answer_and_die(listener, &[]);
+        server.restart();
+        server
+    });
+    checked.join().unwrap().leave();
+    assert_eq!(restarted.join().unwrap().cli("EXISTS web:crawl"), "1");
+
+    let mut joining = joining(free_port());
     for result in [joining.check(), joining.join().map(drop)] {
         assert!(
             matches!(result, Err(JoinError::Log(LogError::NotReachable { .. }))),
