@@ -8,7 +8,7 @@ use std::ptr;
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyList};
 
 use crate::keys::bytes_of;
 use crate::log_lines;
@@ -21,6 +21,8 @@ Add a key: True if it was new, False if it was seen.
 
 A new key is wrongly taken for a seen one at the rate `saturation.rate`.
 Raises SaturatedError if the sieve refuses the key, which is not added then.
+If a handler of the log raises, the key is added, and the exception's attribute
+`new` has it if it was new.
 
 >>> seen = Sieve()
 >>> seen.add(\"https://example.com/\")
@@ -59,8 +61,9 @@ unsafe extern "C" fn add(sieve: *mut PyObject, key: *mut PyObject) -> *mut PyObj
     };
     // SAFETY: the object is a `str`.
     if unsafe { ffi::PyUnicode_CheckExact(key.as_ptr()) } == 0 {
-        return finish(|py| Ok(sieve.get().add(py, bytes_of(&key)?)));
+        return finish(&key, |py| Ok(sieve.get().add(py, bytes_of(&key)?)));
     }
+    let object = key;
     let mut size = 0;
     // SAFETY: the object is a `str`, which owns its UTF-8 as long as it lives.
     let key = unsafe {
@@ -74,17 +77,23 @@ unsafe extern "C" fn add(sieve: *mut PyObject, key: *mut PyObject) -> *mut PyObj
     match sieve.get().add(py, key) {
         Outcome::New if !log_lines::are_there() => to_object(py, true),
         Outcome::Seen => to_object(py, false),
-        outcome => finish(|_| Ok(outcome)),
+        outcome => finish(&object, |_| Ok(outcome)),
     }
 }
 
 /// Logs and raises what is due. PyO3 needs to know that this thread has the GIL.
 #[cold]
-fn finish(add: impl FnOnce(Python<'_>) -> PyResult<Outcome>) -> *mut PyObject {
+fn finish(key: &Bound<'_, PyAny>, add: impl FnOnce(Python<'_>) -> PyResult<Outcome>) -> *mut PyObject {
     Python::attach(|py| {
-        let outcome = add(py);
-        log_lines::pass_on(py);
-        match outcome.and_then(|outcome| outcome.into_answer(py)) {
+        let answer = add(py).and_then(|outcome| {
+            log_lines::pass_on(py).inspect_err(|error| {
+                let new = matches!(outcome, Outcome::New).then_some(key);
+                // An exception that takes no attributes says at least what it says.
+                let _ = PyList::new(py, new).and_then(|new| error.value(py).setattr("new", new));
+            })?;
+            outcome.into_answer(py)
+        });
+        match answer {
             Ok(is_new) => to_object(py, is_new),
             Err(error) => {
                 error.restore(py);

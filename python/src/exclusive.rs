@@ -6,7 +6,8 @@
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ const WAIT: Duration = Duration::from_micros(50);
 /// A value that one thread uses at a time.
 pub(crate) struct Exclusive<T> {
     is_taken: AtomicBool,
+    /// The process whose thread has the value without the GIL.
+    process: AtomicU32,
     value: UnsafeCell<T>,
 }
 
@@ -30,6 +33,7 @@ impl<T> Exclusive<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
             is_taken: AtomicBool::new(false),
+            process: AtomicU32::new(0),
             value: UnsafeCell::new(value),
         }
     }
@@ -38,7 +42,7 @@ impl<T> Exclusive<T> {
     #[inline]
     pub(crate) fn wait(&self, py: Python<'_>) {
         while self.is_taken.load(Ordering::Relaxed) {
-            wait(py);
+            self.wait_once(py);
         }
     }
 
@@ -47,19 +51,33 @@ impl<T> Exclusive<T> {
     pub(crate) fn take<'py>(&self, py: Python<'py>) -> Taken<'_, 'py, T> {
         self.wait(py);
         self.is_taken.store(true, Ordering::Relaxed);
-        Taken { of: self, _py: py }
+        Taken { of: self, py }
     }
-}
 
-#[cold]
-fn wait(py: Python<'_>) {
-    py.detach(|| thread::sleep(WAIT));
+    #[cold]
+    fn wait_once(&self, py: Python<'_>) {
+        if self.process.load(Ordering::Relaxed) == process::id() {
+            py.detach(|| thread::sleep(WAIT));
+        } else {
+            // This process was forked meanwhile, without that thread, which only read the value.
+            self.is_taken.store(false, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The value, until it is dropped. It cannot be sent to another thread, nor dropped without the GIL.
 pub(crate) struct Taken<'a, 'py, T> {
     of: &'a Exclusive<T>,
-    _py: Python<'py>,
+    py: Python<'py>,
+}
+
+impl<T: Sync> Taken<'_, '_, T> {
+    /// Reads the value without the GIL.
+    pub(crate) fn read_detached<R: Send>(&self, read: impl Send + FnOnce(&T) -> R) -> R {
+        self.of.process.store(process::id(), Ordering::Relaxed);
+        let value: &T = self;
+        self.py.detach(|| read(value))
+    }
 }
 
 impl<T> Deref for Taken<'_, '_, T> {

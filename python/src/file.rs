@@ -1,7 +1,9 @@
-//! The file of a sieve: the snapshot of the crate `sieve`, and behind it what that leaves out.
+//! The file of a sieve: a mark, the snapshot of the crate `sieve`, and behind it what that leaves out.
 //!
 //! | bytes | field |
 //! |---|---|
+//! | 8 | `PYSIEVE` and the version, 1: without what is behind the snapshot, the file was cut off |
+//! | | the snapshot |
 //! | 8 | `PYSIEVE` and the version, 1 |
 //! | 1 | the policy: 1 grow, 2 warn, 3 refuse |
 //! | 1 | 1 if the seed was given, so that it is no secret; else 0 |
@@ -33,6 +35,7 @@ pub(crate) struct Saved<'s> {
 impl Saved<'_> {
     /// Writes a sieve.
     pub(crate) fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        writer.write_all(&MAGIC)?;
         self.counted.save_filter(writer)?;
         let key = match hashing(self.counted.filter()) {
             Some(Hashing::Hardened { key }) => key,
@@ -73,24 +76,26 @@ pub(crate) type Loaded = (Counted, OnSaturation, bool);
 
 /// Reads a sieve of `bytes` bytes. One that a program in Rust has saved has no policy: it grows or warns.
 pub(crate) fn read(reader: &mut (impl Read + Seek), bytes: u64) -> Result<Loaded, SnapshotError> {
-    let mut trailer = [0; TRAILER_BYTES];
-    let snapshot_bytes = bytes.checked_sub(TRAILER_BYTES as u64);
-    if let Some(at) = snapshot_bytes {
-        reader.seek(SeekFrom::Start(at))?;
+    let (mut mark, mut trailer) = ([0; MAGIC.len()], [0; TRAILER_BYTES]);
+    let snapshot_end = bytes.checked_sub(TRAILER_BYTES as u64);
+    if let Some(end) = snapshot_end {
+        reader.read_exact(&mut mark)?;
+        reader.seek(SeekFrom::Start(end))?;
         reader.read_exact(&mut trailer)?;
-        reader.seek(SeekFrom::Start(0))?;
     }
-    let has_trailer = trailer.starts_with(&MAGIC);
+    let (is_marked, has_trailer) = (mark == MAGIC, trailer.starts_with(&MAGIC));
+    let start = if is_marked { MAGIC.len() as u64 } else { 0 };
+    reader.seek(SeekFrom::Start(start))?;
     let (fields, sum) = trailer.split_at(TRAILER_BYTES - 8);
-    if has_trailer && sum != checksum(fields) {
+    if is_marked && !has_trailer || has_trailer && sum != checksum(fields) {
         return Err(SnapshotError::Damaged);
     }
     let mut key = [0; 16];
     key.copy_from_slice(&fields[16..]);
-    let limit = snapshot_bytes.filter(|_| has_trailer).unwrap_or(bytes);
-    let sieve = Counted::resume(reader, limit, has_trailer.then_some(key), Nothing)?;
+    let end = snapshot_end.filter(|_| has_trailer).unwrap_or(bytes);
+    let sieve = Counted::resume(reader, end.saturating_sub(start), has_trailer.then_some(key), Nothing)?;
     // What is left is a part of a trailer, or something else.
-    if reader.stream_position()? != limit {
+    if reader.stream_position()? != end {
         return Err(SnapshotError::Damaged);
     }
     let policy = match (fields[8], sieve.filter()) {

@@ -74,15 +74,18 @@ pub(crate) fn are_there() -> bool {
 }
 
 /// Gives the lines that wait to Python. No sieve may be locked.
+///
+/// # Errors
+///
+/// What a filter or handler raised first, such as `KeyboardInterrupt`. All lines were passed on.
 #[inline]
-pub(crate) fn pass_on(py: Python<'_>) {
-    if are_there() {
-        pass_on_all(py);
-    }
+pub(crate) fn pass_on(py: Python<'_>) -> PyResult<()> {
+    if are_there() { pass_on_all(py) } else { Ok(()) }
 }
 
 #[cold]
-fn pass_on_all(py: Python<'_>) {
+fn pass_on_all(py: Python<'_>) -> PyResult<()> {
+    let mut raised = Ok(());
     HAS_LINES.store(false, Ordering::Release);
     let lines = std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner));
     for Line {
@@ -102,9 +105,12 @@ fn pass_on_all(py: Python<'_>) {
                     .build(),
             );
         }
-        // What a filter or handler raised. The key was marked, so the caller must get the answer.
         if let Some(error) = PyErr::take(py) {
-            error.write_unraisable(py, None);
+            match raised {
+                Ok(()) => raised = Err(error),
+                Err(_) => error.write_unraisable(py, None),
+            }
         }
     }
+    raised
 }

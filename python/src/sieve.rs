@@ -125,8 +125,7 @@ impl Sieve {
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let taken = self.counted.take(py);
-        let counted: &Counted = &taken;
-        let saved = py.detach(|| file::save(&self.saved(counted), &path));
+        let saved = taken.read_detached(|counted| file::save(&self.saved(counted), &path));
         saved.map_err(|error| os_error(&error, &path))
     }
 

@@ -140,8 +140,7 @@ def test_savers_of_one_path_leave_a_whole_file_and_no_other(urls):
 def test_a_file_that_was_cut_off_anywhere_is_an_error(on_saturation):
     Sieve(10, seed=1, on_saturation=on_saturation).save("seen")
     whole = Path("seen").read_bytes()
-    # Without the last 40 bytes it is the snapshot of the crate.
-    for size in set(range(len(whole))) - {len(whole) - 40}:
+    for size in range(len(whole)):
         Path("seen").write_bytes(whole[:size])
         with pytest.raises(ValueError):
             Sieve.load("seen")
@@ -160,15 +159,10 @@ def test_a_damaged_file_is_an_error_that_says_so(urls):
     seen.update(urls(100))
     seen.save("seen")
     whole = Path("seen").read_bytes()
-    # Each byte of what the package adds to the snapshot, and some of the snapshot.
-    for at in [*range(0, len(whole) - 40, 97), *range(len(whole) - 40, len(whole))]:
+    for at in range(len(whole)):
         damaged = bytearray(whole)
-        damaged[at] ^= 1
+        damaged[at] ^= 1 << at % 8
         Path("seen").write_bytes(damaged)
-        with pytest.raises(ValueError, match="^seen: "):
-            Sieve.load("seen")
-    for length in [0, 1, 39, 40, 95, len(whole) - 41, len(whole) - 1]:
-        Path("seen").write_bytes(whole[:length])
         with pytest.raises(ValueError, match="^seen: "):
             Sieve.load("seen")
     Path("seen").write_text("https://example.com/\n" * 10)
@@ -182,7 +176,7 @@ def test_the_snapshot_of_the_crate_alone_is_loaded(urls):
         seen = Sieve(1000, on_saturation=on_saturation, seed=1)
         seen.update(urls(1500))
         seen.save("seen")
-        Path("seen").write_bytes(Path("seen").read_bytes()[:-40])
+        Path("seen").write_bytes(Path("seen").read_bytes()[8:-40])
         again = Sieve.load("seen")
         assert numbers(again) == numbers(seen)
         assert again.new(urls(3000)) == seen.new(urls(3000))

@@ -110,6 +110,15 @@ def test_what_came_before_an_error_is_added(urls):
         seen.update(3)
 
 
+@pytest.mark.parametrize("key", ["https://example.com/", b"https://example.com/"])
+def test_one_key_is_not_an_iterable_of_keys(key):
+    seen = Sieve(1000, seed=1)
+    for add in (seen.update, seen.new):
+        with pytest.raises(TypeError, match="use `add`, or put it in a list"):
+            add(key)
+    assert seen.saturation.accepted == 0
+
+
 def test_an_iterable_may_use_the_same_sieve(urls):
     seen = Sieve(10_000, seed=1)
 

@@ -1,5 +1,6 @@
 """Threads, interpreters and memory."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -120,7 +121,57 @@ def test_other_threads_run_while_many_keys_are_added(urls):
 
 
 def run(program):
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_was_forked_while_a_thread_saves_can_use_the_sieve():
+    program = """
+import os, threading
+from crawl_sieve import Sieve
+seen = Sieve(5_000_000, on_saturation="warn", seed=1)
+seen.add("before")
+is_done = threading.Event()
+def save():
+    while not is_done.is_set():
+        seen.save("seen")
+saving = threading.Thread(target=save)
+saving.start()
+for number in range(10):
+    while not os.path.exists("seen"):
+        pass
+    child = os.fork()
+    if child == 0:
+        assert not seen.add("before") and seen.add("after")
+        seen.save("seen of the child")
+        assert "after" in Sieve.load("seen of the child")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+is_done.set()
+saving.join()
+assert seen.add("after"), "the parent has a sieve of its own"
+"""
+    ended = run(program)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to itself")
+@pytest.mark.parametrize("keys", ["itertools.repeat('a')", "map(str, itertools.count())", "itertools.islice(itertools.repeat('a'), 0, None, 10**6)"])
+@pytest.mark.parametrize("method", ["update", "new"])
+def test_an_iterator_without_end_can_be_interrupted(method, keys):
+    program = f"""
+import itertools, signal
+from crawl_sieve import Sieve
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+seen = Sieve()
+try:
+    seen.{method}({keys})
+except KeyboardInterrupt:
+    assert seen.add("after")
+"""
+    ended = run(program)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_an_interpreter_without_the_gil_is_refused():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
+import re
 import resource
 import shutil
 import sqlite3
@@ -121,6 +123,47 @@ def test_a_full_filter_warns_where_monitors_count() -> None:
     assert stats.get_value("sieve/lost") > 0
 
 
+@pytest.mark.parametrize("has_job", [False, True])
+def test_lost_pages_are_warned_of_at_the_end_and_at_the_next_start_with_what_to_set(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, has_job: bool
+) -> None:
+    def warnings() -> list[str]:
+        found = [record.message for record in caplog.records if record.name == "crawl_sieve.scrapy" and record.levelname == "WARNING"]
+        caplog.clear()
+        return found
+
+    settings = {"SIEVE_CAPACITY": 20, "SIEVE_ON_SATURATION": "warn"}
+    site, job = Site(200), tmp_path / "job" if has_job else None
+    crawl(site, job, **settings)
+    (warning,) = warnings()
+    assert "their pages are missing" in warning
+    assert len(set(site.fetched)) < 200
+    crawl(Site(1), job, **settings)
+    assert len(warnings()) == (2 if has_job else 0)
+    found = re.search(r"SIEVE_CAPACITY = (\d+) and SIEVE_RATE = (\S+)", warning)
+    assert found
+    site = Site(200)
+    crawl(site, tmp_path / "new", SIEVE_CAPACITY=found[1], SIEVE_RATE=found[2])
+    assert set(site.fetched) == set(range(200))
+    assert warnings() == []
+
+
+def test_a_handler_that_raises_costs_no_page(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError("no log")
+
+    broken = Broken()
+    logging.getLogger("sieve.saturation").addHandler(broken)
+    site = Site(200)
+    try:
+        crawl(site, SIEVE_CAPACITY=100)
+    finally:
+        logging.getLogger("sieve.saturation").removeHandler(broken)
+    assert set(site.fetched) == set(range(200))
+    assert "no log" in capsys.readouterr().err
+
+
 def test_a_filter_that_refuses_stops_the_crawl_and_loses_no_request(tmp_path: Path) -> None:
     settings = {"SIEVE_CAPACITY": 20, "SIEVE_ON_SATURATION": "refuse"}
     stats = crawl(Site(200), tmp_path, **settings).stats
@@ -146,14 +189,15 @@ def test_a_crawl_that_fails_to_start_loses_no_request(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("SIEVE_CAPACITY", 0), ("SIEVE_CAPACITY", "many"), ("SIEVE_RATE", 2), ("SIEVE_RATE", "low"), ("SIEVE_ON_SATURATION", "wait")],
+    [("SIEVE_CAPACITY", 0), ("SIEVE_CAPACITY", "many"), ("SIEVE_CAPACITY", 10**17), ("SIEVE_RATE", 2), ("SIEVE_RATE", "low"), ("SIEVE_ON_SATURATION", "wait")],
 )
 def test_a_wrong_setting_is_an_error_at_the_start(caplog: pytest.LogCaptureFixture, setting: str, value: Any) -> None:
     site = Site()
     with pytest.raises(Exception):
         crawl(site, **{setting: value})
     (error,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert error.startswith("The crawl cannot start") and setting in error and str(value) in error
+    assert error.startswith(f"The crawl cannot start: the setting {setting} is {value!r}: ")
+    assert error.count("SIEVE_") == 1
     assert not site.fetched
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.dupefilters import RFPDupeFilter
@@ -51,6 +52,7 @@ class SieveDupeFilter(RFPDupeFilter):
         self._job = Job(folder, self._sieve, settings) if folder else None
         if self._job:
             self._sieve = self._job.sieve
+            self._warn_of_losses("in the runs before")
             crawler.signals.connect(self._engine_started, signals.engine_started)
             crawler.signals.connect(self._request_scheduled, signals.request_scheduled)
 
@@ -83,6 +85,13 @@ class SieveDupeFilter(RFPDupeFilter):
         except SaturatedError as error:
             self._stop("sieve_saturated", f"{error}. The filter in JOBDIR stays full: begin another job" if self._job else error)
             return True
+        except Exception as error:
+            # A handler of the log raised it. The URL is marked, so the request must be made.
+            if not hasattr(error, "new"):
+                raise
+            sys.excepthook(type(error), error, error.__traceback__)
+            if not getattr(error, "new"):
+                return True
         self._record(request, fingerprint)
         self._new += 1
         if self._new % _NEW_PER_STATS == 0:
@@ -92,6 +101,7 @@ class SieveDupeFilter(RFPDupeFilter):
     def close(self, reason: str) -> None:
         """Saves the filter, if there is a JOBDIR."""
         self._set_stats()
+        self._warn_of_losses("so far" if self._job else "in this crawl")
         if self._job:
             self._job.close(self._is_stopped, is_finished=reason == "finished")
 
@@ -134,6 +144,17 @@ class SieveDupeFilter(RFPDupeFilter):
             logger.error("The crawl stops: %s", error)
             deferred_from_coro(self._crawler.engine.close_spider_async(reason=reason))
 
+    def _warn_of_losses(self, when: str) -> None:
+        saturation = self._sieve.saturation
+        if saturation.lost_at_least:
+            # Twice the capacity and a tenth of the rate lose less than one of a million.
+            logger.warning(
+                "About %d new URLs were taken for seen ones %s, and their pages are missing. To get them, begin a new %s with SIEVE_CAPACITY = %d "
+                "and SIEVE_RATE = %.1g",
+                max(saturation.lost, saturation.lost_at_least), when, "job" if self._job else "crawl",
+                2 * round(saturation.estimated), self._crawler.settings.getfloat("SIEVE_RATE", 0.01) / 10,
+            )
+
     def _set_stats(self) -> None:
         saturation, stats = self._sieve.saturation, self._crawler.stats
         stats.set_value("sieve/estimated", round(saturation.estimated))
@@ -143,10 +164,18 @@ class SieveDupeFilter(RFPDupeFilter):
 
 def _sieve_of(settings: BaseSettings) -> tuple[Sieve, str]:
     """Returns a sieve, and its settings in words."""
-    try:
-        capacity, rate = settings.getint("SIEVE_CAPACITY", 1_000_000), settings.getfloat("SIEVE_RATE", 0.01)
-        on_saturation = settings.get("SIEVE_ON_SATURATION", "grow")
-        words = f"SIEVE_CAPACITY={capacity}, SIEVE_RATE={rate}, SIEVE_ON_SATURATION={on_saturation}"
-        return Sieve(capacity, rate=rate, on_saturation=on_saturation), words
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"SIEVE_CAPACITY, SIEVE_RATE or SIEVE_ON_SATURATION: {error}") from error
+    options: dict[str, Any] = {}
+    words = []
+    for name, option, read, default in [
+        ("SIEVE_RATE", "rate", settings.getfloat, 0.01),
+        ("SIEVE_ON_SATURATION", "on_saturation", settings.get, "grow"),
+        ("SIEVE_CAPACITY", "capacity", settings.getint, 1_000_000),
+    ]:
+        try:
+            options[option] = read(name, default)
+            # With those before, which are right, and a small capacity at first.
+            sieve = Sieve(**{"capacity": 1, **options})
+        except (TypeError, ValueError, OverflowError, MemoryError) as error:
+            raise ValueError(f"the setting {name} is {settings.get(name)!r}: {error}") from error
+        words.append(f"{name}={options[option]}")
+    return sieve, ", ".join([words[2], *words[:2]])
