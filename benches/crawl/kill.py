@@ -7,7 +7,7 @@
     benches/crawl/kill.py --power-cuts   what was not synced is lost with each kill; needs strace
 
 A site on several hosts below localhost is crawled with all outputs: --output, --links, --refused, --warc and --save, in every second crawl as
-CSV, and in every third with archives of at most 100 kB. The seen-set grows, is exact, is exact over a much too small filter, or has a bound of memory. The crawler is killed at a random moment, from its first instruction on; one time in
+CSV, and in every third as series of files of about 100 kB. The seen-set grows, is exact, is exact over a much too small filter, or has a bound of memory. The crawler is killed at a random moment, from its first instruction on; one time in
 five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
 there were enough kills. With --io-errors, a call of the system fails instead, at a random place: a write, read, sync, or change of length in the
 state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. With --power-cuts, all runs sync
@@ -129,7 +129,7 @@ def run_case(arguments, number, moments, max_kills):
 class Files:
     """The outputs of a crawl in a folder."""
 
-    def __init__(self, folder, is_csv, max_archive):
+    def __init__(self, folder, is_csv, max_file):
         folder.mkdir()
         ending = "csv" if is_csv else "jsonl"
         self.is_csv = is_csv
@@ -137,10 +137,18 @@ class Files:
         self.archive, self.site, self.folder = folder / "all.warc.gz", folder / "site", folder
         self.options = ["--output", self.pages, "--links", self.links, "--refused", self.refused]
         self.options += ["--warc", self.archive, "--save", self.site]
-        self.options += ["--set", f"warc-max-bytes={max_archive}"] if max_archive else []
+        self.options += ["--set", f"output-max-bytes={max_file}"] if max_file else []
 
-    def rows(self, file):
-        """Returns the lines as dictionaries. A torn line is an error."""
+    def series(self, first):
+        """Returns the files that begin with this one."""
+        stem, ending = first.name.split(".", 1)
+        return sorted(self.folder.glob(f"{stem}*.{ending}"))
+
+    def rows(self, first):
+        """Returns the lines of all files as dictionaries. A torn line is an error."""
+        return [row for file in self.series(first) if file.stat().st_size for row in self.rows_of(file)]
+
+    def rows_of(self, file):
         text = file.read_text()
         if not self.is_csv:
             if text and not text.endswith("\n"):
@@ -163,7 +171,7 @@ class Files:
             for name, (file, fields) in names.items()
         }
         targets = collections.Counter()
-        for file in sorted(self.folder.glob("all*.warc.gz")):
+        for file in self.series(self.archive):
             for kind, target in records_of(file):
                 if kind in ["response", "revisit", "request"]:
                     targets["answer" if kind != "request" else kind, target] += 1
@@ -189,19 +197,19 @@ def records_of(file):
 
 def check(arguments, number, moments, max_kills, work, server):
     """Runs a crawl with kills. Prints its row; returns the promises that it breaks, and the number of kills."""
-    is_csv, max_archive = number % 2 == 1, 100_000 if number % 3 == 2 else None
+    is_csv, max_file = number % 2 == 1, 100_000 if number % 3 == 2 else None
     common = ["--scope", "any", "--include", "^http://h[0-9]+[.]localhost:", "--allow-private-addresses"]
     common += ["--concurrency", arguments.concurrency]
     seed = url_of(0, arguments.hosts, server.port)
     # What is expected, without a delay.
-    expected = Files(work / "expected", is_csv, max_archive)
+    expected = Files(work / "expected", is_csv, max_file)
     with site_server.Crawl(arguments.crawler, work, *common, "--delay", 0, *expected.options, seed) as crawl:
         if not crawl.wait(LIMIT_SECONDS) or crawl.process.returncode != 0:
             return [f"the uninterrupted crawl failed: {crawl.process.poll()}", *[line for _, line in crawl.lines[-5:]]], 0
     wanted = expected.keys()
     first = len(server.log.read_text().splitlines())
 
-    files = Files(work / "files", is_csv, max_archive)
+    files = Files(work / "files", is_csv, max_file)
     state = ["--state", work / "state", *STATES[(3 * number + number // 4) % len(STATES)]]
     state += ["--sync-interval", SYNC_INTERVAL] if arguments.power_cuts else []
     # Without a delay, requests do not wait until their leases are committed.
@@ -263,7 +271,7 @@ def check(arguments, number, moments, max_kills, work, server):
             if keys:
                 broken.append(f"{name} {what} {len(keys)}, such as {sorted(keys)[0]}")
 
-    archives = sorted(files.folder.glob("all*.warc.gz"))
+    archives = [file for file in files.series(files.archive) if file.stat().st_size]
     warcio = subprocess.run([sys.executable, "-m", "warcio.cli", "check", *archives], capture_output=True) if HAS_WARCIO else None
     if warcio and warcio.returncode != 0:
         broken.append(f"warcio refuses an archive: {warcio.stdout.decode()[-300:]}")
@@ -339,14 +347,14 @@ class Power:
         self.prefix = ["strace", "-f", "-y", "--seccomp-bpf", "-qqq", "-e", "signal=none", "-o", str(self.trace)]
         self.prefix += ["-e", "trace=write,pwrite64,fsync,fdatasync,ftruncate,rename,renameat,renameat2"]
         self.state = work / "state"
-        self.paths = [files.pages, files.links, files.refused, self.state / "saved-names", self.state / "frontier.sqlite-wal"]
-        self.folder = files.folder
+        self.files = files
         # What an earlier run has left survived its power cut.
         self.before = {path: path.stat().st_size for path in self.found()}
 
     def found(self):
-        archives = self.folder.glob("all*.warc.gz")
-        return [path for path in [*self.paths, *archives] if path.is_file()]
+        files = self.files
+        series = [path for first in [files.pages, files.links, files.refused, files.archive] for path in files.series(first)]
+        return [path for path in [*series, self.state / "saved-names", self.state / "frontier.sqlite-wal"] if path.is_file()]
 
     def synced(self):
         """Returns how many bytes of each file survive."""

@@ -34,7 +34,9 @@ pub(crate) async fn join(crawl: Crawl, joining: Option<Joining>) -> Result<Crawl
         return Ok(crawl);
     };
     joining.kept = crawl.kept_of_peers().to_vec();
-    Ok(crawl.share(blocking(|| joining.join()).await?))
+    let crawl = crawl.share(blocking(|| joining.join()).await?);
+    crawl.check_peers()?;
+    Ok(crawl)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -7,7 +7,7 @@ use cluster::{JoinError, MemberError};
 use crawler::fetch::{ClientError, CookieFileError};
 use crawler::recrawl::RecrawlError;
 use crawler::{CrawlError, StartError, StateError};
-use frontier::OpenError;
+use frontier::{FrontierError, OpenError, StoreError};
 
 use crate::flag;
 use crate::open_files::TooFewOpenFiles;
@@ -101,19 +101,20 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Start(StartError::Client(ClientError::Setup(_))) => 1,
+            // These may pass by themselves.
+            Self::Start(StartError::Client(ClientError::Setup(_)) | StartError::State(StateError::NotWritten(_))) => 1,
+            Self::Start(StartError::Open(OpenError::Frontier(FrontierError::NotSaved(_)))) => 1,
+            Self::Start(StartError::Open(OpenError::Store(
+                StoreError::Locked { .. } | StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Moved { .. },
+            ))) => 1,
             Self::Arguments(_)
             | Self::Seeds(_)
             | Self::Recrawl(_)
             | Self::Cookies(_)
-            | Self::Start(
-                StartError::Frontier(_)
-                | StartError::TooLittleMemory { .. }
-                | StartError::Client(_)
-                | StartError::Open(OpenError::Config(_) | OpenError::Changed { .. })
-                | StartError::State(StateError::OtherRules | StateError::OtherLogic),
-            ) => 2,
-            Self::Start(error) if error.is_of_other_version() => 2,
+            | Self::OpenFiles(_)
+            | Self::Start(_)
+            | Self::Damaged(..)
+            | Self::DamagedCrawl(..) => 2,
             Self::Output(error) if error.is_usage() => 2,
             Self::Cluster(error) if error.is_usage() => 2,
             Self::Crawl(CrawlError::Peers(error)) if error.downcast_ref().is_some_and(MemberError::is_usage) => 2,

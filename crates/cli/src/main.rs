@@ -29,7 +29,7 @@ use crawler_cli::demo::{self, DemoServer};
 use crawler_watch::Server;
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
-use frontier::{Directory, FrontierConfig, Reach, ScopeConfig};
+use frontier::{Directory, FrontierConfig, LockHolder, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 
@@ -253,7 +253,9 @@ async fn run(
         ("config", options.config.as_deref()),
         ("cookie-file", options.requests.cookie_file.as_deref()),
     ];
-    outputs::check(&options.outputs, &inputs)?;
+    let state = site.and_then(|site| site.state.as_deref());
+    let new_state = state.filter(|state| Directory::new(state).is_missing() && !resume::is_kept(state));
+    outputs::check(options, &inputs, new_state)?;
     http.cookie_file = options.requests.cookies_of_file()?;
     if options.requests.insecure {
         log::warn!(
@@ -271,15 +273,17 @@ async fn run(
     open_files::fit_into_limit(&mut http, &mut crawl.concurrency, watching);
     let status = StatusRequest::default();
     let mut builder = Crawl::builder(crawl)?.http(http);
-    let state = site.and_then(|site| site.state.as_deref());
     let mut joining = site.and_then(|site| clustering::joining(&builder, site));
-    if let Some(of_new) = joining.take_if(|_| state.is_some_and(|state| Directory::new(state).is_missing())) {
+    if let Some(of_new) = joining.take_if(|_| new_state.is_some()) {
         joining = Some(clustering::check(of_new).await?);
     }
+    let previous = recrawl.map(PreviousCrawl::open).transpose()?;
     if let Some(state) = state {
         let accepts_loss = site.is_some_and(|site| site.accept_loss);
         builder = builder.state_dir(state).accept_loss(accepts_loss);
     }
+    let mut made = MadeDirectory(None);
+    let new_directory = new_state.filter(|state| !state.exists());
     let crawl = builder.build().map_err(|error| match state {
         Some(state) if state::is_damage_at_start(&error) => {
             let hint = state::repair_hint_at_start(&error, state);
@@ -287,6 +291,7 @@ async fn run(
         }
         _ => Failure::Start(error),
     })?;
+    made.0 = new_directory;
     log_records::robots_name(&crawl);
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
@@ -294,18 +299,20 @@ async fn run(
     let stop = crawl.stop_handle();
     let reporter = Reporter::new(bar.clone(), crawl.config().options(), status.clone(), stop.clone());
     let crawl = crawl.observe(reporter);
-    let crawl = match recrawl {
-        Some(path) => crawl.recrawl(PreviousCrawl::open(path)?)?,
+    let crawl = match previous {
+        Some(previous) => crawl.recrawl(previous)?,
         None => crawl,
     };
     // First: an output may be replaced only if nothing else stands in the way.
     let (crawl, watching) = watching::attach(crawl, options, state)?;
     let crawl = clustering::join(crawl, joining).await?;
-    let crawl = outputs::attach(crawl, options, state, bar)?;
+    let accepts_loss = site.is_some_and(|site| site.accept_loss);
+    let crawl = outputs::attach(crawl, options, state, accepts_loss, bar)?;
     // Only now it is sure that the crawl accepts them.
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
+    made.0 = None;
     let signal_lines = signals::handle(stop, status).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()
@@ -321,6 +328,19 @@ async fn run(
     let summary = concluded?;
     written?;
     Ok(summary)
+}
+
+/// A state directory that this start has made. It is removed if the start is refused.
+struct MadeDirectory<'s>(Option<&'s Path>);
+
+impl Drop for MadeDirectory<'_> {
+    fn drop(&mut self) {
+        let is_free = |dir: &&Path| matches!(Directory::new(dir).lock_holder(), Ok(LockHolder::Nobody));
+        if let Some(dir) = self.0.filter(is_free) {
+            // What stays is a crawl that has not begun.
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
 }
 
 /// Prints what came of a crawl.

@@ -21,6 +21,16 @@ use crate::options::{LogFormat, Options, Outputs};
 pub(crate) enum OutputError {
     #[error("the output cannot be written: {0}")]
     Open(io::Error),
+    #[error(
+        "{path} has {size}, and the crawl in {state} has not written it: give another name, move the file away or remove it, or give --state the \
+         directory that it belongs to"
+    )]
+    Foreign { path: String, size: String, state: String },
+    #[error(
+        "{0}. To go on without what it lacks, add --accept-loss: the file stays as it is, the output goes on in a new one beside it, and the crawl \
+         counts as incomplete"
+    )]
+    Changed(io::Error),
     #[error("two outputs go to {0}: give each its own file")]
     Shared(String),
     #[error("{path} is the input of --{option}, and would be replaced: give the output another name")]
@@ -35,14 +45,16 @@ pub(crate) enum OutputError {
     FormatWithoutFile,
     #[error("--{0} is not a file, so it cannot be continued after a crash: with --state, give a file")]
     CannotContinue(&'static str),
-    #[error("the crawl in {state} also writes {arguments}: give it again")]
+    #[error("the crawl in {state} also writes {arguments}: give it again, or add --accept-loss to go on without it")]
     NotGiven { state: String, arguments: String },
 }
 
 impl OutputError {
-    /// Returns whether the arguments are wrong, rather than the system.
+    /// Returns whether the same start would fail again, until somebody changes something.
     pub(crate) fn is_usage(&self) -> bool {
-        !matches!(self, Self::Open(_) | Self::NoFolder { .. })
+        use io::ErrorKind::{Interrupted, QuotaExceeded, ResourceBusy, StorageFull};
+        // These may pass by themselves.
+        !matches!(self, Self::Open(error) if matches!(error.kind(), Interrupted | QuotaExceeded | ResourceBusy | StorageFull | io::ErrorKind::Other))
     }
 }
 
@@ -88,8 +100,14 @@ fn is_pipe() -> bool {
     false
 }
 
-/// Checks that no two outputs share a file, and that none replaces an input. `inputs` has the option and the file of each input.
-pub(crate) fn check(outputs: &Outputs, inputs: &[(&'static str, Option<&Path>)]) -> Result<(), OutputError> {
+/// Checks that no two outputs share a file, and that none replaces an input. `inputs` has the option and the file of each input. `new_state` is a
+/// state directory that no crawl has.
+pub(crate) fn check(
+    options: &Options,
+    inputs: &[(&'static str, Option<&Path>)],
+    new_state: Option<&Path>,
+) -> Result<(), OutputError> {
+    let outputs = &options.outputs;
     refuse_shared(outputs)?;
     for (option, path) in inputs {
         if let Some(path) = path.filter(|path| outputs.replaces(path)) {
@@ -104,7 +122,8 @@ pub(crate) fn check(outputs: &Outputs, inputs: &[(&'static str, Option<&Path>)])
     if outputs.has_format_without_file() {
         return Err(OutputError::FormatWithoutFile);
     }
-    outputs.all_files().try_for_each(|path| check_folder(path))
+    outputs.all_files().try_for_each(|path| check_folder(path))?;
+    new_state.map_or(Ok(()), |state| attached::check_new(options, &[], state))
 }
 
 /// Checks that the folder of a file exists.
@@ -133,9 +152,10 @@ pub(crate) fn attach(
     crawl: Crawl,
     options: &Options,
     state: Option<&Path>,
+    accepts_loss: bool,
     view: &ProgressBar,
 ) -> Result<Crawl, OutputError> {
-    let crawl = attached::attach(crawl, options, state)?;
+    let crawl = attached::attach(crawl, options, state, accepts_loss)?;
     Ok(match Stdout::of(options, view) {
         Stdout::PageLines => crawl.observe(attached::matching(PageLines { to: StandardOutput }, options)),
         Stdout::Results | Stdout::Summary => crawl,

@@ -61,6 +61,8 @@ pub struct Cluster {
     pages: VecDeque<(Time, u64)>,
     has_news: bool,
     is_stopped: bool,
+    /// What the others said when this process joined.
+    said: Words,
 }
 
 /// From the loop to the thread.
@@ -117,7 +119,13 @@ impl Cluster {
             pages: VecDeque::new(),
             has_news: false,
             is_stopped: false,
+            said: Words::default(),
         }
+    }
+
+    /// Notes what the others said when this process joined.
+    pub(crate) fn after(self, said: Words) -> Self {
+        Self { said, ..self }
     }
 
     fn send(&self, message: Message) {
@@ -149,6 +157,10 @@ impl Cluster {
 }
 
 impl Peers for Cluster {
+    fn check(&self, frontier: &Frontier) -> Result<(), PeersError> {
+        Ok(self.member.check(&self.said, frontier)?)
+    }
+
     fn exchange(&mut self, frontier: &mut Frontier, now: Time) -> Result<Exchanged, PeersError> {
         let mut exchanged = Exchanged::default();
         loop {

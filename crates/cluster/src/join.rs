@@ -113,7 +113,8 @@ pub enum JoinError {
     },
     /// What is kept in the state directory cannot be read.
     #[error(
-        "what the state directory has of the other processes cannot be read: go on with the program that began the crawl"
+        "what the state directory has of the other processes cannot be read: go on with the program that began the crawl, or with a new directory and \
+         --accept-loss"
     )]
     Kept,
     /// No random number can be drawn.
@@ -132,6 +133,7 @@ impl JoinError {
                 | Self::OtherSeeds { .. }
                 | Self::OtherVersion { .. }
                 | Self::OtherCrawl { .. }
+                | Self::Kept
         )
     }
 }
@@ -188,7 +190,7 @@ impl Joining {
         kept.crawl.clone_from(&founded.id);
         kept.seeds = Some(self.seeds);
         let limits = Limits::default();
-        let post = Post::new(log, partition, limits.window);
+        let mut post = Post::new(log, partition, limits.window);
         let mut member = Member::new(partition, limits, kept, self.accepts_loss, random()?);
         member.start(last.into_iter().flatten());
         let (name, id) = (self.name(), &founded.id);
@@ -196,7 +198,9 @@ impl Joining {
             target: "crawler::cluster", name:%, partition:%, id:%;
             "joined the crawl {name} as partition {partition}"
         );
-        Ok(Cluster::start(member, post, founded, name, partition, self.owner))
+        // Without an answer, what does not fit is found later.
+        let said = post.words().unwrap_or_default().0;
+        Ok(Cluster::start(member, post, founded, name, partition, self.owner).after(said))
     }
 
     /// Calls this with a connection, and again while Redis is away, as a crawl that runs waits for it. Only if the crawl has not begun, and

@@ -236,6 +236,25 @@ impl Member {
         }
     }
 
+    /// Checks that no other one has more of what this one sent, or misses more of what it received, than this directory has. It changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`MemberError::OldCopy`], as [`hear`](Self::hear) answers later.
+    pub fn check(&self, words: &Words, frontier: &Frontier) -> Result<(), MemberError> {
+        for peer in self.partition.peers() {
+            let word = words.get(&peer).filter(|word| word.is_of(self.partition.count()));
+            let ours = frontier.peer(peer).unwrap_or_default();
+            let is_older = |of_me: &PeerWord| {
+                of_me.acknowledged.number > ours.received.number || of_me.received.number > ours.sent.number
+            };
+            if word.and_then(|word| word.peers.get(self.index())).is_some_and(is_older) {
+                self.accept_or_halt(peer)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Hears what the others say, and what the log has of this one.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 
 mod builder;
 
+use std::path::Path;
+
 use frontier::Report;
 
 use crate::config::{ConfigError, CrawlConfig, CrawlOptions};
@@ -136,6 +138,16 @@ impl<S: Fetcher> Crawl<S> {
         self
     }
 
+    /// [Checks](Peers::check) that this directory fits to the other processes. Call it before outputs are attached.
+    ///
+    /// # Errors
+    ///
+    /// [`CrawlError::Peers`] if it does not.
+    pub fn check_peers(&self) -> Result<(), CrawlError> {
+        let sharing = self.run.sharing.as_ref();
+        Ok(sharing.map_or(Ok(()), |sharing| sharing.peers.check(&self.run.frontier))?)
+    }
+
     /// Returns what an earlier run has [kept](Peers::unsaved) of the other processes; nothing before the first.
     pub fn kept_of_peers(&self) -> &[u8] {
         self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.peers)
@@ -180,6 +192,23 @@ impl<S: Fetcher> Crawl<S> {
     /// Returns the outputs that the earlier runs have saved.
     pub fn saved_outputs(&self) -> &[SavedOutput] {
         self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.outputs)
+    }
+
+    /// Begins an output anew that earlier runs have saved, and that is no longer as they left it: in the next file of its series whose name is
+    /// free. What it has stays. Its lines count as [missing](crate::summary::Missing::LostOutputs). `first` is where the series is now.
+    pub fn begin_output_anew(&mut self, name: &str, first: &Path) {
+        let outputs = self.run.commits.as_mut().map(|commits| &mut commits.saved.outputs);
+        if let Some(output) = outputs.and_then(|outputs| outputs.iter_mut().find(|output| output.name == name)) {
+            output.file = output.file.begun_anew(first);
+            self.run.observers.counts.lost_outputs += 1;
+        }
+    }
+
+    /// Gives up an output that earlier runs have saved: this run and later ones need not attach it.
+    pub fn give_up_output(&mut self, name: &str) {
+        if let Some(commits) = &mut self.run.commits {
+            commits.saved.outputs.retain(|output| output.name != name);
+        }
     }
 
     /// Returns what an earlier run has saved of the output with this name.

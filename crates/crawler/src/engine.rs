@@ -96,9 +96,9 @@ impl<S: Fetcher> Run<S> {
             Some(commits) => Clock::start_run(commits.opened.max(self.clock.now()), commits.saved.elapsed),
             None => Clock::start_run(self.clock.now(), Duration::ZERO),
         };
+        // So whatever the outputs get comes after a commit that knows them.
         self.checkpoint_new_outputs()?;
         self.begin()?;
-        // So every answer comes after a commit that knows the outputs.
         self.save()?;
         let mut orders = self.orders.subscribe();
         let woken = self.sharing.as_ref().map(|sharing| sharing.peers.woken());
@@ -123,7 +123,7 @@ impl<S: Fetcher> Run<S> {
             tokio::select! {
                 biased;
                 _ = orders.changed() => {}
-                _ = ticks.tick() => self.tick(),
+                _ = ticks.tick() => self.tick()?,
                 conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => self.settle(conclusions)?,
                 () = sharing::woken(woken.as_deref()) => {}
                 () = wake.reached() => {}
@@ -200,15 +200,18 @@ impl<S: Fetcher> Run<S> {
             .send_if_modified(|told| std::mem::replace(told, phase) != phase);
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self) -> Result<(), CrawlError> {
         self.ticks += 1;
+        self.frontier.check_place()?;
         let mut summary = self.summary(Ending::Drained);
         if !self.ticks.is_multiple_of(60) && !self.ticks.is_power_of_two() {
-            return self.observers.notify(&Event::Tick(&summary));
+            self.observers.notify(&Event::Tick(&summary));
+            return Ok(());
         }
         summary = summary.with_hosts(&self.answer_times, &self.frontier, time_of_day(), self.clock.ahead());
         self.observers.notify(&Event::Tick(&summary));
         self.save_answer_times();
+        Ok(())
     }
 
     /// Returns the summary without what the hosts are asked for.

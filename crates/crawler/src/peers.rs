@@ -11,6 +11,15 @@ use tokio::sync::Notify;
 ///
 /// Each process needs a frontier with a [partition](frontier::FrontierConfig::partition), and a state directory.
 pub trait Peers: Send {
+    /// Checks, before the outputs are opened, that the frontier fits to what the others know of it.
+    ///
+    /// # Errors
+    ///
+    /// It does not. The text says what to do.
+    fn check(&self, _frontier: &Frontier) -> Result<(), PeersError> {
+        Ok(())
+    }
+
     /// Does with the frontier what has come from others, or a part of it.
     ///
     /// # Errors

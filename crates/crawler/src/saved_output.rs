@@ -16,10 +16,12 @@ pub struct SavedOutput {
 /// A file of an output, as it was at a commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFile {
-    /// Its path, for messages. It may be shown only approximately if it is not Unicode.
+    /// The path of the first file of its series, for messages. It may be shown only approximately if it is not Unicode.
     pub path: String,
+    /// Its number in the series: 0 for the first.
+    pub number: u32,
     /// Its length, in bytes.
     pub length: u64,
-    /// A hash of its last 4 KiB, or of all of it if it is shorter; 0 for an empty file.
+    /// A hash of its last 4 KiB, or of all of it if it is shorter; of an empty file, the number by which the file system knows it.
     pub tail: u64,
 }

@@ -282,6 +282,16 @@ impl Frontier {
         self.with_durable(|state, durable| durable.checkpoint(state, attachment, now), || ())
     }
 
+    /// Checks that the directory is still where it was opened. If it was renamed or removed, another process may begin at its place. A
+    /// [`persist`](Self::persist) that syncs checks it, too: call this meanwhile if there is nothing to save for long.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotSaved`] if it is not, and those of [`persist`](Self::persist).
+    pub fn check_place(&mut self) -> Result<(), FrontierError> {
+        self.with_durable(|_, durable| durable.check_place(), || ())
+    }
+
     /// Returns what the next [`persist`](Self::persist) has to do; `None` in memory.
     pub fn save_status(&self) -> Option<SaveStatus> {
         self.durable.as_ref().map(|durable| durable.save_status())

@@ -69,7 +69,7 @@ pub(crate) struct SqliteStore {
     // Dropped in this order: the last connection to close empties the log, still under the lock.
     backfill: Option<Backfill>,
     connection: Connection,
-    _lock: Option<DirectoryLock>,
+    lock: Option<DirectoryLock>,
     /// The database file as it was opened for reading without its log: nobody was writing.
     unlogged: Option<fs::Metadata>,
     summaries: [Summary; Space::ALL.len()],
@@ -94,12 +94,13 @@ impl SqliteStore {
 
     pub(super) fn open_sized(dir: &Path, sizes: Sizes) -> Result<Self, StoreError> {
         fs::create_dir_all(dir).map_err(|error| StoreError::io(dir, error))?;
-        let lock = DirectoryLock::take(dir)?;
+        let mut lock = DirectoryLock::take(dir)?;
         let path = dir.join(format::FILE);
         if !is_there(&path)? {
             check_no_log(&path)?;
             format::create(dir, sizes.page_bytes)?;
         }
+        lock.add(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&path, flags)?;
         let summaries = format::check(&connection, &path, true)?;
@@ -113,7 +114,7 @@ impl SqliteStore {
         move_log_at_close(&connection, true).map_err(sqlite)?;
         Ok(Self {
             backfill: Some(Backfill::start(connect(&path, flags)?, &path)?),
-            _lock: Some(lock),
+            lock: Some(lock),
             log_limit: sizes.log_bytes,
             long_log: sizes.log_bytes,
             may_shrink: true,
@@ -183,7 +184,7 @@ impl SqliteStore {
             path,
             backfill: None,
             connection,
-            _lock: None,
+            lock: None,
             unlogged: None,
             summaries,
             failed: false,
@@ -229,11 +230,16 @@ impl Store for SqliteStore {
         if batch.is_empty() && !sync {
             return Ok(());
         }
-        let written = self.write(batch, sync);
+        let is_in_place = if sync { self.check_place() } else { Ok(()) };
+        let written = is_in_place.and_then(|()| self.write(batch, sync));
         if written.is_err() {
             self.fail();
         }
         written
+    }
+
+    fn check_place(&self) -> Result<(), StoreError> {
+        self.lock.as_ref().map_or(Ok(()), DirectoryLock::check_place)
     }
 
     fn range(

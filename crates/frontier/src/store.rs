@@ -113,6 +113,11 @@ pub(crate) trait Store: fmt::Debug + Send {
     /// Every further call answers [`StoreError::Failed`]: nothing is tried twice.
     fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StoreError>;
 
+    /// Fails if the store is no longer where it was opened, as a commit that syncs does.
+    fn check_place(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Visits the values of the keys, in order. An error of `visit` ends it.
     fn range(
         &self,

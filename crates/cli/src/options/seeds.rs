@@ -91,10 +91,12 @@ pub(crate) struct Site {
     /// --max-pages and --max-hosts are for all partitions together; each takes its share.
     #[arg(long, value_name = "I/N", requires = "cluster", help_heading = "Cluster")]
     pub(crate) partition: Option<Partition>,
-    /// Go on with a state directory that is an old copy, or new.
+    /// Go on without what an output or the directory of a partition has lost.
     ///
-    /// Without it, such a directory is refused. What was lost is counted, and the crawl ends as incomplete, with code 3.
-    #[arg(long, requires = "cluster", help_heading = "Cluster")]
+    /// Without it, a start is refused if an output has changed or is not given, or if a partition has an old or a new directory. A file that has
+    /// changed stays as it is: the output goes on in a new one beside it. What was lost is counted, and the crawl is incomplete; it ends with code
+    /// 3 if links between partitions were lost.
+    #[arg(long, requires = "state", help_heading = "Output")]
     pub(crate) accept_loss: bool,
     /// The arguments as they were given, without those of a configuration file.
     #[arg(skip)]

@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(super) hash: HashKind,
     pub(super) hash_seed: Option<u64>,
     pub(crate) warc_operator: Option<String>,
-    pub(crate) warc_max_bytes: Option<NonZeroU64>,
+    pub(crate) output_max_bytes: Option<NonZeroU64>,
 }
 
 /// The hash function of the seen-set.
@@ -81,7 +81,7 @@ pub(crate) const ALL: &[Setting] = settings! {
     "max-links-per-page" Count crawl.max_links_per_page: "Maximum links to follow from one page";
     "max-select-values" Count crawl.select_limits.values: "Maximum values of one --select field on a page";
     "max-select-bytes" Size crawl.select_limits.bytes: "Maximum size of all values of one --select field on a page";
-    "warc-max-bytes" Limited warc_max_bytes: "Maximum size of a file of --warc, after which FILE-00001.warc.gz and so on follow";
+    "output-max-bytes" Limited output_max_bytes: "Size of a file of --output, --links, --refused or --warc after which FILE-00001.jsonl and so on follow";
     "warc-operator" Line warc_operator: "Name or address of the archive's operator, for the header of --warc";
     "connect-timeout" LongTime http.connect_timeout: "Maximum time to connect";
     "max-headers" Positive http.max_headers: "Maximum headers of one response, never more than 16 384";

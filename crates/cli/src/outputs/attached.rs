@@ -8,7 +8,7 @@ use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::output::{self, OutputFile, SavedOutput, Sink};
+use crawler::output::{self, OutputFile, SavedFile, SavedOutput, Sink};
 use crawler::summary::size;
 use crawler::{Crawl, Event, Observer};
 use regex::Regex;
@@ -81,26 +81,25 @@ impl<'o> Records<'o> {
     }
 }
 
-/// Attaches all outputs but the page lines. All files are open before the first is emptied, so a crawl that cannot start keeps the
-/// previous results. Files of earlier runs are cut back to their last commit.
-pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) -> Result<Crawl, OutputError> {
+/// Attaches all outputs but the page lines. All files are checked and opened before the first is emptied or cut, so a crawl that cannot start
+/// changes none. Files of earlier runs are cut back to their last commit.
+pub(super) fn attach(
+    mut crawl: Crawl,
+    options: &Options,
+    state: Option<&Path>,
+    accepts_loss: bool,
+) -> Result<Crawl, OutputError> {
     let outputs = &options.outputs;
     if let Some(state) = state {
-        check(&crawl, outputs, state)?;
+        check_given(&mut crawl, outputs, state, accepts_loss)?;
+        check_new(options, crawl.saved_outputs(), state)?;
+        check_saved(&mut crawl, options, state, accepts_loss)?;
     }
-    let records = Records::all(outputs);
-    let mut opened = Vec::new();
-    for records in records.into_iter().flatten() {
-        let file = match is_stdout(records.path) {
-            true => Ok(None),
-            false => open(&crawl, records.path, &records.name(), records.content.option(), state).map(Some),
-        };
-        opened.push((records, file));
-    }
-    // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
-    refuse_shared(outputs)?;
-    let opened = opened.into_iter().map(|(records, file)| Ok((records, file?)));
-    let mut opened = opened.collect::<Result<Vec<_>, OutputError>>()?;
+    let files = open_records(&crawl, options, state)?;
+    let names = match (&outputs.save, state) {
+        (Some(_), Some(state)) => Some(open(&crawl, &state.join(SAVED_NAMES), SAVE, SAVE, Some(state))?),
+        _ => None,
+    };
     if let Some(path) = &outputs.warc {
         let archive = archive_options(&crawl, path, options);
         let archive = match state {
@@ -116,34 +115,50 @@ pub(super) fn attach(mut crawl: Crawl, options: &Options, state: Option<&Path>) 
     }
     // Before the lines, which have the names of the files.
     if let Some(folder) = &outputs.save {
-        let files = match state {
-            Some(state) => {
-                let (mut names, is_new) = open(&crawl, &state.join(SAVED_NAMES), SAVE, SAVE, Some(state))?;
-                if is_new {
-                    names.empty().map_err(OutputError::Open)?;
-                }
-                SavedFiles::continuing(SAVE, folder, names, crawl.saved_output(SAVE))
-            }
+        let saved = match names {
+            Some(names) => SavedFiles::continuing(SAVE, folder, names, crawl.saved_output(SAVE)),
             None => SavedFiles::create(folder),
         };
-        crawl = crawl.observe(matching(files.map_err(OutputError::Open)?, options));
+        crawl = crawl.observe(matching(saved.map_err(OutputError::Open)?, options));
     }
-    for (_, file) in &mut opened {
-        if let Some((file, true)) = file {
-            warn_if_replaced(file, state);
-            file.empty().map_err(OutputError::Open)?;
-        }
-    }
-    for (records, file) in opened {
-        let to = match file {
-            None => Sink::new(StandardOutput),
-            Some((file, _)) if state.is_some() => Sink::continuing(records.name(), file),
-            Some((file, _)) => Sink::new(file),
-        };
-        let to = to.compressed(is_compressed(records.path));
+    for (records, to) in files {
         crawl = attach_records(crawl, &records, to, options).map_err(OutputError::Open)?;
     }
     Ok(crawl)
+}
+
+/// Opens the files of records.
+fn open_records<'o>(
+    crawl: &Crawl,
+    options: &'o Options,
+    state: Option<&Path>,
+) -> Result<Vec<(Records<'o>, Sink)>, OutputError> {
+    let outputs = &options.outputs;
+    let mut opened = Vec::new();
+    for records in Records::all(outputs).into_iter().flatten() {
+        let file = match is_stdout(records.path) {
+            true => Ok(None),
+            false => open(crawl, records.path, &records.name(), records.content.option(), state).map(Some),
+        };
+        opened.push((records, file));
+    }
+    // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
+    refuse_shared(outputs)?;
+    let mut files = Vec::new();
+    for (records, file) in opened {
+        let to = match file? {
+            None => Sink::new(StandardOutput),
+            Some(file) => {
+                let file = file.with_max_bytes(options.settings().output_max_bytes);
+                match state {
+                    Some(_) => Sink::continuing(records.name(), file),
+                    None => Sink::file(file),
+                }
+            }
+        };
+        files.push((records, to.compressed(is_compressed(records.path))));
+    }
+    Ok(files)
 }
 
 fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink, options: &Options) -> io::Result<Crawl> {
@@ -191,24 +206,80 @@ impl<O: Observer> Observer for Matching<O> {
     }
 }
 
-/// Checks that all outputs are files, and that none is missing that the earlier runs have written. It changes no file.
-fn check(crawl: &Crawl, outputs: &Outputs, state: &Path) -> Result<(), OutputError> {
+/// Checks that all outputs are files, and that none is missing that the earlier runs have written, or gives that one up.
+fn check_given(crawl: &mut Crawl, outputs: &Outputs, state: &Path, accepts_loss: bool) -> Result<(), OutputError> {
     let records = Records::all(outputs).into_iter().flatten();
     if let Some(records) = records.clone().find(|records| is_stdout(records.path)) {
         return Err(OutputError::CannotContinue(records.content.option()));
     }
-    let is_given = |saved: &&SavedOutput| match saved.name.as_str() {
+    let is_given = |saved: &SavedOutput| match saved.name.as_str() {
         WARC => outputs.warc.is_some(),
         SAVE => outputs.save.is_some(),
         name => records.clone().any(|records| records.name() == name),
     };
-    match crawl.saved_outputs().iter().find(|saved| !is_given(saved)) {
-        Some(saved) => Err(OutputError::NotGiven {
-            state: state.display().to_string(),
-            arguments: arguments_of(saved, outputs),
-        }),
+    while let Some(saved) = crawl.saved_outputs().iter().find(|saved| !is_given(saved)).cloned() {
+        let (state, arguments) = (state.display().to_string(), arguments_of(&saved, outputs));
+        if !accepts_loss {
+            return Err(OutputError::NotGiven { state, arguments });
+        }
+        log::warn!(target: "crawler::state", "the crawl in {state} goes on without {arguments}, as --accept-loss says");
+        crawl.give_up_output(&saved.name);
+    }
+    Ok(())
+}
+
+/// Checks that outputs which are not `saved` replace nothing: what a crawl with a state directory has not written, it does not touch.
+pub(super) fn check_new(options: &Options, saved: &[SavedOutput], state: &Path) -> Result<(), OutputError> {
+    let (outputs, max_bytes) = (&options.outputs, options.settings().output_max_bytes);
+    let foreign = |path: &Path, size: String| OutputError::Foreign {
+        path: path.display().to_string(),
+        size,
+        state: state.display().to_string(),
+    };
+    let is_new = |name: &str| saved.iter().all(|saved| saved.name != name);
+    let records = Records::all(outputs).into_iter().flatten();
+    let files = records.map(|records| (records.name(), records.path));
+    let files = files.chain(outputs.warc.iter().map(|path| (WARC.to_owned(), path)));
+    for (_, path) in files.filter(|(name, _)| is_new(name)) {
+        match path.metadata() {
+            Ok(found) if !found.is_file() => {}
+            Ok(found) if found.len() > 0 => return Err(foreign(path, size(found.len()).to_string())),
+            _ => SavedFile::default().check(path, max_bytes).map_err(OutputError::Open)?,
+        }
+    }
+    let folder = outputs.save.as_ref().filter(|_| is_new(SAVE));
+    match folder.filter(|folder| folder.read_dir().is_ok_and(|mut entries| entries.next().is_some())) {
+        Some(folder) => Err(foreign(folder, "files".to_owned())),
         None => Ok(()),
     }
+}
+
+/// Checks that the files of earlier runs are as these left them. One that is not is begun anew, if that is accepted.
+fn check_saved(crawl: &mut Crawl, options: &Options, state: &Path, accepts_loss: bool) -> Result<(), OutputError> {
+    let (outputs, max_bytes) = (&options.outputs, options.settings().output_max_bytes);
+    for saved in crawl.saved_outputs().to_vec() {
+        let records = || Records::all(outputs).into_iter().flatten();
+        let (path, max_bytes) = match saved.name.as_str() {
+            WARC => (outputs.warc.clone(), max_bytes),
+            SAVE => (Some(state.join(SAVED_NAMES)), None),
+            name => {
+                let records = records().find(|records| records.name() == name);
+                (records.map(|records| records.path.clone()), max_bytes)
+            }
+        };
+        let Some(path) = path else { continue };
+        match saved.file.check(&path, max_bytes) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData && !accepts_loss => {
+                return Err(OutputError::Changed(error));
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                log::warn!(target: "crawler::state", "{error}. The crawl goes on without what it lacks, as --accept-loss says");
+                crawl.begin_output_anew(&saved.name, &path);
+            }
+            checked => checked.map_err(OutputError::Open)?,
+        }
+    }
+    Ok(())
 }
 
 /// Returns the options for an output of earlier runs.
@@ -230,43 +301,34 @@ fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
     format!("--{option} {path}{format}")
 }
 
-/// Opens a file, and returns whether no earlier run has written it.
+/// Opens a file. If no earlier run has written it, what it has is replaced.
 fn open(
     crawl: &Crawl,
     path: &Path,
     name: &str,
     option: &'static str,
     state: Option<&Path>,
-) -> Result<(OutputFile, bool), OutputError> {
+) -> Result<OutputFile, OutputError> {
     if let Some(saved) = crawl.saved_output(name) {
-        let file = OutputFile::reopen(path, &saved.file).map_err(OutputError::Open)?;
-        return Ok((file, false));
+        return OutputFile::reopen(path, &saved.file).map_err(OutputError::Open);
     }
-    let file = OutputFile::append(path).map_err(OutputError::Open)?;
-    if state.is_some() {
-        if !file.is_regular() {
-            return Err(OutputError::CannotContinue(option));
+    let mut file = OutputFile::append(path).map_err(OutputError::Open)?;
+    match state {
+        Some(_) if !file.is_regular() => return Err(OutputError::CannotContinue(option)),
+        Some(_) if name == SAVE => warn_if_late(crawl, "the folder of --save"),
+        Some(_) => warn_if_late(crawl, path.display()),
+        None if file.is_regular() && !file.is_empty() => {
+            let (path, bytes) = (path.display(), file.len());
+            let size = size(bytes);
+            log::warn!(
+                target: "crawler::outputs", path:%, bytes;
+                "{path} had {size}, which are replaced: to continue a crawl instead, give --state DIR from its start on"
+            );
         }
-        match name {
-            SAVE => warn_if_late(crawl, "the folder of --save"),
-            _ => warn_if_late(crawl, path.display()),
-        }
+        None => {}
     }
-    Ok((file, true))
-}
-
-/// Warns that a file has content, which the crawl does not continue.
-fn warn_if_replaced(file: &OutputFile, state: Option<&Path>) {
-    let bytes = file.path().metadata().map_or(0, |found| found.len());
-    if bytes == 0 || !file.is_regular() {
-        return;
-    }
-    let (path, size) = (file.path().display(), size(bytes));
-    let how = match state {
-        None => "to continue a crawl instead, give --state DIR from its start on",
-        Some(_) => "no earlier run over this state directory has written it",
-    };
-    log::warn!(target: "crawler::outputs", path:%, bytes; "{path} had {size}, which are replaced: {how}");
+    file.empty();
+    Ok(file)
 }
 
 /// Warns that an output begins in the middle of a crawl.
@@ -284,7 +346,7 @@ fn archive_options(crawl: &Crawl, path: &Path, given: &Options) -> ArchiveOption
     let (options, settings) = (crawl.config().options(), given.settings());
     ArchiveOptions {
         path: path.to_owned(),
-        max_file_bytes: settings.warc_max_bytes,
+        max_file_bytes: settings.output_max_bytes,
         operator: settings.warc_operator,
         user_agent: options.user_agent.clone(),
         obeys_robots: options.frontier.ask_robots,

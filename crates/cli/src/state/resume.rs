@@ -53,8 +53,9 @@ pub(crate) enum ArgumentsError {
 impl ArgumentsError {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::ConfigFile(_) | Self::NotKept { .. } | Self::OtherState { .. } | Self::Copied { .. } => 2,
-            _ => 1,
+            // A folder may be mounted later.
+            Self::Folder { .. } => 1,
+            _ => 2,
         }
     }
 }
@@ -253,6 +254,11 @@ fn kept_arguments(dir: &Path) -> Result<Vec<OsString>, ArgumentsError> {
             Ok(arguments.into_iter().map(OsString::from).collect())
         }
     }
+}
+
+/// Returns whether a directory has the command of a crawl.
+pub(crate) fn is_kept(dir: &Path) -> bool {
+    dir.join(FILE).exists()
 }
 
 /// Keeps the command of a crawl in its state directory, or why it cannot be kept.

@@ -74,7 +74,7 @@ const USES: &str = "\
     crawler | bytesize:: | summary/rows.rs
     crawler | cookie_store:: | fetch/cookie_file.rs fetch/cookies.rs
     crawler | cssparser:: | page/links/style.rs
-    crawler | flate2:: | decoding.rs output/lines.rs output/warc/file.rs
+    crawler | flate2:: | decoding.rs output/lines.rs output/warc.rs
     crawler | h2:: | fetch/error.rs
     crawler | hyper |
     crawler | jiff:: | page/sitemap/date.rs timestamp.rs

@@ -441,13 +441,24 @@ fn an_old_copy_of_a_directory_is_refused_and_ends_as_incomplete_if_the_loss_is_a
     eventually(|| (number_in_word(&crawl, 0, "received") > sent).then_some(()));
     second.stop();
     fs::remove_dir_all(crawl.state(1)).unwrap();
+    let later = crawl.folder.path("later");
+    fs::rename(crawl.pages(1), &later).unwrap();
+    let refused = || {
+        let log = crawl.start(1).ends(2);
+        let says = log.contains("is an old copy, or a new one") && log.contains("--accept-loss");
+        assert!(says, "{log}");
+    };
+    refused();
+    let made = [crawl.state(1), crawl.pages(1)].map(|made| Path::new(&made).exists());
+    assert_eq!(made, [false; 2], "a new directory is refused before anything is made");
     fs::rename(copy, crawl.state(1)).unwrap();
-    fs::write(crawl.pages(1), output).unwrap();
-    let log = crawl.start(1).ends(2);
+    fs::copy(&later, crawl.pages(1)).unwrap();
+    refused();
     assert!(
-        log.contains("is an old copy, or a new one") && log.contains("--accept-loss"),
-        "{log}"
+        fs::read(crawl.pages(1)).unwrap() == fs::read(&later).unwrap(),
+        "nothing is cut"
     );
+    fs::write(crawl.pages(1), output).unwrap();
     let log = crawl.start_with(&(crawl.options(1) + " --accept-loss"), 1).ends(3);
     assert!(
         log.contains("the crawl is incomplete: links between processes: "),
@@ -634,7 +645,7 @@ fn options_that_need_others_say_so() {
         (address, "--state <DIR>"),
         (&format!("{address} --partition=0/2"), "--state <DIR>"),
         (&format!("{address} --state=x"), "--partition <I/N>"),
-        ("--accept-loss", "--cluster <URL>"),
+        ("--accept-loss", "--state <DIR>"),
     ] {
         fails(&format!("{arguments} {seed}"), 2, &["required", missing]);
     }

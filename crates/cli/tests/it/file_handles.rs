@@ -100,7 +100,7 @@ fn the_number_of_requests_follows_the_limit_so_that_outputs_find_handles() {
     let folder = folder("file-handles");
     let [archive, bodies, pages, state] =
         ["pages.warc.gz", "bodies", "pages.jsonl", "state"].map(|name| folder.path(name));
-    let outputs = format!("--warc {archive} --set warc-max-bytes=1 --save {bodies} -o {pages}");
+    let outputs = format!("--warc {archive} --set output-max-bytes=1 --save {bodies} -o {pages}");
     let options = format!("--concurrency 100 --state {state} {outputs}");
     let output = crawl_with_limit(40, &options, AfterRobots::Closed);
     let (summary, log) = (
@@ -119,7 +119,7 @@ fn a_limit_that_is_too_low_for_a_crawl_is_told_at_once() {
     for (limit, arguments) in [(7, "http://localhost:1/"), (15, "http://localhost:1/"), (15, "demo")] {
         let output = run_with_limit(&format!("-n {limit}"), arguments);
         let log = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{log}");
+        assert_eq!(output.status.code(), Some(2), "{log}");
         let told = format!(
             "the limit of open files is {limit}, and a crawl needs at least 16: raise the hard limit (ulimit -Hn"
         );

@@ -16,6 +16,7 @@ mod documentation;
 mod file_handles;
 mod hostile_http2;
 mod import_cycles;
+mod kept_files;
 mod light_library;
 mod limits;
 mod logs;

@@ -118,7 +118,7 @@ fn what_cannot_be_continued_is_exported_for_a_new_crawl_and_left_as_it_is() {
     let crawl = interrupted("repair-not");
     crawl.damage("checkpoint");
     let damaged = fs::read(crawl.database()).unwrap();
-    fails(&crawl.with(""), 1, &["crawler repair"]);
+    fails(&crawl.with(""), 2, &["crawler repair"]);
     let (code, report) = crawl.repair();
     assert_eq!((code, &report["outcome"]), (4, &"exported".into()), "{report}");
     assert_eq!(fs::read(crawl.database()).unwrap(), damaged);

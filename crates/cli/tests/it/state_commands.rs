@@ -395,7 +395,7 @@ fn resume_takes_changed_options_keeps_them_and_refuses_those_that_the_state_depe
         ("--scope site", 2, "cannot become site"),
         ("--capacity 5", 2, "give the same again"),
         ("--format csv", 2, "also writes --output"),
-        ("-o other.jsonl", 1, "is missing"),
+        ("-o other.jsonl", 2, "is missing"),
         ("--state other", 2, "leave it out"),
         ("--max-page 5", 2, "--max-pages"),
     ] {
@@ -464,7 +464,7 @@ fn secrets_are_not_kept_for_resume_which_says_so() {
             assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{option}");
         }
     }
-    fails(&format!("resume {state}/nothing"), 1, &["holds no crawl"]);
+    fails(&format!("resume {state}/nothing"), 2, &["holds no crawl"]);
 }
 
 #[test]

@@ -168,6 +168,9 @@ impl<S: Fetcher> Run<S> {
         let has_kept = self.keep_of_peers(&mut commits);
         if status.has_unsaved || has_kept || sync && commits.has_unsynced {
             let started = Instant::now();
+            if sync {
+                self.frontier.check_place()?;
+            }
             self.observers.save(sync, &mut commits.saved.outputs)?;
             if sync {
                 commits.saved.note_synced();
@@ -221,6 +224,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Syncs the outputs, and makes the last commit of a run.
     pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
+        self.frontier.check_place()?;
         self.save_answer_times();
         match self.commits.take() {
             Some(mut commits) => self.checkpoint(&mut commits),

@@ -46,7 +46,7 @@ pub(crate) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError
         );
     }
     // Opening may sync the state, with what a killed run has written to the outputs.
-    let sync = |file: &&SavedFile| OutputFile::sync_existing(Path::new(&file.path));
+    let sync = |file: &&SavedFile| OutputFile::sync_existing(&file.full_path());
     let synced = last.iter().try_for_each(sync);
     Ok(synced.map_err(|error| StateError::NotWritten(error.to_string()))?)
 }

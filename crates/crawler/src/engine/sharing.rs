@@ -14,7 +14,7 @@ use crate::summary::Ending;
 
 /// The others, and what they were told.
 pub(crate) struct Sharing {
-    pub(super) peers: Box<dyn Peers>,
+    pub(crate) peers: Box<dyn Peers>,
     /// Why nothing is left here, since nothing is.
     nothing_left: Option<Ending>,
     /// Whether that was told as it is now.

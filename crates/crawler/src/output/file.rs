@@ -1,25 +1,38 @@
 //! An output file that never ends with a part of a line or a record.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+pub(super) use super::series::at;
+use super::series::{identity, is_free, numbered};
 use super::tail::Tail;
 use crate::saved_output::SavedFile;
 
 /// A file to which each [`write`](Write::write) appends all its bytes or none. If a write fails, such as on a full disk, the file is
-/// truncated to the end of the write before. So lines and records stay whole.
+/// truncated to the end of the write before. So lines and records stay whole. With a [size](Self::with_max_bytes), it is the last file of a series.
 ///
 /// A pipe or a device cannot be truncated. Errors name the file.
+///
+/// Nothing is cut or emptied before the first write, flush or sync, and a file that was made is removed if none of them comes: so a crawl that is
+/// refused after it has opened its outputs changes none.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
+    /// The path of the first file of the series, and of this one.
+    first: PathBuf,
     path: PathBuf,
+    number: u32,
+    max_bytes: Option<NonZeroU64>,
     /// Bytes of the writes that succeeded.
     whole: u64,
     tail: Tail,
     /// The last answer of [`save`](Self::save).
     saved: SavedFile,
+    /// Whether this process has made the file, and whether it was cut to its whole bytes.
+    is_new: bool,
+    is_begun: bool,
     /// Whether bytes were written since the last sync, and whether the name of the file may be lost with the power.
     has_unsynced_bytes: bool,
     has_unsynced_name: bool,
@@ -32,82 +45,69 @@ impl OutputFile {
     ///
     /// When the system cannot open or make it.
     pub fn append(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        let mut opened = Self::of(file, path)?;
-        let length = opened.file.metadata().map_err(|error| at(path, &error))?.len();
-        opened.whole = length;
+        let mut opened = Self::open(path, OpenOptions::new().append(true).create(true))?;
+        opened.whole = opened.file.metadata().map_err(|error| at(path, &error))?.len();
         Ok(opened)
     }
 
-    /// Makes a file whose name must be free.
-    pub(super) fn create_new(path: &Path) -> io::Result<Self> {
-        Self::of(OpenOptions::new().write(true).create_new(true).open(path), path)
-    }
-
-    /// Opens a file that an earlier run has [saved](Self::save), and checks that it still has what was saved. Then it is cut back to
-    /// that, because what the earlier run wrote later is written again. A missing file is made if nothing of it was saved.
+    /// Opens a file that an earlier run has [saved](Self::save), after a [check](SavedFile::check). It is continued from there, because what the
+    /// earlier run wrote later is written again. A missing file is made if nothing of it was saved. `first` is where the series is now.
     ///
     /// # Errors
     ///
-    /// When the file is missing, shorter than it was, or changed before its saved end, or the system cannot open it. The message
-    /// says what to do.
-    pub fn reopen(path: &Path, saved: &SavedFile) -> io::Result<Self> {
-        let refuse = |what: String| {
-            let earlier = match saved.path == path.display().to_string() {
-                true => String::new(),
-                false => format!(" (as {})", saved.path),
-            };
-            let advice = "put that file back, or start a new crawl with another state directory";
-            let message = format!(
-                "{}: the crawl has written {} bytes{earlier}, and {what}: {advice}",
-                path.display(),
-                saved.length
-            );
-            Err(io::Error::new(io::ErrorKind::InvalidData, message))
-        };
-        match path.metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && saved.length > 0 => {
-                return refuse("the file is missing".to_owned());
-            }
-            Ok(found) if !found.is_file() => return refuse("this is not a regular file".to_owned()),
-            _ => {}
-        }
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut opened = Self::of(file, path)?;
-        let named = |error| at(path, &error);
-        let length = opened.file.metadata().map_err(named)?.len();
-        if length < saved.length {
-            return refuse(format!("the file has {length}"));
-        }
+    /// Those of [`SavedFile::check`].
+    pub fn reopen(first: &Path, saved: &SavedFile) -> io::Result<Self> {
+        saved.check(first, None)?;
+        let path = numbered(first, saved.number);
+        let mut opened = Self::open(&path, OpenOptions::new().read(true).append(true).create(true))?;
+        opened.first = first.to_owned();
+        opened.number = saved.number;
         opened.whole = saved.length;
-        opened.tail = Tail::read(&mut opened.file, saved.length).map_err(named)?;
-        if opened.tail.hash() != saved.tail {
-            return refuse("the file was changed since".to_owned());
-        }
-        opened.file.set_len(saved.length).map_err(named)?;
+        let tail = Tail::read(&mut opened.file, saved.length);
+        opened.tail = tail.map_err(|error| at(&path, &error))?;
         Ok(opened)
     }
 
-    /// Returns what [`reopen`](Self::reopen) needs, after all bytes are written. With `sync` they also survive a loss of power.
+    /// Makes it a series: at this size, the next file begins, with a number behind its name. A file that is [saved](Self::save) ends at a sync.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: Option<NonZeroU64>) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Returns what [`reopen`](Self::reopen) needs, after all bytes are written. With `sync` they also survive a loss of power, and a file that is
+    /// full ends.
     ///
     /// # Errors
     ///
-    /// When the system cannot sync the file. It is unknown then what the file has, so do not try again.
+    /// When the system cannot sync the file. It is unknown then what the file has, so do not try again. With `sync`, also when the file is no
+    /// longer at its path, or another program has changed its length.
     pub fn save(&mut self, sync: bool) -> io::Result<SavedFile> {
         if sync {
             self.sync()?;
+            if self.is_full() {
+                self.begin_next()?;
+                self.sync()?;
+            }
         }
         if self.saved.length != self.whole || self.saved.path.is_empty() {
+            let tail = match self.whole {
+                0 => self.file.metadata().map(|found| identity(&found)),
+                _ => Ok(self.tail.hash()),
+            };
             self.saved = SavedFile {
-                path: self.path.display().to_string(),
+                path: self.first.display().to_string(),
+                number: self.number,
                 length: self.whole,
-                tail: self.tail.hash(),
+                tail: tail.map_err(|error| at(&self.path, &error))?,
             };
         }
         Ok(self.saved.clone())
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.check_place()?;
         if std::mem::take(&mut self.has_unsynced_bytes) {
             self.file.sync_data().map_err(|error| at(&self.path, &error))?;
         }
@@ -117,8 +117,71 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Makes what is in a file, and its name, survive a loss of power. A file that is not there has nothing to lose.
+    /// Cuts the file to its whole bytes, before anything is written.
+    fn begin(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.is_begun, true) && self.is_regular() {
+            let cut = self.file.set_len(self.whole);
+            cut.map_err(|error| at(&self.path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Fails if what was written is no longer what a reader finds at the path.
+    fn check_place(&self) -> io::Result<()> {
+        let here = self.file.metadata().map_err(|error| at(&self.path, &error))?;
+        if !here.is_file() {
+            return Ok(());
+        }
+        let what = match self.path.metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "was renamed or removed",
+            Err(error) => return Err(at(&self.path, &error)),
+            Ok(there) if !is_same_file(&here, &there) => "was renamed or removed, and another is in its place",
+            Ok(there) if there.len() < self.whole => "was cut off",
+            Ok(there) if there.len() > self.whole => "was written by another program",
+            Ok(_) => return Ok(()),
+        };
+        let message = format!(
+            "{}: the file {what} while the crawl wrote it. Put it back as it was; with a state directory, the same command then goes on from its last \
+             commit. To move files away meanwhile, let the crawl begin new ones by their size",
+            self.path.display()
+        );
+        Err(io::Error::other(message))
+    }
+
+    /// Begins the next file of a series that is full and is not [saved](Self::save). Call it before a write that may be the first of a file.
+    pub(super) fn make_room(&mut self) -> io::Result<()> {
+        match self.saved.path.is_empty() && self.is_full() {
+            true => self.flush().and_then(|()| self.begin_next()),
+            false => Ok(()),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.max_bytes.is_some_and(|max| self.whole >= max.get())
+    }
+
+    /// Goes on with the next file whose name is free.
+    fn begin_next(&mut self) -> io::Result<()> {
+        let (first, max_bytes) = (self.first.clone(), self.max_bytes);
+        let mut number = self.number;
+        *self = loop {
+            number = number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
+            let path = numbered(&first, number);
+            match is_free(&path).then(|| Self::append(&path)) {
+                None => {}
+                Some(Err(error)) if error.kind() == io::ErrorKind::ResourceBusy => {}
+                Some(opened) => break opened?,
+            }
+        };
+        (self.first, self.number, self.max_bytes) = (first, number, max_bytes);
+        Ok(())
+    }
+
+    /// Makes what is in a file, and its name, survive a loss of power. A file that is not there, or is something else, has nothing to lose.
     pub(crate) fn sync_existing(path: &Path) -> io::Result<()> {
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Ok(());
+        }
         let file = match OpenOptions::new().append(true).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -144,32 +207,40 @@ impl OutputFile {
         Ok(io::BufReader::new(file).take(self.whole))
     }
 
-    /// Empties the file. A pipe or a device stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// When the system refuses.
-    pub fn empty(&mut self) -> io::Result<()> {
-        let is_regular = self.file.metadata().map(|found| found.is_file());
-        let emptied = is_regular.and_then(|is_regular| if is_regular { self.file.set_len(0) } else { Ok(()) });
-        emptied.map_err(|error| at(&self.path, &error))?;
-        self.whole = 0;
-        self.tail = Tail::default();
-        Ok(())
+    /// Opens the files of the series before this one that are still there.
+    pub(super) fn earlier(&self) -> impl Iterator<Item = File> {
+        (0..self.number).filter_map(|number| File::open(numbered(&self.first, number)).ok())
     }
 
-    fn of(file: io::Result<File>, path: &Path) -> io::Result<Self> {
-        let file = file.map_err(|error| at(path, &error))?;
+    /// Lets the first write replace what the file has. A pipe or a device stays as it is.
+    pub fn empty(&mut self) {
+        self.whole = 0;
+        self.tail = Tail::default();
+    }
+
+    fn open(path: &Path, options: &OpenOptions) -> io::Result<Self> {
+        let is_new = !path.exists();
+        let file = options.open(path).map_err(|error| at(path, &error))?;
         lock(&file, path)?;
         Ok(Self {
             file,
+            first: path.to_owned(),
             path: path.to_owned(),
+            number: 0,
+            max_bytes: None,
             whole: 0,
             tail: Tail::default(),
             saved: SavedFile::default(),
+            is_new,
+            is_begun: false,
             has_unsynced_bytes: true,
             has_unsynced_name: true,
         })
+    }
+
+    /// Returns the number of the file in its series.
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     /// Returns the size of the file, in bytes.
@@ -189,13 +260,25 @@ impl OutputFile {
     }
 }
 
-impl SavedFile {
-    /// Returns whether the file still has what was saved, as far as its length and its last bytes tell.
-    pub(crate) fn is_intact(&self) -> bool {
-        // Of a shorter file, other bytes are read.
-        let tail = File::open(&self.path).and_then(|mut file| Tail::read(&mut file, self.length));
-        tail.is_ok_and(|tail| tail.hash() == self.tail)
+impl Drop for OutputFile {
+    /// Removes a file that was made for nothing.
+    fn drop(&mut self) {
+        if self.is_new && !self.is_begun {
+            // Through a link that led to nothing, too. What cannot be removed is empty.
+            let _ = self.path.canonicalize().and_then(std::fs::remove_file);
+        }
     }
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_one: &Metadata, _other: &Metadata) -> bool {
+    true
 }
 
 /// Locks a regular file for as long as it is open: two crawls that write to one file would mix and overwrite their lines.
@@ -219,6 +302,7 @@ fn lock(file: &File, path: &Path) -> io::Result<()> {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begin()?;
         match self.file.write_all(bytes) {
             Ok(()) => {
                 self.whole += bytes.len() as u64;
@@ -234,6 +318,8 @@ impl Write for OutputFile {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.check_place()?;
         self.file.flush().map_err(|error| at(&self.path, &error))
     }
 }
@@ -266,9 +352,4 @@ pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
 fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
-}
-
-/// Adds the name of the file to an error.
-pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

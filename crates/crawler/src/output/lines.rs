@@ -1,6 +1,6 @@
 //! Records as JSON lines or CSV, written in whole lines.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use flate2::Compression;
@@ -36,8 +36,15 @@ pub struct Sink {
 }
 
 enum Target {
-    Writer(Box<dyn Write + Send>),
-    File { name: String, file: OutputFile },
+    Writer {
+        to: Box<dyn Write + Send>,
+        is_begun: bool,
+    },
+    /// With a name, it is saved.
+    File {
+        name: Option<String>,
+        file: OutputFile,
+    },
 }
 
 impl std::fmt::Debug for Sink {
@@ -53,17 +60,26 @@ impl std::fmt::Debug for Sink {
 impl Sink {
     /// Writes to `to`, which need not be buffered.
     pub fn new(to: impl Write + Send + 'static) -> Self {
-        Self {
-            to: Target::Writer(Box::new(to)),
-            is_compressed: false,
-        }
+        Self::to(Target::Writer {
+            to: Box::new(to),
+            is_begun: false,
+        })
     }
 
-    /// Continues a file, which may be empty. It is [saved](crate::Observer::save) under this name.
+    /// Writes to a file, or a series of them.
+    pub fn file(file: OutputFile) -> Self {
+        Self::to(Target::File { name: None, file })
+    }
+
+    /// Continues a file, which may be empty, or a series of them. It is [saved](crate::Observer::save) under this name.
     pub fn continuing(name: impl Into<String>, file: OutputFile) -> Self {
-        let name = name.into();
+        let name = Some(name.into());
+        Self::to(Target::File { name, file })
+    }
+
+    fn to(to: Target) -> Self {
         Self {
-            to: Target::File { name, file },
+            to,
             is_compressed: false,
         }
     }
@@ -74,27 +90,47 @@ impl Sink {
         Self { is_compressed, ..self }
     }
 
-    /// Returns what an earlier run has written, if it is to be continued and has something.
+    /// Returns what the last file has, if it is continued and has something.
     pub(super) fn continued(&self) -> io::Result<Option<Box<dyn Read>>> {
         match &self.to {
-            Target::File { file, .. } if !file.is_empty() && self.is_compressed => {
-                Ok(Some(Box::new(MultiGzDecoder::new(file.reader()?))))
-            }
-            Target::File { file, .. } if !file.is_empty() => Ok(Some(Box::new(file.reader()?))),
+            Target::File { file, .. } if !file.is_empty() => Ok(Some(self.decoded(file.reader()?))),
             _ => Ok(None),
+        }
+    }
+
+    /// Returns what each earlier file of the series has, of those that are still there.
+    pub(super) fn earlier(&self) -> Vec<Box<dyn Read>> {
+        match &self.to {
+            Target::File { file, .. } => file.earlier().map(|file| self.decoded(BufReader::new(file))).collect(),
+            Target::Writer { .. } => Vec::new(),
+        }
+    }
+
+    fn decoded(&self, file: impl BufRead + 'static) -> Box<dyn Read> {
+        match self.is_compressed {
+            true => Box::new(MultiGzDecoder::new(file)),
+            false => Box::new(file),
+        }
+    }
+
+    /// Returns whether the next write is the first of a file.
+    fn begins_file(&mut self) -> io::Result<bool> {
+        match &mut self.to {
+            Target::Writer { is_begun, .. } => Ok(!std::mem::replace(is_begun, true)),
+            Target::File { file, .. } => file.make_room().map(|()| file.is_empty()),
         }
     }
 
     fn path(&self) -> &Path {
         match &self.to {
-            Target::Writer(_) => Path::new("-"),
+            Target::Writer { .. } => Path::new("-"),
             Target::File { file, .. } => file.path(),
         }
     }
 
     fn writer(&mut self) -> &mut dyn Write {
         match &mut self.to {
-            Target::Writer(to) => to,
+            Target::Writer { to, .. } => to,
             Target::File { file, .. } => file,
         }
     }
@@ -104,39 +140,44 @@ impl Sink {
 #[derive(Debug)]
 pub(super) struct Lines {
     to: Sink,
-    /// The columns of CSV.
+    /// The columns of CSV, and what each file begins with.
     columns: Option<Columns>,
+    head: Vec<u8>,
     buffer: Vec<u8>,
 }
 
 impl Lines {
-    /// Begins to write. A CSV file that is not empty must have the header already.
+    /// Begins to write. A CSV file that is not empty must have the header already; each other one begins with it.
     pub(super) fn new(to: Sink, format: Format, columns: impl FnOnce() -> io::Result<Columns>) -> io::Result<Self> {
-        let mut buffer = Vec::new();
+        let mut head = Vec::new();
         let columns = match format {
             Format::JsonLines => None,
             Format::Csv | Format::CsvWithMark => {
                 if format == Format::CsvWithMark {
-                    buffer.extend("\u{feff}".bytes());
+                    head.extend("\u{feff}".bytes());
                 }
                 let columns = columns()?;
-                columns.write_header(&mut buffer)?;
+                columns.write_header(&mut head)?;
                 Some(columns)
             }
         };
         if let Some(written) = to.continued()? {
             let mut start = Vec::new();
-            written.take(buffer.len() as u64).read_to_end(&mut start)?;
-            if start != buffer {
+            written.take(head.len() as u64).read_to_end(&mut start)?;
+            if start != head {
                 let message = format!(
                     "{}: the columns of the file are others: select the same fields as in its first run",
                     to.path().display()
                 );
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
-            buffer.clear();
         }
-        Ok(Self { to, columns, buffer })
+        Ok(Self {
+            to,
+            columns,
+            head,
+            buffer: Vec::new(),
+        })
     }
 
     /// Writes out the buffer, and returns what a later run needs to continue.
@@ -145,8 +186,8 @@ impl Lines {
             self.write_buffer()?;
         }
         match &mut self.to.to {
-            Target::Writer(_) => Ok(None),
-            Target::File { name, file } => Ok(Some(SavedOutput {
+            Target::Writer { .. } | Target::File { name: None, .. } => Ok(None),
+            Target::File { name: Some(name), file } => Ok(Some(SavedOutput {
                 name: name.clone(),
                 file: file.save(sync)?,
                 extra: String::new(),
@@ -175,7 +216,10 @@ impl Lines {
 
     fn write_buffer(&mut self) -> io::Result<()> {
         // After an error the bytes are not written again: the writer may have some of them already.
-        let buffer = std::mem::take(&mut self.buffer);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if self.to.begins_file()? {
+            buffer.splice(..0, self.head.iter().copied());
+        }
         if self.to.is_compressed && !buffer.is_empty() {
             let mut member = GzEncoder::new(Vec::new(), Compression::default());
             member.write_all(&buffer)?;
@@ -192,6 +236,9 @@ impl Lines {
 impl Drop for Lines {
     /// Writes the buffer, for a crawl that ends with an error of another observer. Its own error has no receiver.
     fn drop(&mut self) {
-        let _ = self.flush();
+        // A file that was only opened stays as it is.
+        if !self.buffer.is_empty() || matches!(self.to.to, Target::Writer { .. }) {
+            let _ = self.flush();
+        }
     }
 }

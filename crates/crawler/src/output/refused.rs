@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read};
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
 
@@ -64,30 +64,16 @@ impl RefusedReport {
     /// When a file that is continued cannot be read, or is no such report.
     pub fn new(to: Sink, format: Format) -> io::Result<Self> {
         let (mut written, hasher) = (HashSet::new(), RandomState::new());
-        if let Some(written_before) = to.continued()? {
-            let mut note = |url: &str, class: &str, reason: &str| {
-                forget_if_full(&mut written);
-                written.insert(hasher.hash_one((url, class, reason)));
-            };
-            match format {
-                Format::JsonLines => {
-                    let mut lines = BufReader::new(written_before);
-                    let mut text = String::new();
-                    while lines.read_line(&mut text)? > 0 {
-                        let line: WrittenLine<'_> = serde_json::from_str(&text)?;
-                        note(&line.url, &line.class, &line.reason);
-                        text.clear();
-                    }
-                }
-                Format::Csv | Format::CsvWithMark => {
-                    let mut lines = csv::Reader::from_reader(written_before);
-                    let mut record = csv::StringRecord::new();
-                    while lines.read_record(&mut record)? {
-                        let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());
-                        note(cell(0), cell(1), cell(2));
-                    }
-                }
-            }
+        let mut note = |url: &str, class: &str, reason: &str| {
+            forget_if_full(&mut written);
+            written.insert(hasher.hash_one((url, class, reason)));
+        };
+        for earlier in to.earlier() {
+            // One that was changed, which the crawl has gone on after, may be no report.
+            let _ = read_lines(earlier, format, &mut note);
+        }
+        if let Some(last) = to.continued()? {
+            read_lines(last, format, &mut note)?;
         }
         let to = Lines::new(to, format, || Columns::new(&Line::default(), &[]))?;
         Ok(Self { to, written, hasher })
@@ -204,6 +190,30 @@ impl RefusedReport {
             detail: None,
         })
     }
+}
+
+/// Reads a report, and calls `note` with URL, class and reason of each line.
+fn read_lines(file: impl Read, format: Format, note: &mut dyn FnMut(&str, &str, &str)) -> io::Result<()> {
+    match format {
+        Format::JsonLines => {
+            let mut lines = BufReader::new(file);
+            let mut text = String::new();
+            while lines.read_line(&mut text)? > 0 {
+                let line: WrittenLine<'_> = serde_json::from_str(&text)?;
+                note(&line.url, &line.class, &line.reason);
+                text.clear();
+            }
+        }
+        Format::Csv | Format::CsvWithMark => {
+            let mut lines = csv::Reader::from_reader(file);
+            let mut record = csv::StringRecord::new();
+            while lines.read_record(&mut record)? {
+                let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());
+                note(cell(0), cell(1), cell(2));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Bounds the memory of remembered lines.

@@ -73,6 +73,8 @@ pub struct SavedFiles {
     unsynced: Vec<PathBuf>,
     /// Whether files of an earlier run may not be synced.
     has_earlier: bool,
+    /// What is to mark the folder, before its first file.
+    mark: Option<String>,
 }
 
 impl SavedFiles {
@@ -91,6 +93,7 @@ impl SavedFiles {
             written: Written::new(),
             unsynced: Vec::new(),
             has_earlier: false,
+            mark: None,
         })
     }
 
@@ -118,7 +121,7 @@ impl SavedFiles {
         // A killed run has left it.
         let _ = fs::remove_file(&files.temporary);
         if place::is_marked(folder, &token) != Some(true) {
-            files.write_and_note(folder.join(place::MARK), format!("{token}\n").as_bytes())?;
+            files.mark = Some(format!("{token}\n"));
         }
         Ok(files)
     }
@@ -130,6 +133,9 @@ impl SavedFiles {
 
     /// Writes a body, and returns its path below the folder, with `/` between the names.
     fn save_body(&mut self, body: &PageBody<'_>) -> io::Result<String> {
+        if let Some(mark) = self.mark.take() {
+            self.write_and_note(self.folder.join(place::MARK), mark.as_bytes())?;
+        }
         let path = SafePath::of(&body.page.url, is_html(body.page.content_type.as_deref(), body.bytes));
         let mut folder = String::new();
         for name in &path.folders {
@@ -227,6 +233,9 @@ impl Observer for SavedFiles {
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
         if sync {
+            if self.written.is_kept() && self.mark.is_none() && !self.unsynced.is_empty() {
+                place::check_mark(&self.folder, &self.written.token())?;
+            }
             sync_all(&self.folder, &self.unsynced, self.has_earlier)?;
             self.unsynced.clear();
             self.has_earlier = false;

@@ -16,24 +16,25 @@
 //!   `identical-payload-digest`. An answer 304 becomes one of the profile `server-not-modified`. The latest payloads are remembered,
 //!   in 32 MiB; older ones are written again, and so are those of an earlier run that this one continues.
 
-mod file;
-mod names;
 mod payloads;
 mod record;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use self::file::Series;
 use self::payloads::{Original, Payloads};
-use self::record::{Info, Record, id_of_file};
+use self::record::{Info, Record};
+use super::OutputFile;
+use super::series::is_compressed;
 use crate::event::Capture;
 use crate::event::{Event, Observer};
 use crate::saved_output::SavedOutput;
@@ -82,8 +83,7 @@ impl Archive {
     ///
     /// When the file cannot be opened or written, or exists and is not empty.
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
-        let series = Series::create(&options.path, options.max_file_bytes, false)?;
-        let mut writer = Writer::new(series, options, Uuid::new_v4());
+        let mut writer = Writer::create(options)?;
         writer.begin()?;
         Self::start(writer, None)
     }
@@ -91,22 +91,18 @@ impl Archive {
     /// Opens the file of a crawl that can be continued, or continues after the last record that was [saved](Observer::save). It is
     /// saved under `name`.
     ///
-    /// The first record is written with the first answer. Payloads of earlier runs are not remembered. Later files of the same archive are
-    /// removed, because their answers are written again; files of others keep their names.
+    /// The first record is written with the first answer. Payloads of earlier runs are not remembered.
     ///
     /// # Errors
     ///
-    /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved, or its name has the ending of
-    /// the other kind, or, on Unix, another crawl writes to it. No file is cut or removed then.
+    /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved, or a later file is there, or its name
+    /// has the ending of the other kind, or, on Unix, another crawl writes to it. No file is changed then.
     pub fn continuing(name: &str, options: ArchiveOptions, saved: Option<&SavedOutput>) -> io::Result<Self> {
         let writer = match saved {
             Some(saved) => Writer::reopen(options, saved)?,
-            None => {
-                let series = Series::create(&options.path, options.max_file_bytes, true)?;
-                Writer::new(series, options, Uuid::new_v4())
-            }
+            None => Writer::create(options)?,
         };
-        if !writer.series.is_regular() {
+        if !writer.file.is_regular() {
             let message = format!("{}: this is not a regular file", writer.path().display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
@@ -198,40 +194,65 @@ impl Drop for Archive {
 struct Writer {
     /// The name under which it is saved, if a later run can continue.
     name: Option<String>,
-    series: Series,
+    file: OutputFile,
     info: Info,
     payloads: Payloads,
     responses: u64,
     revisits: u64,
 }
 
-/// What an archive needs to continue, besides the length of its file.
+/// What an archive needs to continue, besides its file.
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedArchive {
     series_id: String,
-    number: u32,
 }
 
 impl Writer {
-    fn new(series: Series, options: ArchiveOptions, series_id: Uuid) -> Self {
+    fn new(file: OutputFile, options: ArchiveOptions, series_id: Uuid) -> Self {
+        let number = file.number();
         Self {
             name: None,
-            info: Info::new(options, series_id, series.number()),
-            series,
+            file: file.with_max_bytes(options.max_file_bytes),
+            info: Info::new(options, series_id, number),
             payloads: Payloads::default(),
             responses: 0,
             revisits: 0,
         }
     }
 
+    /// Makes the first file. One that exists must be empty.
+    fn create(options: ArchiveOptions) -> io::Result<Self> {
+        let file = OutputFile::append(&options.path)?;
+        if !file.is_empty() {
+            let message = format!(
+                "{}: the file exists, and is not overwritten: give another name, or move the file",
+                options.path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        Ok(Self::new(file, options, Uuid::new_v4()))
+    }
+
     fn reopen(options: ArchiveOptions, saved: &SavedOutput) -> io::Result<Self> {
         let archive: SavedArchive = serde_json::from_str(&saved.extra)?;
         let series_id = Uuid::parse_str(&archive.series_id);
         let series_id = series_id.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        let (path, max) = (&options.path, options.max_file_bytes);
-        let id_of = |number| id_of_file(series_id, number);
-        let series = Series::reopen(path, max, archive.number, &saved.file, id_of)?;
-        Ok(Self::new(series, options, series_id))
+        let (path, earlier) = (&options.path, Path::new(&saved.file.path));
+        if (saved.file.length > 0 || saved.file.number > 0) && is_compressed(path) != is_compressed(earlier) {
+            let (kind, must) = match is_compressed(path) {
+                true => ("not compressed", "must not"),
+                false => ("compressed", "must"),
+            };
+            let message = format!(
+                "{}: the crawl has written an archive that is {kind} (as {}): its name {must} end in .gz",
+                path.display(),
+                earlier.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        saved.file.check(path, options.max_file_bytes)?;
+        let file = OutputFile::reopen(path, &saved.file)?;
+        Ok(Self::new(file, options, series_id))
     }
 
     fn run(&mut self, jobs: &Receiver<Job>) -> io::Result<()> {
@@ -260,36 +281,44 @@ impl Writer {
         let Some(name) = &self.name else {
             return Ok(None);
         };
-        let (number, file) = self.series.save(sync)?;
         let archive = SavedArchive {
             series_id: self.info.series_id.to_string(),
-            number,
         };
         Ok(Some(SavedOutput {
             name: name.clone(),
-            file,
+            file: self.file.save(sync)?,
             extra: serde_json::to_string(&archive)?,
         }))
     }
 
     fn path(&self) -> &Path {
-        self.series.path()
+        self.file.path()
     }
 
-    /// Writes the first record of the first file.
+    /// Writes the first record of a file.
     fn begin(&mut self) -> io::Result<()> {
-        let record = self.info.record(self.series.path());
-        self.series.write(&[record.bytes()])
+        self.info.describe_file(self.file.number());
+        let record = self.info.record(self.file.path());
+        self.append(&[record.bytes()])
+    }
+
+    /// Writes all of the records, or none.
+    fn append(&mut self, records: &[&[u8]]) -> io::Result<()> {
+        if !is_compressed(self.file.path()) {
+            return self.file.write_all(&records.concat());
+        }
+        let mut members = Vec::new();
+        for record in records {
+            let mut member = GzEncoder::new(members, Compression::default());
+            member.write_all(record)?;
+            members = member.finish()?;
+        }
+        self.file.write_all(&members)
     }
 
     fn write(&mut self, capture: &Capture) -> io::Result<()> {
-        if self.series.is_full() {
-            let info = &mut self.info;
-            self.series.next(|number, path| {
-                info.describe_file(number);
-                info.record(path)
-            })?;
-        } else if self.series.is_empty() {
+        self.file.make_room()?;
+        if self.file.is_empty() {
             self.begin()?;
         }
         let digest = payloads::payload_digest(capture);
@@ -313,6 +342,6 @@ impl Writer {
         };
         let request = Record::request(capture, answer.id(), &self.info);
         // In one write, so that every answer has its request.
-        self.series.write(&[answer.bytes(), request.bytes()])
+        self.append(&[answer.bytes(), request.bytes()])
     }
 }

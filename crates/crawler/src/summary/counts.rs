@@ -75,6 +75,8 @@ pub struct Counts {
     pub refreshed: RefreshCounts,
     /// Counts of sitemaps and of the URLs in them.
     pub sitemaps: SitemapCounts,
+    /// Outputs of earlier runs that were [begun anew](crate::Crawl::begin_output_anew): lines of them are missing.
+    pub lost_outputs: u64,
     /// Values of selected fields that were left out or shortened.
     pub selected_cut: u64,
     /// Pages whose selection was stopped because it cost too much.

@@ -96,6 +96,11 @@ pub enum Missing {
     /// Links between the processes that share the crawl were lost with a state directory, of this process or another one. What only they
     /// lead to is missing.
     LostLinks,
+    /// Outputs of earlier runs were no longer as these had left them, and were begun anew.
+    LostOutputs {
+        /// How many.
+        outputs: u64,
+    },
     /// Earlier runs over the same directory have refused links by a limit that was lifted since. They are not offered again, nor what
     /// only they lead to.
     RefusedEarlier,
@@ -144,6 +149,10 @@ impl Summary {
         }
         if self.has_lost_links || report.exchange.lost_batches > 0 {
             missing.push(Missing::LostLinks);
+        }
+        if self.lost_outputs > 0 {
+            let outputs = self.lost_outputs;
+            missing.push(Missing::LostOutputs { outputs });
         }
         if report.pages.lost_with_host > 0 {
             missing.push(Missing::GivenUp {
@@ -281,6 +290,7 @@ impl Missing {
             Self::RobotsUnreachable { .. } => "robots_unreachable",
             Self::Dropped { .. } => "seen_set",
             Self::LostLinks => "lost_links",
+            Self::LostOutputs { .. } => "lost_outputs",
             Self::RefusedEarlier => "refused_earlier",
             Self::Limited { kind, .. } => kind,
         }
@@ -299,7 +309,7 @@ impl Missing {
     /// even if its page is found elsewhere. Of the seen-set it is the lower bound.
     pub fn lost(&self) -> u64 {
         match self {
-            Self::Interrupted { .. } | Self::LostLinks | Self::RefusedEarlier => 0,
+            Self::Interrupted { .. } | Self::LostLinks | Self::LostOutputs { .. } | Self::RefusedEarlier => 0,
             Self::GivenUp { pages, .. }
             | Self::Failed { pages, .. }
             | Self::Unreadable { pages }
@@ -364,6 +374,10 @@ impl Missing {
                 )
             }
             Self::LostLinks => f.write_str("links between processes: some were lost with a state directory"),
+            Self::LostOutputs { outputs } => {
+                let outputs = counted(*outputs, "output");
+                write!(f, "{outputs} begun anew: the lines of earlier runs were no longer there (a crawl in a new directory writes all)")
+            }
             Self::RefusedEarlier => f.write_str(
                 "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
             ),

@@ -71,6 +71,10 @@ impl Durable {
         Ok(())
     }
 
+    pub(crate) fn check_place(&self) -> Result<(), FrontierError> {
+        Ok(self.store.lock().check_place()?)
+    }
+
     /// Writes all calls since the last row in one commit, and syncs it when that is due.
     pub(crate) fn persist(&mut self, state: &mut State, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
         let sync = self.save_status().is_sync_due(now);

@@ -21,6 +21,16 @@ pub enum StoreError {
         /// The process that has it open, if known.
         holder: Option<u32>,
     },
+    /// The directory that is open was renamed or removed, or another one is in its place.
+    #[error(
+        "{} is no longer the directory that was opened: it, or a file of it, was renamed or removed, or another is in its place. Put it back, or \
+         give its new name, and repeat the command: what was committed is in it",
+        dir.display()
+    )]
+    Moved {
+        /// Where it was.
+        dir: PathBuf,
+    },
     /// There is no store in the directory.
     #[error("{} holds no crawl: check the name of the directory, or start a crawl there", dir.display())]
     Missing {

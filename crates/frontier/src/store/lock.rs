@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
     _file: File,
+    dir: PathBuf,
+    /// Files of the directory, as they were when it was opened.
+    files: Vec<(PathBuf, fs::Metadata)>,
 }
 
 impl DirectoryLock {
@@ -46,8 +49,43 @@ impl DirectoryLock {
         }
         file.set_len(0).map_err(io)?;
         writeln!(file, "{}", std::process::id()).map_err(io)?;
-        Ok(Self { _file: file })
+        let found = file.metadata().map_err(io)?;
+        Ok(Self {
+            _file: file,
+            dir: dir.to_owned(),
+            files: vec![(path, found)],
+        })
     }
+
+    /// Notes a file that is open, too.
+    pub(crate) fn add(&mut self, path: &Path) -> Result<(), StoreError> {
+        let found = fs::metadata(path).map_err(|error| StoreError::io(path, error))?;
+        self.files.push((path.to_owned(), found));
+        Ok(())
+    }
+
+    /// Fails if the files are no longer where they were opened: another process may open what is there now.
+    pub(crate) fn check_place(&self) -> Result<(), StoreError> {
+        for (path, opened) in &self.files {
+            match fs::metadata(path) {
+                Ok(found) if is_same_file(&found, opened) => {}
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(StoreError::io(path, error)),
+                _ => return Err(StoreError::Moved { dir: self.dir.clone() }),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_one: &fs::Metadata, _other: &fs::Metadata) -> bool {
+    true
 }
 
 /// Who has a directory open.

@@ -21,6 +21,19 @@ pub(super) fn is_marked(folder: &Path, token: &str) -> Option<bool> {
     Some(found.trim_end() == token)
 }
 
+/// Checks that a folder still is the one in which this run saves pages.
+pub(super) fn check_mark(folder: &Path, token: &str) -> io::Result<()> {
+    if is_marked(folder, token) == Some(true) {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: the folder was renamed, removed or emptied while the crawl saved pages in it. Put it back, or make an empty one at that place to go on \
+         without them, and repeat the command",
+        folder.display()
+    );
+    Err(io::Error::other(message))
+}
+
 /// Checks that a folder is the one in which earlier runs have saved pages. These showed it as `earlier`.
 ///
 /// A folder at the same place is accepted without its mark: its user may have emptied it.
@@ -41,7 +54,7 @@ pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()>
         return Ok(());
     }
     refuse(format!(
-        "the crawl has saved pages in {earlier}, and this is another folder: give that one, wherever it is now, or start a new crawl with \
-         another state directory"
+        "the crawl has saved pages in {earlier}, and this is another folder: give that one, wherever it is now, or an empty \
+         one at that place to go on without them"
     ))
 }

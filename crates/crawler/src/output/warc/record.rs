@@ -88,18 +88,12 @@ pub(super) struct Record {
     bytes: Vec<u8>,
 }
 
-/// Returns the identifier of a file of a series. It follows from the number, so that a run that goes back to an earlier commit knows the files
-/// that were made since.
-pub(super) fn id_of_file(series_id: Uuid, number: u32) -> Uuid {
+/// Returns the identifier of a file of a series. It follows from the number, so that later runs know that of the file that they continue.
+fn id_of_file(series_id: Uuid, number: u32) -> Uuid {
     let mut name = series_id.as_bytes().to_vec();
     name.extend(number.to_le_bytes());
     let hash = content_hash(&name).map_or(0, |hash| hash.value());
     uuid::Builder::from_random_bytes(hash.to_le_bytes()).into_uuid()
-}
-
-/// Returns the bytes that the first record of a file starts with.
-pub(super) fn start_of_file(id: Uuid) -> Vec<u8> {
-    Head::titled("warcinfo", id).text.into_bytes()
 }
 
 impl Record {

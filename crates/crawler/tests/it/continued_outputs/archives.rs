@@ -61,9 +61,10 @@ fn an_archive_that_crashes_again_and_again_has_every_answer_once() {
             tear(&last);
             from = commit;
         }
-        drop(Archive::continuing("warc", archive_options(&path, max), saved.as_ref()).unwrap());
+        let mut last = Archive::continuing("warc", archive_options(&path, max), saved.as_ref()).unwrap();
+        last.save(true).unwrap();
         let mut targets = BTreeMap::new();
-        for file in fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path()) {
+        for file in names(&folder).iter().map(|name| folder.file(name)) {
             let records = records(&file);
             assert_eq!(records[0].0, "warcinfo", "{}", file.display());
             for (kind, target) in &records[1..] {
@@ -80,26 +81,7 @@ fn an_archive_that_crashes_again_and_again_has_every_answer_once() {
     }
 }
 
-#[test]
-fn a_file_of_another_crawl_in_the_place_of_the_next_archive_is_not_touched() {
-    let folder = Folder::new("other-archive");
-    let path = folder.file("pages.warc.gz");
-    let other = folder.file("pages-00001.warc.gz");
-    let mut archive = Archive::continuing("warc", archive_options(&path, Some(1)), None).unwrap();
-    report(&mut archive, 0).unwrap();
-    let saved = archive.save(false).unwrap().unwrap();
-    drop(archive);
-    drop(Archive::create(archive_options(&other, None)).unwrap());
-    let before = fs::read(&other).unwrap();
-    let mut archive = Archive::continuing("warc", archive_options(&path, Some(1)), Some(&saved)).unwrap();
-    report(&mut archive, 1).unwrap();
-    archive.save(true).unwrap();
-    drop(archive);
-    assert_eq!(fs::read(&other).unwrap(), before);
-    assert_eq!(records(&folder.file("pages-00002.warc.gz")).len(), 3);
-}
-
-/// Continues an archive, with a new file for every answer.
+/// Continues an archive, with a new file after every sync.
 fn reopen(path: &Path, saved: Option<&SavedOutput>) -> Archive {
     Archive::continuing("warc", archive_options(path, Some(1)), saved).unwrap()
 }
@@ -126,12 +108,11 @@ fn crash_after(path: &Path, answers: usize) -> Option<SavedOutput> {
     saved
 }
 
-/// Returns the names in the folder, sorted.
+/// Returns the names of the files in the folder that have something, sorted.
 fn names(folder: &Folder) -> Vec<String> {
-    let entries = fs::read_dir(&folder.0).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let entries = fs::read_dir(&folder.0).unwrap().map(Result::unwrap);
+    let entries = entries.filter(|entry| entry.metadata().unwrap().len() > 0);
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -153,54 +134,25 @@ fn assert_each_once(folder: &Folder, numbers: std::ops::Range<usize>) {
     assert_eq!(answers, expected);
 }
 
-/// Goes back to a sync that was made after this many answers.
-fn archive_goes_back(folder: &Folder, before_sync: usize) {
-    let path = folder.file("pages.warc.gz");
-    // A file of another crawl stands among them.
-    let other = folder.file("pages-00003.warc.gz");
-    fs::write(&other, "another").unwrap();
-    let mut archive = reopen(&path, None);
-    commit_each(&mut archive, 0..before_sync);
-    let synced = archive.save(true).unwrap();
-    for run in 0..3 {
-        if run > 0 {
-            drop(archive);
-            archive = reopen(&path, synced.as_ref());
+#[test]
+fn an_archive_that_goes_back_to_a_sync_has_every_answer_once() {
+    for before_sync in [0, 1] {
+        let folder = Folder::new("archive-back");
+        let path = folder.file("pages.warc.gz");
+        let mut archive = reopen(&path, None);
+        commit_each(&mut archive, 0..before_sync);
+        let synced = archive.save(true).unwrap();
+        for run in 0..3 {
+            if run > 0 {
+                drop(archive);
+                archive = reopen(&path, synced.as_ref());
+            }
+            commit_each(&mut archive, before_sync..10);
         }
-        commit_each(&mut archive, before_sync..10);
+        drop(archive);
+        assert_eq!(names(&folder).len(), 1 + before_sync);
+        assert_each_once(&folder, 0..10);
     }
-    drop(archive);
-    assert_eq!(fs::read(&other).unwrap(), b"another");
-    fs::remove_file(&other).unwrap();
-    assert!(names(folder).len() > 3);
-    assert_each_once(folder, 0..10);
-}
-
-#[test]
-fn an_archive_that_goes_back_over_several_files_has_every_answer_once() {
-    archive_goes_back(&Folder::new("archive-back"), 1);
-}
-
-#[test]
-fn an_archive_that_goes_back_to_its_beginning_has_every_answer_once() {
-    archive_goes_back(&Folder::new("archive-beginning"), 0);
-}
-
-#[test]
-fn an_archive_that_cannot_be_continued_keeps_its_later_files() {
-    let folder = Folder::new("archive-refused");
-    let path = folder.file("pages.warc.gz");
-    let saved = crash_after(&path, 4);
-    fs::rename(&path, folder.file("moved.warc.gz")).unwrap();
-    let before = names(&folder);
-    let refused = Archive::continuing("warc", archive_options(&path, Some(1)), saved.as_ref());
-    assert!(
-        refused
-            .unwrap_err()
-            .to_string()
-            .contains("the file is missing: put that file back")
-    );
-    assert_eq!(names(&folder), before);
 }
 
 #[test]
@@ -230,82 +182,66 @@ fn a_file_that_exists_is_not_overwritten() {
         let folder = Folder::new(&format!("archive-exists-{name}"));
         let path = folder.file(name);
         let nothing = reopen_whole(&path, None).save(true).unwrap();
-        let mut other = Archive::create(archive_options(&path, None)).unwrap();
-        report(&mut other, 0).unwrap();
-        drop(other);
-        for content in [b"notes\n".to_vec(), b"\x1f\x9d\x90".to_vec(), fs::read(&path).unwrap()] {
-            fs::write(&path, &content).unwrap();
-            let options = || archive_options(&path, None);
-            for refused in [
-                Archive::create(options()),
-                Archive::continuing("warc", options(), None),
+        fs::rename(&path, folder.file("kept")).unwrap();
+        fs::write(&path, "notes\n").unwrap();
+        let options = || archive_options(&path, None);
+        for (refused, why) in [
+            (Archive::create(options()), "not overwritten"),
+            (Archive::continuing("warc", options(), None), "not overwritten"),
+            (
                 Archive::continuing("warc", options(), nothing.as_ref()),
-            ] {
-                let message = refused.unwrap_err().to_string();
-                assert!(
-                    message.contains(name) && message.contains("not overwritten"),
-                    "{message}"
-                );
-            }
-            assert_eq!(fs::read(&path).unwrap(), content);
+                "the file of another",
+            ),
+        ] {
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(why), "{message}");
         }
+        assert_eq!(fs::read(&path).unwrap(), b"notes\n");
     }
 }
 
 #[test]
 fn what_a_crash_has_left_before_the_first_save_is_written_again() {
     for name in ["pages.warc.gz", "pages.warc"] {
-        for kept in [0, 1, 5, 30, 200, 10_000] {
-            let folder = Folder::new(&format!("archive-before-the-first-save-{name}-{kept}"));
-            let path = folder.file(name);
-            let mut archive = reopen_whole(&path, None);
-            let nothing = archive.save(true).unwrap();
-            report(&mut archive, 0).unwrap();
-            drop(archive);
-            let mut left = fs::read(&path).unwrap();
-            for byte in left.iter_mut().skip(kept) {
-                // After a loss of power, a file may end with zeros.
-                *byte = 0;
-            }
-            fs::write(&path, left).unwrap();
-            let mut archive = reopen_whole(&path, nothing.as_ref());
-            report(&mut archive, 0).unwrap();
-            drop(archive);
-            assert_eq!(records(&path).len(), 3, "{name} {kept}");
-        }
-    }
-}
-
-#[test]
-fn what_others_put_in_the_place_of_later_files_stays() {
-    for (name, next) in [
-        ("pages.warc.gz", "pages-00001.warc.gz"),
-        ("pages.warc", "pages-00001.warc"),
-    ] {
-        let folder = Folder::new(&format!("archive-others-{name}"));
+        let folder = Folder::new(&format!("archive-before-the-first-save-{name}"));
         let path = folder.file(name);
-        let saved = crash_after(&path, 1);
-        let other = folder.file(next);
-        fs::write(&other, "my notes").unwrap();
-        fs::create_dir(folder.file(&next.replace("00001", "00002"))).unwrap();
-        let mut archive = reopen(&path, saved.as_ref());
-        commit_each(&mut archive, 1..2);
+        let mut archive = reopen_whole(&path, None);
+        let nothing = archive.save(true).unwrap();
+        report(&mut archive, 0).unwrap();
         drop(archive);
-        assert_eq!(fs::read(&other).unwrap(), b"my notes");
-        assert_eq!(records(&folder.file(&next.replace("00001", "00003"))).len(), 3);
+        tear(&path);
+        let mut archive = reopen_whole(&path, nothing.as_ref());
+        report(&mut archive, 0).unwrap();
+        drop(archive);
+        assert_eq!(records(&path).len(), 3, "{name}");
     }
 }
 
-#[cfg(unix)]
 #[test]
-fn a_link_to_nothing_in_the_place_of_the_next_file_stays() {
-    let folder = Folder::new("archive-link");
+fn what_stands_in_the_place_of_the_next_file_is_not_touched() {
+    let folder = Folder::new("archive-others");
+    let path = folder.file("pages.warc.gz");
+    // It comes while the crawl runs.
+    let mut archive = reopen(&path, None);
     let next = folder.file("pages-00001.warc.gz");
-    std::os::unix::fs::symlink("not-mounted", &next).unwrap();
-    let mut archive = reopen(&folder.file("pages.warc.gz"), None);
-    commit_each(&mut archive, 0..2);
-    assert_eq!(fs::read_link(&next).unwrap(), Path::new("not-mounted"));
-    assert_eq!(records(&folder.file("pages-00002.warc.gz")).len(), 3);
+    fs::write(&next, "my notes").unwrap();
+    fs::create_dir(folder.file("pages-00002.warc.gz")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("not-mounted", folder.file("pages-00003.warc.gz")).unwrap();
+    commit_each(&mut archive, 0..1);
+    let back = archive.save(false).unwrap();
+    let saved = archive.save(true).unwrap();
+    commit_each(&mut archive, 1..2);
+    drop(archive);
+    assert_eq!(saved.as_ref().unwrap().file.number, if cfg!(unix) { 4 } else { 3 });
+    assert_eq!(fs::read(&next).unwrap(), b"my notes");
+    assert!(!folder.file("not-mounted").exists());
+    drop(reopen(&path, saved.as_ref()));
+    // A state that does not know the next file is an old one.
+    let refused = Archive::continuing("warc", archive_options(&path, Some(1)), back.as_ref());
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("move it away or remove it"), "{message}");
+    assert_eq!(fs::read(&next).unwrap(), b"my notes");
 }
 
 #[test]
@@ -321,7 +257,8 @@ fn an_archive_may_have_any_name() {
             saved = archive.save(true).unwrap();
             commit_each(&mut archive, number + 1..number + 3);
         }
-        reopen(&path, saved.as_ref());
+        let mut last = reopen(&path, saved.as_ref());
+        last.save(true).unwrap();
         assert_eq!(names(&folder).len(), 3, "{first}");
         assert_each_once(&folder, 0..3);
     }

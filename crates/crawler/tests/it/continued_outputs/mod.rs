@@ -170,7 +170,10 @@ fn an_output_that_crashes_again_and_again_equals_one_that_never_did() {
             tear(&path);
             from = commit;
         }
+        let torn = fs::read(&path).unwrap();
         drop(open(&path, saved.as_ref()).unwrap());
+        assert!(fs::read(&path).unwrap() == torn, "it is cut with the first sync only");
+        open(&path, saved.as_ref()).unwrap().save(true).unwrap();
         let found = fs::read(&path).unwrap();
         assert_eq!(
             String::from_utf8_lossy(&found),

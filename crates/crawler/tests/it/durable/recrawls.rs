@@ -1,6 +1,7 @@
 //! Recrawls with a state directory: which file it takes, and how many pages are offered between two commits.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crawler::recrawl::RecrawlError;
 
@@ -241,4 +242,28 @@ fn with_lines<S: Fetcher>(crawl: Crawl<S>, folder: &Folder) -> Crawl<S> {
         None => OutputFile::append(&path).unwrap(),
     };
     crawl.observe(Pages::new(Sink::continuing("pages", file), Format::JsonLines, &[]).unwrap())
+}
+
+/// Notes what an output is told first.
+struct First(Arc<OnceLock<&'static str>>);
+
+impl Observer for First {
+    fn on(&mut self, _: &Event<'_>) -> io::Result<()> {
+        self.0.get_or_init(|| "an event");
+        Ok(())
+    }
+
+    fn save(&mut self, _: bool) -> io::Result<Option<crawler::output::SavedOutput>> {
+        self.0.get_or_init(|| "a save");
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_commit_knows_the_outputs_before_they_get_anything() {
+    let (folder, leaves) = (Folder::new("first-commit"), Leaves::default());
+    let first = Arc::default();
+    let crawl = open_leaves(&folder, &leaves, &[SITE.to_owned()]).observe(First(Arc::clone(&first)));
+    run_leaves(crawl).unwrap();
+    assert_eq!(first.get(), Some(&"a save"));
 }

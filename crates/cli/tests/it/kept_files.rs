@@ -1,0 +1,333 @@
+//! No start that is refused changes a file. Each refusal of an output names ways on, which work. A file that goes away while a crawl writes it ends
+//! the crawl before a line is lost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::program::{Folder, fails, folder, number, succeeds, text_of, texts_of};
+use crate::servers::site_of;
+
+/// A site of ten pages, and what is done before the answer to `/3`, once.
+fn site(meanwhile: impl FnOnce() + Send + 'static) -> String {
+    let meanwhile = Mutex::new(Some(meanwhile));
+    site_of(move |path| {
+        if path == "/3"
+            && let Some(meanwhile) = meanwhile.lock().unwrap().take()
+        {
+            meanwhile();
+        }
+        let links = (1..10)
+            .map(|page| format!("<a href=/{page}>x</a> "))
+            .collect::<String>();
+        (path != "/robots.txt").then(|| format!("{path} {links} <a href=http://other.example{path}>x</a>"))
+    })
+}
+
+/// All files below a folder, with what they have; a folder has nothing.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(tree(&path));
+        }
+        files.insert(path.clone(), fs::read(path).unwrap_or_default());
+    }
+    files
+}
+
+/// The options of all outputs, with their files.
+const OUTPUTS: [(&str, &str); 5] = [
+    ("-o", "pages.jsonl"),
+    ("--links", "links.csv.gz"),
+    ("--refused", "refused.jsonl"),
+    ("--warc", "pages.warc.gz"),
+    ("--save", "site"),
+];
+
+struct Crawl {
+    folder: Folder,
+    seed: String,
+}
+
+impl Crawl {
+    fn new(name: &str) -> Self {
+        Self {
+            folder: folder(name),
+            seed: site(|| ()),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path(name)
+    }
+
+    /// The command over a state directory, with outputs.
+    fn with(&self, state: &str, outputs: &[(&str, &str)], options: &str) -> String {
+        let outputs = outputs
+            .iter()
+            .map(|(option, name)| format!("{option} {} ", self.path(name)));
+        let outputs = outputs.collect::<String>();
+        format!(
+            "--delay 0 --state {} {outputs} {options} {}",
+            self.path(state),
+            self.seed
+        )
+    }
+
+    #[track_caller]
+    fn refuses(&self, command: &str, message: &str) {
+        let before = tree(Path::new(&self.path("")));
+        fails(command, 2, &[message]);
+        let mut after = tree(Path::new(&self.path("")));
+        let state = PathBuf::from(self.path("state"));
+        let is_output = |path: &PathBuf| !path.starts_with(&state);
+        after.retain(|path, _| is_output(path));
+        let before: BTreeMap<_, _> = before.into_iter().filter(|(path, _)| is_output(path)).collect();
+        assert!(after == before, "{command}: {:?}", after.keys());
+    }
+}
+
+#[test]
+fn a_state_directory_that_does_not_know_a_file_leaves_it_as_it_is() {
+    let crawl = Crawl::new("kept-typo");
+    let same = crawl.with("state", &OUTPUTS, "");
+    succeeds(&crawl.with("state", &OUTPUTS, "--max-pages 3"));
+    for output in OUTPUTS {
+        crawl.refuses(
+            &crawl.with("typo", &[output], ""),
+            "has not written it: give another name",
+        );
+    }
+    let name = |name| crawl.path(name);
+    fs::hard_link(name("pages.jsonl"), name("hard.jsonl")).unwrap();
+    #[cfg(unix)]
+    for (to, link) in [("pages.jsonl", "link.jsonl"), ("nothing.jsonl", "to-nothing.jsonl")] {
+        std::os::unix::fs::symlink(to, name(link)).unwrap();
+        crawl.refuses(
+            &crawl.with("typo", &[("-o", "nothing.jsonl"), ("--links", link)], ""),
+            if to == "pages.jsonl" {
+                "has not written it"
+            } else {
+                "two outputs go to"
+            },
+        );
+    }
+    crawl.refuses(
+        &crawl.with("typo", &[("-o", "new.jsonl"), ("--links", "hard.jsonl")], ""),
+        "has not written it",
+    );
+    crawl.refuses(
+        &crawl.with("typo", &[("-o", "new.jsonl")], "--recrawl nothing"),
+        "nothing cannot be read",
+    );
+    fs::write(name("foreign.jsonl"), "{}\n").unwrap();
+    let mut more = OUTPUTS;
+    more[2].1 = "foreign.jsonl";
+    crawl.refuses(&crawl.with("state", &more, ""), "foreign.jsonl: the crawl has written");
+    fs::write(name("pages-00001.jsonl"), "{}\n").unwrap();
+    crawl.refuses(
+        &crawl.with("state", &OUTPUTS, "--set output-max-bytes=1"),
+        "pages-00001.jsonl: this file is not of the crawl",
+    );
+    succeeds(&same);
+    assert_eq!(texts_of(name("pages.jsonl"), "url").len(), 10);
+}
+
+#[test]
+fn an_output_that_is_not_as_the_crawl_left_it_has_ways_on() {
+    let damages: [(&str, fn(&Path) -> io::Result<()>); 4] = [
+        ("is missing", |path| fs::remove_file(path)),
+        ("the file has 7", |path| {
+            fs::File::options().write(true).open(path)?.set_len(7)
+        }),
+        ("was changed", |path| {
+            let mut bytes = fs::read(path)?;
+            bytes.iter_mut().rev().take(50).for_each(|byte| *byte ^= 1);
+            fs::write(path, bytes)
+        }),
+        ("not a regular file", |path| {
+            fs::remove_file(path).and_then(|()| fs::create_dir(path))
+        }),
+    ];
+    let outputs = &OUTPUTS[..4];
+    for (message, damage) in damages {
+        for (_, damaged) in outputs {
+            let crawl = Crawl::new("kept-damage");
+            let same = crawl.with("state", outputs, "");
+            succeeds(&crawl.with("state", outputs, "--max-pages 3"));
+            let path = PathBuf::from(crawl.path(damaged));
+            fs::copy(&path, crawl.path("copy")).unwrap();
+            damage(&path).unwrap();
+            let left = fs::read(&path).ok();
+            crawl.refuses(&same, message);
+            crawl.refuses(&same, "To go on without what it lacks, add --accept-loss");
+            if *damaged == "pages.jsonl" {
+                // The first way: the file is put back.
+                let dir = crawl.path("state");
+                let _ = fs::remove_dir(&path);
+                fs::rename(crawl.path("copy"), &path).unwrap();
+                succeeds(&format!("{same} --max-pages 4"));
+                assert_eq!(texts_of(&path, "url").len(), 4, "{dir}");
+                damage(&path).unwrap();
+            }
+            let printed = succeeds(&format!("{same} --accept-loss"));
+            assert!(printed.stdout.contains("1 output begun anew"), "{}", printed.stdout);
+            let (stem, ending) = damaged.split_once('.').unwrap();
+            let next = match left {
+                None if message == "is missing" => path.clone(),
+                _ => PathBuf::from(crawl.path(&format!("{stem}-00001.{ending}"))),
+            };
+            if *damaged != "pages.jsonl" && next != path {
+                assert_eq!(fs::read(&path).ok(), left, "{message} {damaged}: what was left stays");
+            }
+            if *damaged == "pages.jsonl" {
+                assert_eq!(texts_of(&next, "url").len(), 6, "{message}");
+            }
+            assert!(fs::metadata(&next).unwrap().len() > 100, "{message} {damaged}");
+            // The loss is said from now on, and the option is needed once.
+            assert!(succeeds(&same).stdout.contains("1 output begun anew"));
+        }
+    }
+}
+
+#[test]
+fn an_output_may_be_given_up() {
+    let crawl = Crawl::new("kept-given-up");
+    succeeds(&crawl.with("state", &OUTPUTS, "--max-pages 3"));
+    for given in (0..OUTPUTS.len()).rev() {
+        let fewer = &OUTPUTS[..given];
+        crawl.refuses(&crawl.with("state", fewer, ""), "add --accept-loss to go on without it");
+        let printed = succeeds(&crawl.with("state", fewer, "--accept-loss --max-pages 4"));
+        assert!(printed.stderr.contains("goes on without --"), "{}", printed.stderr);
+        succeeds(&crawl.with("state", fewer, "--max-pages 4"));
+    }
+    assert_eq!(texts_of(crawl.path("pages.jsonl"), "url").len(), 4);
+}
+
+/// What happens to a file meanwhile.
+type Meanwhile = fn(&Path, &Path) -> io::Result<()>;
+
+#[test]
+fn a_file_that_goes_away_meanwhile_ends_the_crawl_before_a_line_is_lost() {
+    let cases: [(&str, &str, Meanwhile); 9] = [
+        ("pages.jsonl", "was renamed or removed while", |path, kept| {
+            fs::rename(path, kept)
+        }),
+        ("pages.jsonl", "was renamed or removed, and another", |path, kept| {
+            fs::rename(path, kept)?;
+            fs::write(path, "")
+        }),
+        ("pages.jsonl", "was cut off", |path, kept| {
+            fs::copy(path, kept)?;
+            fs::File::options().write(true).open(path)?.set_len(0)
+        }),
+        ("pages.warc.gz", "was renamed or removed while", |path, kept| {
+            fs::rename(path, kept)
+        }),
+        ("links.csv.gz", "was renamed or removed while", |path, kept| {
+            fs::rename(path, kept)
+        }),
+        ("site", "was renamed, removed or emptied while", |path, kept| {
+            fs::rename(path, kept)?;
+            fs::create_dir(path)
+        }),
+        ("state", "is no longer the directory that was opened", |path, kept| {
+            fs::rename(path, kept)
+        }),
+        ("state", "is no longer the directory that was opened", |path, kept| {
+            fs::rename(path, kept)?;
+            fs::create_dir(path)?;
+            fs::write(path.join("lock"), "")
+        }),
+        (
+            "state/frontier.sqlite",
+            "is no longer the directory that was opened",
+            |path, kept| fs::rename(path, kept),
+        ),
+    ];
+    for (name, message, meanwhile) in cases {
+        let folder = folder("kept-meanwhile");
+        let (path, kept) = (PathBuf::from(folder.path(name)), PathBuf::from(folder.path("kept")));
+        let (there, away) = (path.clone(), kept.clone());
+        let crawl = Crawl {
+            seed: site(move || meanwhile(&there, &away).unwrap()),
+            folder,
+        };
+        let same = crawl.with("state", &OUTPUTS, "--sync-interval 1ms");
+        fails(&same, 1, &[message]);
+        // The way on: it is put back.
+        let _ = fs::remove_file(path.join("lock"));
+        if name == "site" {
+            fs::remove_dir_all(&path).unwrap();
+        }
+        assert!(
+            !path.is_dir() || fs::remove_dir(&path).is_ok(),
+            "nothing is written to another directory"
+        );
+        fs::rename(&kept, &path).unwrap();
+        succeeds(&same);
+        let mut urls = texts_of(crawl.path("pages.jsonl"), "url");
+        urls.sort();
+        urls.dedup();
+        let lines = text_of(&crawl.path("pages.jsonl")).lines().count();
+        assert_eq!((urls.len(), lines), (10, 10), "{name} {message}");
+    }
+}
+
+#[test]
+fn without_a_state_directory_a_file_that_goes_away_ends_the_crawl_too() {
+    let folder = folder("kept-stateless");
+    let pages = PathBuf::from(folder.path("pages.jsonl"));
+    let there = pages.clone();
+    let seed = site(move || fs::remove_file(&there).unwrap());
+    fails(
+        &format!("--delay 0 -o {} {seed}", pages.display()),
+        1,
+        &["was renamed or removed while"],
+    );
+}
+
+#[test]
+fn all_outputs_are_series_of_files_by_one_setting_that_later_runs_continue() {
+    let crawl = Crawl::new("kept-series");
+    let files = |stem: &str, ending: &str| {
+        let files = tree(Path::new(&crawl.path("")));
+        let names = files
+            .into_iter()
+            .filter(|(_, bytes)| !bytes.is_empty())
+            .map(|(path, _)| path.to_str().unwrap().to_owned());
+        let start = crawl.path(stem);
+        names
+            .filter(|name| name.starts_with(&start) && name.ends_with(ending))
+            .collect::<Vec<_>>()
+    };
+    let moved = crawl.path("moved.jsonl");
+    for most in [3, 6, 10] {
+        let printed = succeeds(&crawl.with(
+            "state",
+            &OUTPUTS[..4],
+            &format!("--sync-interval 1ms --set output-max-bytes=1 --max-pages {most}"),
+        ));
+        assert_eq!(number(&printed.stdout, "pages "), most);
+        if most == 3 {
+            // A file that is full may be moved away between two runs, or while one goes on.
+            fs::rename(crawl.path("pages.jsonl"), &moved).unwrap();
+        }
+    }
+    let mut urls = texts_of(&moved, "url");
+    urls.extend(files("pages-", ".jsonl").iter().flat_map(|file| texts_of(file, "url")));
+    urls.sort();
+    let lines = urls.len();
+    urls.dedup();
+    assert_eq!((urls.len(), lines), (10, 10));
+    let links: Vec<_> = files("links", ".csv.gz").iter().map(|file| text_of(file)).collect();
+    assert!(
+        links.len() >= 3 && links.iter().all(|text| text.starts_with("from,to")),
+        "{links:?}"
+    );
+    assert!(files("pages-", ".warc.gz").len() >= 3 && files("refused", ".jsonl").len() >= 3);
+}
