@@ -9,6 +9,7 @@ pub mod address_guard;
 mod body;
 mod client;
 mod connections;
+mod cookie_date;
 mod cookie_file;
 mod cookies;
 mod error;

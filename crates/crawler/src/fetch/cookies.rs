@@ -16,6 +16,7 @@ use reqwest::header::{HeaderMap, HeaderValue, SET_COOKIE};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::cookie_date::with_max_age;
 use super::cookie_file::CookieFile;
 use super::headers::{header_bytes, text_of};
 use super::{TargetCookies, lock};
@@ -109,7 +110,11 @@ impl Jars {
         let all = headers.get_all(SET_COOKIE).iter();
         let (short, long): (Vec<_>, Vec<_>) = all.partition(|value| value.len() <= MAX_COOKIE_BYTES);
         // What is no cookie, or one for another host, is refused, as browsers do; nobody needs to know.
-        let read = |value: &HeaderValue| Cookie::parse(text_of(value.as_bytes()), url).ok();
+        let read = |value: &HeaderValue| {
+            let header = text_of(value.as_bytes());
+            let cookie = Cookie::parse(with_max_age(&header).into_owned(), url);
+            cookie.ok()
+        };
         let mut cookies = short.into_iter().filter_map(read).peekable();
         let mut dropped = long.len();
         if cookies.peek().is_none() {
@@ -318,6 +323,33 @@ mod tests {
             &["id=; Path=/; Domain=example.com; Max-Age=0"],
         );
         assert_eq!(sent(&jars, "https://www.example.com/x"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_cookie_whose_end_is_past_is_gone_however_its_date_is_written() {
+        let jars = Jars::default();
+        let site = "http://site.example/";
+        for end in [
+            "Expires=Thu Jan  1 00:00:00 1970",
+            "expires=1 jan 2020 0:0:1",
+            "Expires=Wed, 01 Jan 2020 00:00:00 GMT+0000 (Coordinated Universal Time)",
+            "Expires=\"Wed, 01-Jan-20 00:00:00 GMT\"",
+            "Max-Age=soon; Expires=2020 Jan 01 00:00:00",
+            "Expires=1 Jan 2999 0:0:0; Expires=1 Jan 2020 0:0:0; Expires=never",
+            "Max-Age=0; Expires=1 Jan 2999 0:0:0",
+        ] {
+            set(&jars, site, &["a=1"]);
+            set(&jars, site, &[format!("a=1; {end}")]);
+            assert_eq!(sent(&jars, site), Vec::<String>::new(), "{end}");
+        }
+        for end in [
+            "Expires=1 Jan 2999 0:0:0",
+            "Expires=1 Jan 0020",
+            "Max-Age=9; Expires=1 Jan 2020 0:0:0",
+        ] {
+            set(&jars, site, &[format!("a=1; {end}")]);
+            assert_eq!(sent(&jars, site), ["a=1"], "{end}");
+        }
     }
 
     #[test]
