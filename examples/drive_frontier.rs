@@ -81,6 +81,7 @@ fn get(path: &str, request: usize) -> Result<(Answer, &'static str), Failure> {
         location: location.map(str::to_owned),
         // What the server asks for while it is busy.
         retry_after: (status == 503).then_some(Duration::from_millis(50)),
+        ..Answer::default()
     };
     match path {
         _ if request == 4 => Err(Failure::new(FailureKind::Connect, "connection refused")),

@@ -64,6 +64,7 @@ fn get(client: &Agent, url: &str) -> Result<(Answer, Vec<u8>), Failure> {
         retry_after: header("retry-after")
             .and_then(|after| after.parse().ok())
             .map(Duration::from_secs),
+        ..Answer::default()
     };
     let mut bytes = Vec::new();
     match body.into_reader().take(10_000_000).read_to_end(&mut bytes) {

@@ -10,7 +10,7 @@ use url::Url;
 use crate::page::links::{DEFAULT_MAX_LINKS, LinkOptions};
 use crate::page::robots::{ANY, product_token};
 use crate::page::select::{Field, SelectLimits};
-use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS};
+use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS, SitemapLimits};
 
 /// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
@@ -123,6 +123,15 @@ impl CrawlOptions {
     /// Returns whether an observer needs all links of a page, including those that the frontier has seen.
     pub(crate) fn needs_all_links(&self) -> bool {
         self.report_links || self.report_content
+    }
+}
+
+impl CrawlOptions {
+    pub(crate) fn sitemap_limits(&self) -> SitemapLimits {
+        SitemapLimits {
+            max_bytes: self.max_sitemap_bytes,
+            max_urls: self.max_sitemap_urls,
+        }
     }
 }
 

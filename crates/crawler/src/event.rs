@@ -176,6 +176,13 @@ pub struct PageRecord {
     pub key: String,
 }
 
+impl PageRecord {
+    /// Returns whether the answer is no page: its status is neither 2xx nor 304. The record of a redirect is one without a target.
+    pub fn is_error(&self) -> bool {
+        !matches!(self.status, 200..=299 | 304)
+    }
+}
+
 /// The body of a page, for observers that store it.
 #[derive(Debug)]
 pub struct PageBody<'a> {

@@ -119,6 +119,9 @@ pub struct Response {
     pub truncation: Option<TruncationReason>,
     /// From the start of the request to the end of the body.
     pub elapsed: Duration,
+    /// Whether the request had a condition that the crawl did not ask for, such as an `If-Modified-Since` of the user's. Without one, and without
+    /// validators, 304 is a failed attempt.
+    pub has_own_condition: bool,
     /// Request and answer as they were sent, for archives. A crawl reports one that is there as
     /// [`Event::Captured`](crate::Event::Captured).
     pub exchange: Option<Box<Exchange>>,
@@ -173,6 +176,8 @@ pub enum TruncationReason {
     Connection,
     /// It is not what its `Content-Encoding` says, ends in the middle, or has more than two codings.
     Coding,
+    /// The server sent a part of it, with status 206, that was not asked for.
+    Part,
 }
 
 impl TruncationReason {
@@ -183,6 +188,7 @@ impl TruncationReason {
             Self::Time => "time",
             Self::Connection => "connection",
             Self::Coding => "coding",
+            Self::Part => "part",
         }
     }
 

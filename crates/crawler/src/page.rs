@@ -8,7 +8,9 @@ pub(crate) mod media_type;
 pub mod robots;
 pub mod select;
 pub mod sitemap;
+pub(crate) mod xml;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use frontier::Fingerprint;
@@ -17,9 +19,10 @@ use url::Url;
 use crate::config::CrawlConfig;
 use crate::fetch::{BodyExtent, Response};
 use crate::page::fingerprint::{TextHash, content_hash};
-use crate::page::links::{FoundLink, LinkKey, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
-use crate::page::media_type::{essence, is_css, is_html};
+use crate::page::links::{FoundLink, LinkKey, LinkSource, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
+use crate::page::media_type::{Syntax, essence, is_css, syntax_of};
 use crate::page::select::Selected;
+use crate::page::sitemap::Sitemap;
 
 /// What was found on a page.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +51,8 @@ pub(crate) struct Page {
     pub(crate) noindex: bool,
     /// The type of a page that was not parsed because it is not HTML.
     pub(crate) other_type: Option<String>,
+    /// What it lists, if it is a sitemap or a feed.
+    pub(crate) sitemap: Option<Sitemap>,
     /// Whether it refreshes itself, by its header or in its HTML.
     pub(crate) refreshes_itself: bool,
     /// The fingerprint for near-duplicates; empty unless asked for.
@@ -61,14 +66,16 @@ pub(crate) struct ReadOptions {
     pub(crate) fingerprint: bool,
     /// Whether to keep its decoded text.
     pub(crate) text: bool,
+    /// Whether to read it as a sitemap if it is one.
+    pub(crate) sitemap: bool,
     /// Links to leave out, because the frontier has seen them.
     pub(crate) known: Option<Arc<SeenLinkCache>>,
 }
 
 /// Reads a page: charset, links, title, robots directives, selected fields, and its fingerprint if asked for.
 ///
-/// Only HTML is parsed, and style sheets if the crawl fetches assets. Other types have what their headers say, and a
-/// content hash.
+/// Only HTML, SVG, sitemaps and feeds are parsed, and style sheets if the crawl fetches assets. Other types have what their headers say, and
+/// a content hash.
 pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOptions) -> Page {
     let mut page = read_body(answer, url, config, wanted);
     let header = answer.refresh.as_deref();
@@ -88,7 +95,6 @@ pub(crate) fn read(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &
 }
 
 fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOptions) -> Page {
-    let agent = config.product_token();
     // Pages may start alike and still differ, so a truncated body is not compared.
     let is_comparable = wanted.fingerprint && answer.extent == BodyExtent::Complete && answer.truncation.is_none();
     let content = is_comparable.then(|| content_hash(&answer.body)).flatten();
@@ -108,18 +114,28 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
             ..page_of(found, answer, config)
         };
     }
-    let is_html = is_html(content_type, &answer.body);
-    if answer.body.is_empty() || !is_html {
-        let other_type = || content_type.and_then(essence).unwrap_or_else(|| "no type".to_owned());
+    let limits = config.options().sitemap_limits();
+    let may_be_sitemap = wanted.sitemap && !answer.body.is_empty();
+    let sitemap = may_be_sitemap.then(|| sitemap::recognize(&answer.body, content_type, url, &limits));
+    let sitemap = sitemap.flatten();
+    let syntax = syntax_of(content_type, &answer.body).filter(|_| sitemap.is_none());
+    let Some(syntax) = syntax.filter(|_| !answer.body.is_empty()) else {
+        let is_other = syntax.is_none() && sitemap.is_none();
         return Page {
-            other_type: (!is_html).then(other_type),
-            noindex: with_headers(RobotsMeta::default(), answer, agent).noindex,
+            other_type: is_other.then(|| content_type.and_then(essence).unwrap_or_else(|| "no type".to_owned())),
             fingerprint: Fingerprint::new(content, None),
-            ..Page::default()
+            ..page_without_markup(sitemap, answer, config)
         };
-    }
+    };
     let decoded = charset::decode(&answer.body, content_type);
-    let (html, known) = (&decoded.text, wanted.known.as_deref());
+    let (html, is_cut) = match syntax {
+        Syntax::Html => (Cow::Borrowed(&*decoded.text), false),
+        Syntax::Xml => {
+            let (html, is_cut) = xml::to_html(&decoded.text);
+            (Cow::Owned(html), is_cut)
+        }
+    };
+    let (html, known) = (&*html, wanted.known.as_deref());
     let (found, text_hash) = if wanted.fingerprint {
         let mut text = TextHash::default();
         let found = links::extract_new(html, decoded.encoding, url, options, known, &mut text);
@@ -130,12 +146,31 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
             None,
         )
     };
+    let page = page_of(found, answer, config);
     Page {
-        selected: select_fields(&decoded.text, config),
+        // What an entity would have held.
+        links_dropped: page.links_dropped + usize::from(is_cut),
+        selected: select_fields(html, config),
         fingerprint: Fingerprint::new(content, text_hash),
         text: wanted.text.then(|| decoded.text.into_owned()),
-        ..page_of(found, answer, config)
+        ..page
     }
+}
+
+/// Makes the page of an answer in which no links are looked for, unless it is a sitemap.
+fn page_without_markup(sitemap: Option<Sitemap>, answer: &Response, config: &CrawlConfig) -> Page {
+    let robots = with_headers(RobotsMeta::default(), answer, config.product_token());
+    let mut page = Page {
+        noindex: robots.noindex,
+        ..Page::default()
+    };
+    match sitemap {
+        Some(listed) if robots.nofollow && !config.options().follow_nofollow => {
+            page.links_nofollow = listed.entries.len();
+        }
+        sitemap => page.sitemap = sitemap,
+    }
+    page
 }
 
 /// Makes the page from what was extracted, without the links that must not be followed.
@@ -148,6 +183,9 @@ fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let (mut links, mut link_keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut unfollowed = Vec::new();
     for (mut link, key) in found.links.into_iter().zip(new.link_keys) {
+        if link.source == LinkSource::Sitemap && !config.options().sitemaps {
+            continue;
+        }
         link.nofollow |= robots.nofollow;
         if link.nofollow && !follows {
             unfollowed.push(link);

@@ -114,7 +114,7 @@ impl PreviousPage {
 /// Returns the validators that may be sent when a page is requested again: none if its body was not fetched, or is not whole.
 pub(crate) fn validators_of_body(status: u16, truncation: Option<&str>, validators: Validators) -> Validators {
     let is_fetched = matches!(status, 200..=299 | 304);
-    let is_whole = !matches!(truncation, Some("time" | "connection" | "coding"));
+    let is_whole = !matches!(truncation, Some("time" | "connection" | "coding" | "part"));
     let is_short = |text: &String| text.len() <= MAX_VALIDATOR_BYTES;
     if !is_fetched || !is_whole {
         return Validators::default();

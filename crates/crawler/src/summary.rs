@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | page | URL | a fetched URL that is neither a robots.txt nor a sitemap |
 //! | `pages` | page | answered 2xx |
-//! | failed | page | the last result is an error: no answer, a body that broke off, a status of 400 or more, redirects without a page at their end, or an origin that was given up while the page was queued |
+//! | failed | page | the last result is an error: no answer, a body that broke off, a status of 400 or more, a redirect without a target, redirects without a page at their end, or an origin that was given up while the page was queued |
 //! | retry | request | failed, and its URL was queued again |
 //! | not fetched | page | left the queue without a request, for instance because robots.txt forbids it |
 //! | refused | link | not queued: out of scope, over a budget, or the queue was full |

@@ -5,9 +5,11 @@
 //!
 //! | what came of a page or a sitemap | outcome |
 //! |---|---|
-//! | 2xx, 304 | [`Done`](Outcome::Done), with the links that were found. A 304 is a page that has not changed since a previous crawl |
+//! | 2xx | [`Done`](Outcome::Done), with the links that were found |
+//! | 304 | [`Done`](Outcome::Done): the page has not changed since a previous crawl. Failed, [`Status`](FailureKind::Status), if no validators were sent |
+//! | 1xx | failed: [`Status`](FailureKind::Status) |
 //! | 3xx with a `Location` | [`Redirected`](Outcome::Redirected), with the target as its one link; without a link if the target cannot be crawled, such as `mailto:` |
-//! | 3xx without a `Location` | [`Rejected`](Outcome::Rejected) |
+//! | 3xx without a `Location` | [`Rejected`](Outcome::Rejected). Of a 300, you may add the links of its list |
 //! | 429, 503 with `Retry-After` | failed: [`Throttled`](FailureKind::Throttled), with the `Retry-After` |
 //! | 408, 425, 5xx | failed: [`Status`](FailureKind::Status) |
 //! | any other status, such as 404 | [`Rejected`](Outcome::Rejected) |
@@ -21,7 +23,7 @@
 //! | 2xx | [`Known`](RobotsOutcome::Known) |
 //! | 2xx whose body breaks off | failed: [`Incomplete`](FailureKind::Incomplete). Never `Unavailable`: the missing part may forbid |
 //! | 3xx with a `Location` | [`Redirected`](RobotsOutcome::Redirected), which the frontier follows |
-//! | 429, 5xx | failed |
+//! | 1xx, 304, 412, 416, 429, 5xx | failed |
 //! | any other status, such as 404 | [`Unavailable`](RobotsOutcome::Unavailable): everything is allowed |
 //! | no answer | failed, as for a page. Never `Unavailable` |
 
@@ -57,6 +59,8 @@ pub struct Answer {
     pub location: Option<String>,
     /// The value of `Retry-After`, from now on.
     pub retry_after: Option<Duration>,
+    /// Whether the request had validators, so that 304 may answer it. [`Lease::answered`] takes those of its entry as sent.
+    pub conditional: bool,
 }
 
 impl Answer {
@@ -70,10 +74,16 @@ impl Answer {
         }
     }
 
+    /// Returns whether the status answers what nobody asked: 304 a request without validators, or a final 1xx.
+    pub fn is_unasked(&self) -> bool {
+        self.status == 304 && !self.conditional || (100..200).contains(&self.status)
+    }
+
     /// Returns the failure that the status stands for.
     fn failure(&self) -> Option<Failure> {
         let status = self.status;
-        let kind = FailureKind::of_status(status, self.retry_after.is_some())?;
+        let unasked = self.is_unasked().then_some(FailureKind::Status);
+        let kind = FailureKind::of_status(status, self.retry_after.is_some()).or(unasked)?;
         let why = match kind {
             FailureKind::Throttled => format!("status {status}: the server asks for less traffic"),
             _ => format!("status {status}"),
@@ -103,15 +113,16 @@ impl Answer {
     ) -> RobotsOutcome {
         match (self.status, self.failure()) {
             (200..=299, _) => RobotsOutcome::known(rules()),
+            // 412 and 416 answer conditions and ranges, which no request for it has: they say nothing of the file.
+            (100..=199 | 304 | 412 | 416 | 600.., _) => {
+                let why = format!("status {}", self.status);
+                RobotsOutcome::failed(Failure::new(FailureKind::Status, why))
+            }
             (300..=399, _) => match self.target(entry, urls) {
                 Some(target) => RobotsOutcome::Redirected(target),
                 None => RobotsOutcome::Unavailable,
             },
             (429 | 500.., Some(failure)) => RobotsOutcome::failed_until(failure, self.rest()),
-            (600.., None) => {
-                let why = format!("status {}", self.status);
-                RobotsOutcome::failed(Failure::new(FailureKind::Status, why))
-            }
             _ => RobotsOutcome::Unavailable,
         }
     }
@@ -145,6 +156,10 @@ impl Lease {
         urls: &Canonicalizer,
         rules: impl FnOnce() -> R,
     ) -> Settlement {
+        let answer = &Answer {
+            conditional: answer.conditional || self.entry.has_validators(),
+            ..answer.clone()
+        };
         let outcome = answer.outcome();
         let target = || {
             let target = answer.target(&self.entry, urls)?;

@@ -126,6 +126,12 @@ impl Entry {
             .is_some_and(|previous| previous.is_of_this_crawl)
     }
 
+    /// Returns whether a previous fetch left validators, which the request has then.
+    pub(crate) fn has_validators(&self) -> bool {
+        let previous = self.metadata.previous.as_ref();
+        previous.is_some_and(|previous| !previous.validators.is_empty())
+    }
+
     /// Returns path and query, which the rules of robots.txt match.
     pub(crate) fn path(&self) -> &str {
         path_of(&self.url)

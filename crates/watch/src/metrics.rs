@@ -251,11 +251,9 @@ fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         "The duration of the crawl, without pauses, over all runs",
         summary.elapsed.as_secs_f64(),
     )?;
-    let answered: u64 = summary.by_status.values().sum();
-    let error_statuses: u64 = summary.by_status.range(400..).map(|(_, pages)| pages).sum();
     let states = [
         ("ok", summary.pages),
-        ("other_status", answered.saturating_sub(error_statuses + summary.pages)),
+        ("other_status", summary.by_status.get(&304).copied().unwrap_or_default()),
         ("redirected", report.pages.redirected),
         ("failed", summary.failed_pages()),
         ("not_fetched", report.not_fetched.values().sum()),

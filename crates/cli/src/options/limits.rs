@@ -136,7 +136,7 @@ pub(super) struct Scope {
     /// Find pages through sitemaps, too.
     ///
     /// The crawler reads the sitemaps that robots.txt names. Where it names none, the crawler tries /sitemap.xml and
-    /// /sitemap_index.xml.
+    /// /sitemap_index.xml. A seed that is a sitemap or a feed is read as one without this option, too.
     #[arg(long)]
     sitemaps: bool,
     /// Fetch images, media, scripts and style sheets, too.

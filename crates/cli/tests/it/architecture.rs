@@ -77,9 +77,9 @@ const USES: &str = "\
     crawler | flate2:: | decoding.rs output/lines.rs output/warc.rs
     crawler | h2:: | fetch/error.rs
     crawler | hyper |
-    crawler | jiff:: | page/sitemap/date.rs timestamp.rs
+    crawler | jiff:: | fetch/cookie_date.rs page/sitemap/date.rs timestamp.rs
     crawler | libdeflater:: | decoding.rs
-    crawler | quick_xml:: | page/sitemap/xml.rs
+    crawler | quick_xml:: | page/sitemap/xml.rs page/xml.rs
     crawler | reqwest:: | fetch/body.rs fetch/client.rs fetch/connections.rs fetch/cookies.rs fetch/error.rs \
         fetch/exchange.rs fetch/guard.rs fetch/headers.rs fetch/own_headers.rs fetch/proxy.rs
     crawler | robotxt:: | page/robots.rs

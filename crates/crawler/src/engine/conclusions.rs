@@ -10,9 +10,11 @@ pub(crate) mod sitemaps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Outcome, Purpose, Settlement, Task};
-
+use frontier::{
+    Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Task,
+};
 use tokio::time::Instant;
+use url::Url;
 
 use crate::config::CrawlConfig;
 use crate::engine::Start;
@@ -129,11 +131,11 @@ fn request_record(
     result: &Result<Response, FetchError>,
     bytes: u64,
 ) -> RequestRecord {
-    let is_error = |answer: &Response| kind == ResourceKind::Page && answer.status >= 400;
     let failure = match result {
         Ok(answer) => match outcome_of(answer) {
             Outcome::Failed { failure, .. } => Some(failure.kind),
-            _ => is_error(answer).then_some(FailureKind::Status),
+            Outcome::Rejected if kind == ResourceKind::Page => Some(FailureKind::Status),
+            _ => None,
         },
         Err(error) => Some(error.failure().kind),
     };
@@ -155,6 +157,8 @@ fn head_of(answer: &Response) -> Answer {
         status: answer.status,
         location: answer.location.clone(),
         retry_after: answer.retry_after,
+        // The fetch task has refused those that nobody asked for.
+        conditional: true,
     }
 }
 
@@ -168,6 +172,11 @@ fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Op
         has_new_cookies: answer.target_cookies == TargetCookies::New,
         ..entry.redirected(target)
     })
+}
+
+/// Returns the origin of an entry.
+fn origin_of(entry: &Entry) -> Option<Origin> {
+    Origin::of(&Url::parse(&entry.url).ok()?)
 }
 
 /// Returns the outcome of an answer. A body that breaks off may be whole at the next request.

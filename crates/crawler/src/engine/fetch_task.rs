@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use frontier::HostKey;
+use frontier::{Answer, HostKey};
 use url::Url;
 
 use crate::config::CrawlConfig;
 use crate::fetch::{FetchError, Fetcher, Request, ResourceKind, Response, TruncationReason};
-use crate::page::sitemap::{self, NotASitemap, Sitemap, SitemapLimits};
+use crate::page::sitemap::{self, NotASitemap, Sitemap};
 use crate::page::{self, Page, ReadOptions};
 
 /// Bodies with more bytes are parsed on a blocking thread, so that parsing does not delay other tasks.
@@ -58,16 +58,29 @@ pub(crate) async fn fetch<S: Fetcher>(
 ) -> Fetched {
     let kind = request.kind;
     let url = request.url.clone();
+    let has_validators = request.validators.is_some();
     let answer = match fetcher.fetch(request).await {
         Ok(answer) => answer,
         Err(error) => return Fetched::not_parsed(Err(error)),
     };
+    let status = answer.status;
+    let head = Answer {
+        status,
+        conditional: (has_validators || answer.has_own_condition) && kind == ResourceKind::Page,
+        ..Answer::default()
+    };
+    if head.is_unasked() {
+        let why = format!("status {status} answers what was not asked");
+        return Fetched::not_parsed(Err(FetchError::Other(why)));
+    }
     let inline = match kind {
-        ResourceKind::Page => INLINE_PARSE_BYTES,
-        ResourceKind::Sitemap => INLINE_SITEMAP_BYTES,
+        ResourceKind::Page if !sitemap::is_packed(&url) => INLINE_PARSE_BYTES,
+        ResourceKind::Page | ResourceKind::Sitemap => INLINE_SITEMAP_BYTES,
         ResourceKind::Robots => return Fetched::not_parsed(Ok(answer)),
     };
-    if !(200..300).contains(&answer.status) {
+    // A 300 that prefers none of its choices lists them.
+    let is_list = answer.status == 300 && answer.location.is_none();
+    if !(200..300).contains(&answer.status) && !is_list {
         return Fetched::not_parsed(Ok(answer));
     }
     if answer.body.len() <= inline {
@@ -91,10 +104,7 @@ fn read(mut answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Ur
             ..Fetched::not_parsed(Ok(answer))
         };
     }
-    let limits = SitemapLimits {
-        max_bytes: options.max_sitemap_bytes,
-        max_urls: options.max_sitemap_urls,
-    };
+    let limits = options.sitemap_limits();
     let body = complete_part(&answer);
     let mut sitemap = sitemap::read(body, answer.content_type.as_deref(), url, &limits);
     if let (Some(cut), Ok(sitemap)) = (answer.truncation, &mut sitemap) {

@@ -72,8 +72,10 @@ impl<S: Fetcher> Run<S> {
             self.observers.counts.links_dropped += page.dropped;
             self.observers.counts.links_nofollow += page.nofollow;
             self.observers.counts.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
-            if let Some(name) = page.other_type.filter(|_| !entry.is_refresh()) {
-                self.observers.counts.count_other_type(name);
+            match page.not_html {
+                Some(Ok(sitemap)) => self.observers.notify(&Event::Sitemap(&sitemap)),
+                Some(Err(name)) if !entry.is_refresh() => self.observers.counts.count_other_type(name),
+                _ => {}
             }
             if !links.is_empty() && self.config.options().report_links {
                 self.observers.notify(&Event::Links {

@@ -43,6 +43,8 @@ impl<S: Fetcher> Run<S> {
         ReadOptions {
             fingerprint: lease.wants_fingerprint || options.fingerprints || options.refresh.is_some(),
             text: options.report_content,
+            // A seed is read as what it is.
+            sitemap: options.sitemaps || lease.entry.depth == 0,
             known: (!options.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use frontier::Origin;
-use reqwest::header::{CONTENT_ENCODING, HeaderValue, TRANSFER_ENCODING};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{Response as Answer, Version};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
@@ -51,11 +51,13 @@ pub(super) async fn read(
     };
     let (received, end) = receive(&mut from, cap, time.end).await;
     answer.elapsed = time.start.elapsed();
+    let is_part = answer.status == 206 && !from.headers().get(CONTENT_RANGE).is_some_and(is_whole);
     drop(from);
     // Decoding and parsing run through other code than receiving. So other tasks of this thread, which may receive, go on first, and the
     // processor loads that code less often.
     yield_now().await;
-    answer.truncation = finish(received, end, &codings, cap, answer);
+    let cut = finish(received, end, &codings, cap, answer);
+    answer.truncation = cut.or(is_part.then_some(TruncationReason::Part));
     if answer.truncation.is_some() {
         answer.extent = BodyExtent::Truncated;
     } else if end == Received::Unannounced && !has_logged.swap(true, Ordering::Relaxed) {
@@ -67,6 +69,16 @@ pub(super) async fn read(
         );
     }
     end == Received::CutByHttp2
+}
+
+/// Returns whether a `Content-Range` such as `bytes 0-99/100` has all of the body (RFC 9110, section 14.4).
+fn is_whole(range: &HeaderValue) -> bool {
+    let range = range
+        .to_str()
+        .ok()
+        .and_then(|range| range.trim().strip_prefix("bytes 0-"));
+    let parts = range.and_then(|range| range.split_once('/'));
+    parts.is_some_and(|(last, length)| last.parse::<u64>().ok().map(|last| last + 1) == length.parse().ok())
 }
 
 /// Returns what was received, of at most `cap` bytes.

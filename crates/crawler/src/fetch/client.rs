@@ -32,6 +32,7 @@ use crate::config::{CrawlConfig, CrawlOptions};
 use crate::decoding::ACCEPTED;
 use crate::fetch::address_guard::is_public;
 use crate::page::media_type::{is_css, may_be_html};
+use crate::page::sitemap::is_packed;
 
 /// The `Accept` header, for servers that can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
@@ -213,14 +214,15 @@ impl HttpFetcher {
     }
 
     /// Returns how many bytes of the body to read; `None` to skip it.
-    fn cap(&self, kind: ResourceKind, answer: &Response, announced: Option<u64>) -> Option<u64> {
+    fn cap(&self, request: &Request, answer: &Response, announced: Option<u64>) -> Option<u64> {
         let content_type = answer.content_type.as_deref();
-        match kind {
+        match request.kind {
             ResourceKind::Robots => Some(MAX_ROBOTS_BYTES),
             // One byte more, to see that there is more.
             ResourceKind::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // Archives and saved files need what a crawl does not.
             ResourceKind::Page if self.http.keep_exchanges || self.keep_bodies => Some(self.http.max_body_bytes),
+            ResourceKind::Page if is_packed(&request.url) => Some(self.http.max_body_bytes),
             ResourceKind::Page if may_be_html(content_type) || self.assets && is_css(content_type) => {
                 Some(self.http.max_body_bytes)
             }
@@ -237,6 +239,7 @@ impl HttpFetcher {
         let url = &request.url;
         let headers = self.request_headers(url, request.validators.as_ref());
         let cookies = headers.get(COOKIE).cloned();
+        let has_condition = headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE);
         let sent = self.http.keep_exchanges.then(|| headers.clone());
         let received = self.send(url, headers, route, deadline).await?;
         // HTTP/2 limits their bytes alone.
@@ -257,8 +260,9 @@ impl HttpFetcher {
             answer.target_cookies = self.jars.redirected((url, cookies.as_ref()), to);
         }
         answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
+        answer.has_own_condition = has_condition;
         answer.elapsed = started.elapsed();
-        match self.cap(request.kind, &answer, received.content_length()) {
+        match self.cap(request, &answer, received.content_length()) {
             None => answer.extent = BodyExtent::Skipped,
             Some(cap) => {
                 let time = started..deadline;

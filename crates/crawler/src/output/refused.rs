@@ -27,7 +27,7 @@ const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresse
 /// | `refused` | the name of a [`Refusal`](frontier::Refusal) | a link was found |
 /// | `not_followed` | `nofollow` or `not_crawlable` | a link was found |
 /// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, if a failure caused it | the page left the queue without a request |
-/// | `failed` | `status`; the field `status` has the HTTP status of 400 or more | the page got its final answer |
+/// | `failed` | `status`; the field `status` has the HTTP status: 400 or more, or a redirect without a target | the page got its final answer |
 /// | `failed` | the name of another [`FailureKind`]; `detail` has the cause | the page has no attempt left, or its origin was given up |
 /// | `failed` | `sitemap` | a sitemap could not be fetched or read |
 ///
@@ -177,7 +177,7 @@ impl RefusedReport {
     }
 
     fn answered(&mut self, page: &PageRecord) -> io::Result<()> {
-        if page.status < 400 {
+        if !page.is_error() {
             return Ok(());
         }
         self.write(&Line {

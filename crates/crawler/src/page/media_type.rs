@@ -19,6 +19,7 @@ const OTHER_FILES: [&[u8]; 2] = [b"%PDF-", b"%!PS-Adobe-"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
     Html,
+    Xhtml,
     Xml,
     Other,
     Nothing,
@@ -57,27 +58,43 @@ pub(crate) fn essence(value: &str) -> Option<String> {
 
 fn says(content_type: Option<&str>) -> Says {
     match content_type.and_then(essence).as_deref() {
-        Some("text/html" | "application/xhtml+xml") => Says::Html,
+        Some("text/html") => Says::Html,
+        Some("application/xhtml+xml") => Says::Xhtml,
         None | Some("unknown/unknown" | "application/unknown" | "*/*") => Says::Nothing,
         Some("text/xml" | "application/xml") => Says::Xml,
-        Some(other) if other.ends_with("+xml") && !other.starts_with("image/") => Says::Xml,
+        Some(other) if other.ends_with("+xml") => Says::Xml,
         Some(_) => Says::Other,
     }
 }
 
-/// Returns whether a body of this type may be HTML: whether it has to be read to know.
+/// How the markup of a page is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Html,
+    /// XHTML or SVG.
+    Xml,
+}
+
+/// Returns whether a body of this type may have links: whether it has to be read to know.
 pub(crate) fn may_be_html(content_type: Option<&str>) -> bool {
     says(content_type) != Says::Other
 }
 
 /// Returns whether a body is HTML, also as XML.
 pub(crate) fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
+    syntax_of(content_type, body).is_some_and(|syntax| syntax == Syntax::Html || root_of(body) != "svg")
+}
+
+/// Returns how the links of a body are written; `None` if they are not looked for in it.
+pub(crate) fn syntax_of(content_type: Option<&str>, body: &[u8]) -> Option<Syntax> {
+    let of_root = || matches!(&*root_of(body), "html" | "svg").then_some(Syntax::Xml);
     match says(content_type) {
-        Says::Html => true,
-        Says::Other => false,
-        Says::Xml => is_xhtml(body),
-        Says::Nothing if body.trim_ascii_start().starts_with(b"<?xml") => is_xhtml(body),
-        Says::Nothing => is_text(body),
+        Says::Html => Some(Syntax::Html),
+        Says::Xhtml => Some(Syntax::Xml),
+        Says::Other => None,
+        Says::Xml => of_root(),
+        Says::Nothing if body.trim_ascii_start().starts_with(b"<?xml") => of_root(),
+        Says::Nothing => is_text(body).then_some(Syntax::Html),
     }
 }
 
@@ -96,8 +113,8 @@ fn is_text(body: &[u8]) -> bool {
     has_mark || !start.iter().any(is_binary) && !OTHER_FILES.iter().any(|other| start.starts_with(other))
 }
 
-/// Returns whether the root element of an XML file is `html`.
-fn is_xhtml(body: &[u8]) -> bool {
+/// Returns the name of the root element of an XML file, without its prefix.
+fn root_of(body: &[u8]) -> String {
     let start = body.get(..PROLOG_BYTES).unwrap_or(body);
     let text: Cow<'_, str> = charset::xml_file_encoding(start, None).decode(start).0;
     // What ends in the middle are declarations inside a DOCTYPE.
@@ -108,14 +125,32 @@ fn is_xhtml(body: &[u8]) -> bool {
         let end = match rest {
             _ if rest.starts_with("<!--") => "-->",
             _ if rest.starts_with("<?") => "?>",
-            _ if rest.starts_with("<!") => ">",
+            _ if rest.starts_with("<!") => {
+                rest = after_declaration(rest);
+                continue;
+            }
             _ => break,
         };
         rest = rest.split_once(end).map_or("", |(_, after)| after);
     }
     let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | '/');
     let name = rest.strip_prefix('<').and_then(|tag| tag.split(is_end).next());
-    name.is_some_and(|name| name.rsplit(':').next() == Some("html"))
+    let local = name.and_then(|name| name.rsplit(':').next());
+    local.unwrap_or_default().to_owned()
+}
+
+/// Returns the text behind the `>` that ends a declaration: one in quotes does not.
+fn after_declaration(text: &str) -> &str {
+    let mut quote = None;
+    let end = text.find(|c| {
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if matches!(c, '"' | '\'') => quote = Some(c),
+            _ => {}
+        }
+        quote.is_none() && c == '>'
+    });
+    end.and_then(|end| text.get(end + 1..)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -148,7 +183,7 @@ mod tests {
         ] {
             assert!(is_html(Some(html), b"\0"), "{html}");
         }
-        for other in "text/plain image/png application/pdf text/htmlx image/svg+xml".split(' ') {
+        for other in "text/plain image/png application/pdf text/htmlx".split(' ') {
             assert!(!is_html(Some(other), b"<html>") && !may_be_html(Some(other)), "{other}");
         }
         for nothing in [
@@ -178,7 +213,7 @@ mod tests {
             (true, "<html xmlns='http://www.w3.org/1999/xhtml'/>"),
             (
                 true,
-                "\u{feff}<?xml version='1.0'?>\n<!-- <a> -->\n<!DOCTYPE html [<!ENTITY a 'b'>]>\n<h:html>",
+                "\u{feff}<?xml version='1.0'?>\n<!-- <a> -->\n<!DOCTYPE html [<!ENTITY a '<b>'>]>\n<h:html>",
             ),
             (false, "<!-- <html> --><svg><html/></svg>"),
             (false, "<!DOCTYPE html"),
@@ -188,6 +223,7 @@ mod tests {
                 "application/xml",
                 "text/xml; charset=utf-8",
                 "application/vnd.wap.xhtml+xml",
+                "image/svg+xml",
             ] {
                 assert!(
                     is_html(Some(xml), body.as_bytes()) == is && may_be_html(Some(xml)),

@@ -8,9 +8,11 @@
 //! The reader is lenient where sitemaps are sloppy. It ignores namespaces, resolves relative URLs and takes a bare `&`
 //! literally. From broken markup it keeps the entries before the error.
 //!
+//! Any `loc` counts, wherever it stands: in a `sitemap` as a sitemap, in a `url` as a page, elsewhere as what the root element lists.
+//! The pages of other languages (`xhtml:link`) count, too.
+//!
 //! It expands no entities but character references and the five of XML, so that no file grows when it is read. It
-//! ignores `changefreq` and `priority`, which are hints only. It also ignores images, videos, news and alternate
-//! languages.
+//! ignores `changefreq` and `priority`, which are hints only. It also ignores images, videos and news.
 //!
 //! Cost: one pass without a tree. [`SitemapLimits`] bounds the memory.
 
@@ -19,10 +21,14 @@ mod plain;
 mod unpack;
 mod xml;
 
+use std::collections::HashSet;
+
 use frontier::Time;
+use indexmap::IndexSet;
 use url::Url;
 
 use crate::page::links::resolve_reference;
+use crate::page::media_type::essence;
 
 pub(crate) use date::{parse as parse_date, rfc3339};
 
@@ -30,6 +36,9 @@ pub(crate) use date::{parse as parse_date, rfc3339};
 pub const DEFAULT_MAX_SITEMAP_BYTES: u64 = 50 * 1024 * 1024;
 /// Default of [`SitemapLimits::max_urls`]: the maximum that the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_URLS: usize = 50_000;
+
+/// The bytes at the start of a page that tell whether it may be a sitemap.
+const HEAD_BYTES: usize = 256;
 
 /// Paths that are tried in turn when robots.txt names no sitemap.
 pub(crate) const WELL_KNOWN: [&str; 2] = ["/sitemap.xml", "/sitemap_index.xml"];
@@ -55,7 +64,7 @@ impl Default for SitemapLimits {
 /// The contents of a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sitemap {
-    /// Whether its URLs are pages or further sitemaps.
+    /// What its root element lists.
     pub lists: Lists,
     /// The URLs in their order. They may be on any host: the caller must check them against a scope.
     pub entries: Vec<SitemapEntry>,
@@ -83,6 +92,8 @@ pub struct SitemapEntry {
     pub url: Url,
     /// The time of its last change, if it can be parsed. A date without a time means its first moment in UTC.
     pub lastmod: Option<Time>,
+    /// Whether it is a page or a further sitemap.
+    pub lists: Lists,
 }
 
 /// Why a file is not a sitemap.
@@ -117,9 +128,11 @@ pub fn read(
 ) -> Result<Sitemap, NotASitemap> {
     let file = unpack::text(body, content_type, limits.max_bytes);
     let found = EntryCollector::new(url, limits.max_urls);
-    let mut sitemap = match file.text.trim_ascii_start().bytes().next() {
+    // Some files have two byte order marks, or one behind blank lines.
+    let text = file.text.trim_start_matches(is_blank);
+    let mut sitemap = match text.bytes().next() {
         None => return Err(NotASitemap::Empty),
-        Some(b'<') => xml::read(&file.text, found)?,
+        Some(b'<') => xml::read(text, found)?,
         Some(_) => plain::read(&file, found)?,
     };
     if file.is_cut {
@@ -130,11 +143,47 @@ pub fn read(
     Ok(sitemap)
 }
 
+fn is_http(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
+/// Returns whether a URL is that of a compressed sitemap, as far as its name tells.
+pub(crate) fn is_packed(url: &Url) -> bool {
+    [".xml.gz", ".txt.gz"].iter().any(|end| url.path().ends_with(end))
+}
+
+/// Reads a page that is a sitemap or a feed; `None` if it is none. A text is one if each of its lines is a URL.
+pub(crate) fn recognize(body: &[u8], content_type: Option<&str>, url: &Url, limits: &SitemapLimits) -> Option<Sitemap> {
+    let start = body.get(..HEAD_BYTES).unwrap_or(body);
+    let text = String::from_utf8_lossy(start);
+    let is_xml = match text.trim_start_matches(is_blank).as_bytes() {
+        [b'<', next, ..] => b"?ursfR".contains(next),
+        _ => start.starts_with(b"\xff\xfe<") || start.starts_with(b"\xfe\xff\0<"),
+    };
+    let is_packed = start.starts_with(b"\x1f\x8b") && is_packed(url);
+    let is_text = || {
+        content_type
+            .and_then(essence)
+            .is_some_and(|essence| essence == "text/plain")
+    };
+    if !is_xml && !is_packed && !is_text() {
+        return None;
+    }
+    let found = read(body, content_type, url, limits).ok()?;
+    (is_xml || is_packed || found.invalid == 0).then_some(found)
+}
+
 /// Collects entries up to the limit.
 struct EntryCollector<'a> {
     base: &'a Url,
     max_urls: usize,
     entries: Vec<SitemapEntry>,
+    /// Pages in other languages. Each of them mostly has an entry, too, which lists them again.
+    alternates: IndexSet<Url>,
     cut: u64,
     invalid: u64,
 }
@@ -145,22 +194,37 @@ impl<'a> EntryCollector<'a> {
             base,
             max_urls,
             entries: Vec::new(),
+            alternates: IndexSet::new(),
             cut: 0,
             invalid: 0,
         }
     }
 
     /// Adds an entry. The URL may be relative to that of the sitemap.
-    fn push(&mut self, location: &str, lastmod: &str) {
-        let location = location.trim();
-        let url = resolve_reference(self.base, location)
-            .ok()
-            .filter(|_| !location.is_empty());
-        self.push_url(url, lastmod);
+    fn push(&mut self, location: &str, lastmod: &str, lists: Lists) {
+        self.push_url(self.resolved(location), lastmod, lists);
     }
 
-    fn push_url(&mut self, url: Option<Url>, lastmod: &str) {
-        let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
+    fn resolved(&self, location: &str) -> Option<Url> {
+        let location = location.trim();
+        let url = resolve_reference(self.base, location).ok()?;
+        (!location.is_empty()).then_some(url)
+    }
+
+    /// Adds a page in another language.
+    fn push_alternate(&mut self, location: &str) {
+        match self.resolved(location).filter(is_http) {
+            None => self.invalid += 1,
+            Some(url) if self.alternates.contains(&url) => {}
+            Some(_) if self.alternates.len() >= self.max_urls => self.cut += 1,
+            Some(url) => {
+                self.alternates.insert(url);
+            }
+        }
+    }
+
+    fn push_url(&mut self, url: Option<Url>, lastmod: &str, lists: Lists) {
+        let Some(url) = url.filter(is_http) else {
             self.invalid += 1;
             return;
         };
@@ -171,10 +235,20 @@ impl<'a> EntryCollector<'a> {
         self.entries.push(SitemapEntry {
             url,
             lastmod: date::parse(lastmod),
+            lists,
         });
     }
 
-    fn into_sitemap(self, lists: Lists, broken: Option<String>) -> Sitemap {
+    fn into_sitemap(mut self, lists: Lists, broken: Option<String>) -> Sitemap {
+        if !self.alternates.is_empty() {
+            let listed: HashSet<&Url> = self.entries.iter().map(|entry| &entry.url).collect();
+            self.alternates.retain(|url| !listed.contains(url));
+            self.entries.extend(self.alternates.into_iter().map(|url| SitemapEntry {
+                url,
+                lastmod: None,
+                lists: Lists::Pages,
+            }));
+        }
         Sitemap {
             lists,
             entries: self.entries,

@@ -90,7 +90,7 @@ pub struct Counts {
     pub given_up_origins: Vec<String>,
     /// The causes of all origins that were given up.
     pub given_up_causes: BTreeSet<FailureKind>,
-    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses of 400 or more. A page whose origin
+    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses but 2xx, 304 and redirects. A page whose origin
     /// was given up counts under the failure of the origin.
     pub failed: BTreeMap<FailureKind, u64>,
     /// Requests that failed and were queued again, by reason.
@@ -153,7 +153,7 @@ impl Counts {
                 match (fate, kind) {
                     (Fate::Requeued { .. }, _) => *self.retried.entry(*kind).or_default() += 1,
                     (Fate::Stale, _) => {}
-                    // Counted with its answer, as every status of 400 or more.
+                    // Counted with its answer, as every status that is an error.
                     (Fate::GaveUp, FailureKind::Status) => self.gave_up_answered += 1,
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
                     // Counted as not fetched.
@@ -272,7 +272,7 @@ impl Counts {
             self.refreshed.unchanged += u64::from(is_unchanged);
             match record.status {
                 404 | 410 => self.refreshed.gone += 1,
-                400.. => self.refreshed.failed += 1,
+                _ if record.is_error() => self.refreshed.failed += 1,
                 _ => {}
             }
             return;
@@ -283,7 +283,7 @@ impl Counts {
         let place = ANSWER_SECONDS.partition_point(|bound| *bound < seconds);
         count_at(&mut self.by_answer_time, place);
         self.pages += u64::from((200..300).contains(&record.status));
-        if record.status >= 400 {
+        if record.is_error() {
             *self.failed.entry(FailureKind::Status).or_default() += 1;
         }
         if let Some(selected) = &record.selected {

@@ -215,10 +215,16 @@ impl Summary {
             add(kind, why.to_string(), (pages, "page"), NOT_FETCHED, option);
         }
         let bodies = self.bodies_truncated.get(&TruncationReason::Size).copied();
+        let damaged = [TruncationReason::Coding, TruncationReason::Part];
+        let damaged = damaged
+            .iter()
+            .filter_map(|reason| self.bodies_truncated.get(reason))
+            .sum();
         #[rustfmt::skip]
         let cuts = [
             ("links_dropped", "too many links on a page", self.links_dropped, "link", "max_links_per_page"),
             ("bodies_truncated", "body too long", bodies.unwrap_or_default(), "page", "max_body_bytes"),
+            ("bodies_damaged", "body damaged, or sent in part", damaged, "page", ""),
             ("sitemap_urls_dropped", "too many URLs in a sitemap", self.sitemaps.urls_dropped, "URL", "max_sitemap_urls"),
             ("sitemaps_broken", "sitemap too long or broken", self.sitemaps.broken, "sitemap", "max_sitemap_bytes"),
             ("selected_cut", "selected fields too long", self.selected_cut, "value", "select_limits"),

@@ -229,7 +229,7 @@ fn counter_complaint(behaviour: &Behaviour, summary: &Summary) -> Option<String>
     let one = |counter: Option<&u64>| counter == Some(&1);
     let is_right = match behaviour.ends {
         Ends::Page(_) | Ends::Leaves => {
-            let errors: u64 = summary.by_status.range(400..).map(|(_, count)| count).sum();
+            let errors: u64 = summary.by_status.range(300..).map(|(_, count)| count).sum();
             summary.failed_pages() == errors && summary.retried.is_empty()
         }
         Ends::TruncationReason(_, cut) => summary.bodies_truncated.contains_key(&cut),

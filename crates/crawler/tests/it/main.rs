@@ -44,6 +44,7 @@ mod saved_again;
 mod scripted;
 mod seen_link_cache;
 mod select;
+mod silent_losses;
 mod sitemaps;
 mod system_start;
 mod traps;

@@ -81,7 +81,7 @@ impl EventCounts {
         match event {
             Event::Page(page) => {
                 self.pages += 1;
-                if page.status >= 400 {
+                if page.is_error() {
                     count(&mut self.failed, "status");
                 }
             }
@@ -202,7 +202,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         (&Value::from(answered - 1), &Value::from(1))
     );
     assert_eq!(times[11]["seconds"], Value::Null);
-    let statuses = pages.iter().filter(|page| page["status"].as_u64().unwrap() >= 400);
+    let statuses = pages.iter().filter(|page| page["status"].as_u64().unwrap() >= 300);
     assert_eq!(
         statuses.count() as u64,
         failed["status"],

@@ -116,7 +116,7 @@ fn a_location_is_parsed_as_xml_and_leniently_where_it_is_invalid() {
 }
 
 #[test]
-fn only_the_first_loc_of_each_entry_is_a_page() {
+fn every_loc_is_a_page_but_those_of_images_and_so_is_every_other_language() {
     let body = "<urlset xmlns:image='x' xmlns:xhtml='y'><url><image:image><image:loc>http://a.example/i.png</image:loc>\
         </image:image><x:loc xmlns:x='z'>http://a.example/a</x:loc><loc>http://a.example/second</loc>\
         <xhtml:link rel='alternate' hreflang='de' href='http://a.example/de'/>\
@@ -124,8 +124,84 @@ fn only_the_first_loc_of_each_entry_is_a_page() {
         <!-- <url><loc>http://a.example/comment</loc></url> --><loc>http://a.example/stray</loc>\
         <url><loc></loc></url><url/><url><loc>mailto:ann@a.example</loc></url><url><loc>http://</loc></url></urlset>";
     let found = sitemap(body);
-    assert_eq!(urls(&found), ["http://a.example/a"]);
+    let listed = ["a", "second", "stray", "de"].map(|path| format!("http://a.example/{path}"));
+    assert_eq!(urls(&found), listed);
     assert_eq!(found.invalid, 4);
+}
+
+#[test]
+fn a_loc_is_what_its_entry_is_or_else_what_the_root_element_lists() {
+    let [page, map] = [Lists::Pages, Lists::Sitemaps];
+    for (body, expected) in [
+        (
+            "<urlset><sitemap><loc>/1</loc></sitemap><url><loc>/2</loc></url><loc>/3</loc></urlset>",
+            [map, page, page],
+        ),
+        (
+            "<sitemapindex><url><loc>/1</loc></url><loc>/2</loc><sitemap><loc>/3</loc></sitemap></sitemapindex>",
+            [page, map, map],
+        ),
+        (
+            "<urlset><url><sitemap><loc>/1</loc></sitemap></url><x><loc>/2</loc></x><url><y><loc>/3</loc></y></url></urlset>",
+            [map, page, page],
+        ),
+        (
+            "<urlset><url><loc>/1</loc><lastmod>2005-01-01</lastmod><loc>/2</loc></url><url><loc>/3",
+            [page, page, page],
+        ),
+    ] {
+        let found = sitemap(body);
+        let count = found.entries.len();
+        let lists: Vec<_> = found.entries.iter().map(|entry| entry.lists).collect();
+        assert_eq!(lists, expected[..count], "{body}");
+        assert!(count == 3 || found.broken.is_some(), "{body}");
+    }
+}
+
+#[test]
+fn an_item_without_a_link_has_its_guid_unless_that_is_no_link() {
+    let items = "<item><guid>/a</guid></item><item><guid isPermaLink='true'>/b</guid><link></link></item>\
+        <item><guid isPermaLink='False'>/no</guid></item><item><guid>/no</guid><link>/c</link></item>\
+        <item><link>/d</link><guid>/no</guid></item><item><guid>tag:a.example,1</guid></item>";
+    let found = sitemap(format!("<rss><channel>{items}</channel></rss>"));
+    let listed = ["a", "b", "c", "d"].map(|path| format!("http://a.example/{path}"));
+    assert_eq!(
+        (urls(&found), found.invalid),
+        (listed.iter().map(String::as_str).collect(), 2)
+    );
+}
+
+#[test]
+fn blank_lines_and_marks_may_precede_a_sitemap() {
+    for blank in ["\n\u{feff}", "\u{feff}\u{feff}", "\u{feff} \r\n\u{feff}\t", "\u{a0}"] {
+        assert_eq!(
+            urls(&sitemap(blank.to_owned() + &urlset(&A_AND_B))),
+            A_AND_B,
+            "{blank:?}"
+        );
+        assert_eq!(
+            urls(&sitemap(blank.to_owned() + &A_AND_B.join("\n"))),
+            A_AND_B,
+            "{blank:?}"
+        );
+    }
+}
+
+#[test]
+fn other_languages_are_listed_once_and_within_the_limit() {
+    let link = |path: usize| format!("<xhtml:link rel='alternate' hreflang='x' href='/{path}'/>");
+    let entries: String = (0..4)
+        .map(|n| format!("<url><loc>/{n}</loc>{}</url>", (0..8).map(link).collect::<String>()))
+        .collect();
+    let found = sitemap(format!("<urlset>{entries}</urlset>"));
+    assert_eq!((found.entries.len(), found.cut), (8, 0));
+    let limits = SitemapLimits {
+        max_urls: 4,
+        ..SitemapLimits::default()
+    };
+    let found = read_with(format!("<urlset>{entries}</urlset>").as_bytes(), None, &limits).unwrap();
+    assert_eq!(found.entries.len(), 4);
+    assert!(found.cut > 0);
 }
 
 #[test]
@@ -548,6 +624,7 @@ async fn sitemaps_are_resolved_against_their_robots_txt_and_what_cannot_be_used_
             "/robots.txt" => redirect("/deep/robots.txt"),
             "/deep/robots.txt" => answer("200 OK", "", lines.replace("PORT", port)),
             "/" => html("home"),
+            target if target.starts_with("/of") => html("page"),
             target => answer(
                 "200 OK",
                 "",

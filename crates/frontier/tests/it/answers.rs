@@ -1,9 +1,11 @@
 //! From HTTP answers to settlements: `Lease::answered` and `Lease::failed`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Answer, Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, NotFetched, Outcome, Settled, Verdict,
+    Answer, Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PreviousFetch,
+    Settled, Validators, Verdict,
 };
 
 use crate::common::{
@@ -39,14 +41,19 @@ fn each_status_has_its_outcome() {
         retry_after: rest,
         ..Answer::default()
     };
-    for done in [200, 206, 304] {
+    for done in [200, 206] {
         assert_eq!(status(done).outcome(), Outcome::Done, "{done}");
     }
     for rejected in [300, 302, 400, 401, 404, 410, 600, 0] {
         assert_eq!(status(rejected).outcome(), Outcome::Rejected, "{rejected}");
     }
     assert_eq!(moved(302, "/b").outcome(), Outcome::Redirected);
-    assert_eq!(moved(304, "/b").outcome(), Outcome::Done);
+    let unchanged = |location: Option<&str>| Answer {
+        conditional: true,
+        ..moved(304, location.unwrap_or_default())
+    };
+    assert_eq!(unchanged(None).outcome(), Outcome::Done);
+    assert_eq!(unchanged(Some("/b")).outcome(), Outcome::Done);
     let failed = |answer: &Answer| match answer.outcome() {
         Outcome::Failed { failure, retry_after } => (failure.kind, retry_after),
         other => panic!("{other:?}"),
@@ -58,6 +65,35 @@ fn each_status_has_its_outcome() {
         assert_eq!(failed(&later(other)), (FailureKind::Status, None), "{other}");
     }
     assert_eq!(failed(&status(503)), (FailureKind::Status, None));
+    for unasked in [100, 101, 199, 304] {
+        assert_eq!(failed(&status(unasked)), (FailureKind::Status, None), "{unasked}");
+    }
+}
+
+#[test]
+fn a_304_without_validators_is_a_failed_attempt_and_with_those_of_an_earlier_crawl_it_is_done() {
+    let [plain, known] = &links(&["https://a.example/", "https://b.example/"])[..] else {
+        panic!("two links")
+    };
+    let validators = Validators {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+    };
+    let previous = PreviousFetch {
+        validators,
+        ..PreviousFetch::default()
+    };
+    let known = Link {
+        previous: Some(Arc::new(previous)),
+        ..known.clone()
+    };
+    let mut frontier = with_pages(config(), &[plain.clone(), known]);
+    for done in [false, true] {
+        let lease = one(&mut frontier, START);
+        let fate = answered(&mut frontier, &lease, &status(304)).fate;
+        assert_eq!(fate == Fate::Final, done, "{}: {fate:?}", lease.entry.url);
+    }
+    assert_eq!(frontier.report().pages.done, 1);
 }
 
 #[test]
@@ -118,7 +154,7 @@ fn a_robots_txt_that_is_not_there_allows_everything_and_one_that_fails_nothing()
         let mut now = START;
         assert!(!is_robots(&next(&mut frontier, &mut now)), "{allowing:?}");
     }
-    for failing in [status(429), status(500), status(503), status(600)] {
+    for failing in [101, 304, 412, 416, 429, 500, 503, 600].map(status) {
         let mut frontier = with_pages(asking(true), &links(&["https://a.example/"]));
         let robots = one(&mut frontier, START);
         let settled = answered(&mut frontier, &robots, &failing);

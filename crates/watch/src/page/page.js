@@ -239,7 +239,7 @@ function showCounts({ summary, state_dir: dir }) {
   const failed = (kind) => kind === "redirect" ? ofFile("--refused", reason(kind))
     : command(dir, "--failed", kind === "status" ? `.end=="rejected" or ${reason(kind)}` : reason(kind));
   fill(byId("counts"), ["what", "number", dir === null ? "" : "lists them"], [
-    ...all(summary.by_status, "status", (code) => code < 400 ? ofFile("--output", `.status==${code}`) : command(dir, "--failed", `.status==${code}`)),
+    ...all(summary.by_status, "status", (code) => code < 300 || code == 304 ? ofFile("--output", `.status==${code}`) : command(dir, "--failed", `.status==${code}`)),
     ...all(summary.failed_by_kind, "failed:", failed),
     ...all(summary.not_fetched, "not fetched:", (why) => command(dir, "--not-fetched", reason(why))),
     ["queued", grouped(summary.queued), command(dir, "--waiting")],

@@ -7,13 +7,13 @@ use frontier::{
     Validators,
 };
 
-use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
+use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target, sitemaps};
 use crate::config::CrawlConfig;
-use crate::event::PageRecord;
+use crate::event::{PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
 use crate::page::Page;
 use crate::page::link_graph::{self, LinkRecord};
-use crate::page::links::{LinkKey, Uncrawlable};
+use crate::page::links::{LinkKey, LinkSource, Uncrawlable};
 use crate::page::select::Selected;
 use crate::page::sitemap;
 use crate::recrawl::validators_of_body;
@@ -36,8 +36,8 @@ pub(crate) struct PageReport {
     pub(crate) dropped: u64,
     pub(crate) nofollow: u64,
     pub(crate) uncrawlable: Uncrawlable,
-    /// The type of a page that was not parsed because it is not HTML.
-    pub(crate) other_type: Option<String>,
+    /// Of a page that is not HTML: what it lists, if it is a sitemap or a feed, or else its type, if it was not parsed.
+    pub(crate) not_html: Option<Result<SitemapRecord, String>>,
     /// Whether the answer is a redirect, or refreshes itself, and the site sets cookies that are not kept.
     pub(crate) wants_cookies: bool,
 }
@@ -101,18 +101,17 @@ fn fetched(
     config: &CrawlConfig,
 ) -> (Settlement, PageReport) {
     let options = config.options();
-    let (found, known) = (page.links.len(), page.known);
+    let found = page.links.len() + page.sitemap.as_ref().map_or(0, |sitemap| sitemap.entries.len());
+    let known = page.known;
     let records = match options.needs_all_links() {
         true => link_graph::records_of(&page, &options.canonicalizer),
         false => Vec::new(),
     };
-    let (links, link_keys) = page_links(entry, &mut page, &options.canonicalizer);
-    let mut uncrawlable = page.uncrawlable;
-    // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
-    uncrawlable.unresolvable += found - links.len();
+    let (links, link_keys, sitemap) = page_links(entry, answer, &mut page, &options.canonicalizer);
+    let uncrawlable = page.uncrawlable;
     let (dropped, nofollow) = (page.links_dropped as u64, page.links_nofollow as u64);
     let (text, fingerprint) = (page.text.take(), page.fingerprint);
-    let other_type = page.other_type.take();
+    let not_html = sitemap.map(Ok).or(page.other_type.take().map(Err));
     let wants_cookies = page.refreshes_itself && answer.target_cookies == TargetCookies::NotKept;
     let mut record = record(entry, answer, page, started);
     record.links_found += found + known;
@@ -133,7 +132,7 @@ fn fetched(
         dropped,
         nofollow,
         uncrawlable,
-        other_type,
+        not_html,
         wants_cookies,
     };
     let truncation = answer.truncation.map(TruncationReason::name);
@@ -159,23 +158,43 @@ fn kept_body(answer: &mut Response, config: &CrawlConfig) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the links of a page that can be crawled, each with its key in the cache of seen links.
-fn page_links(entry: &Entry, page: &mut Page, canonicalizer: &Canonicalizer) -> (Vec<Link>, Vec<LinkKey>) {
+/// Returns the links of a page that can be crawled, each with its key in the cache of seen links, and its record if it is a sitemap.
+fn page_links(
+    entry: &Entry,
+    answer: &Response,
+    page: &mut Page,
+    canonicalizer: &Canonicalizer,
+) -> (Vec<Link>, Vec<LinkKey>, Option<SitemapRecord>) {
     let referrer: Arc<str> = (*entry.url).into();
     let depth = entry.depth.saturating_add(1);
     let steps = entry.metadata.embedded.saturating_add(1);
     let written = std::mem::take(&mut page.links);
+    let names_sitemaps = written.iter().any(|link| link.source == LinkSource::Sitemap);
+    let origin = names_sitemaps.then(|| origin_of(entry)).flatten();
     let (mut links, mut link_keys) = (Vec::with_capacity(written.len()), Vec::with_capacity(written.len()));
     for (link, link_key) in written.into_iter().zip(&page.link_keys) {
+        // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
         let Ok(url) = canonicalizer.canonicalize(link.url) else {
+            page.uncrawlable.unresolvable += 1;
             continue;
         };
-        let found = Link::found(url, depth, Arc::clone(&referrer));
-        let embedded = if link.embedded { steps } else { 0 };
-        links.push(Link { embedded, ..found });
+        let named = origin.as_ref().filter(|_| link.source == LinkSource::Sitemap);
+        links.push(match named {
+            Some(origin) => Link::sitemap(url, origin.clone(), 0, Some(Arc::clone(&referrer))),
+            None => Link {
+                embedded: if link.embedded { steps } else { 0 },
+                ..Link::found(url, depth, Arc::clone(&referrer))
+            },
+        });
         link_keys.push(*link_key);
     }
-    (links, link_keys)
+    let sitemap = page.sitemap.take().map(|sitemap| {
+        let (listed, record) = sitemaps::of_page(entry, answer, sitemap, canonicalizer);
+        link_keys.resize(links.len() + listed.len(), LinkKey::NONE);
+        links.extend(listed);
+        record
+    });
+    (links, link_keys, sitemap)
 }
 
 fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRecord {

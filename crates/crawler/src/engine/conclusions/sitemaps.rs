@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Entry, Failure, Link, NotFetched, Origin, Outcome, Settlement, SitemapTask,
+    CanonicalUrl, Canonicalizer, Entry, Failure, Link, NotFetched, Origin, Outcome, Purpose, Settlement, SitemapTask,
 };
 use url::Url;
 
-use super::{bad_redirect, outcome_of, outcome_of_error, redirect_target};
+use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
 use crate::event::{SitemapEnd, SitemapRecord};
 use crate::fetch::{FetchError, Response};
@@ -155,12 +155,22 @@ pub(crate) fn unfetched_record(entry: &Entry, why: NotFetched, cause: Option<&Fa
     }
 }
 
+/// Returns the links of a page that is a sitemap, and its record as one.
+pub(super) fn of_page(
+    entry: &Entry,
+    answer: &Response,
+    sitemap: Sitemap,
+    canonicalizer: &Canonicalizer,
+) -> (Vec<Link>, SitemapRecord) {
+    let mut record = record(entry, Some(answer));
+    fill_counts(&mut record, &sitemap);
+    let links = origin_of(entry).map(|origin| listed_links(entry, &origin, sitemap, canonicalizer));
+    (links.unwrap_or_default(), record)
+}
+
 fn fill_counts(record: &mut SitemapRecord, sitemap: &Sitemap) {
-    let count = sitemap.entries.len() as u64;
-    match sitemap.lists {
-        Lists::Pages => record.urls = count,
-        Lists::Sitemaps => record.sitemaps = count,
-    }
+    let count = |lists| sitemap.entries.iter().filter(|entry| entry.lists == lists).count() as u64;
+    (record.urls, record.sitemaps) = (count(Lists::Pages), count(Lists::Sitemaps));
     record.urls_dropped = sitemap.cut;
     record.urls_invalid = sitemap.invalid;
     record.broken.clone_from(&sitemap.broken);
@@ -169,16 +179,22 @@ fn fill_counts(record: &mut SitemapRecord, sitemap: &Sitemap) {
 /// Makes the links of a sitemap. A page is one step from its sitemap, as it is from a seed.
 fn listed_links(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer: &Canonicalizer) -> Vec<Link> {
     let referrer: Arc<str> = (*entry.url).into();
-    let indexes = entry.depth.saturating_add(1);
-    let link = |url: CanonicalUrl, lastmod| match sitemap.lists {
+    let next = entry.depth.saturating_add(1);
+    // A page that is a sitemap is a step from the page that links to it.
+    let (depth, indexes) = if entry.purpose == Purpose::Page {
+        (next, 1)
+    } else {
+        (1, next)
+    };
+    let link = |url: CanonicalUrl, lists, lastmod| match lists {
         Lists::Sitemaps => Link::sitemap(url, origin.clone(), indexes, Some(Arc::clone(&referrer))),
         Lists::Pages => Link {
             lastmod,
-            ..Link::found(url, 1, Arc::clone(&referrer))
+            ..Link::found(url, depth, Arc::clone(&referrer))
         },
     };
     let entries = sitemap.entries.into_iter();
     entries
-        .filter_map(|one| Some(link(canonicalizer.canonicalize(one.url).ok()?, one.lastmod)))
+        .filter_map(|one| Some(link(canonicalizer.canonicalize(one.url).ok()?, one.lists, one.lastmod)))
         .collect()
 }

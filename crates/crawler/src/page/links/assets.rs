@@ -130,6 +130,22 @@ pub(super) fn visit_style_attribute(assets: &mut impl Assets, element: &Attribut
     }
 }
 
+/// Adds what the presentation attributes of an SVG element refer to in other files.
+pub(super) fn visit_paints(assets: &mut impl Assets, element: &Attributes<'_>) {
+    element.paints().for_each(|value| visit_style(assets, &value));
+}
+
+/// Adds the image in the background of an HTML element that may have one by an attribute (HTML standard, 15.3).
+pub(super) fn visit_background(assets: &mut impl Assets, name: &str, element: &Attributes<'_>) {
+    if matches!(
+        name,
+        "body" | "table" | "tbody" | "td" | "tfoot" | "th" | "thead" | "tr"
+    ) {
+        let image = element.value(Attribute::Background);
+        assets.add_asset(image.filter(|image| !image.trim_ascii().is_empty()), LinkSource::Image);
+    }
+}
+
 /// Adds what a `<style>` loads, unless its `type` is another language than CSS.
 pub(super) fn visit_style_element(assets: &mut impl Assets, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {

@@ -17,7 +17,6 @@ use super::resolve::{Resolver, without_fragment};
 use super::seen_cache::{Directory, PassThroughHasher};
 use super::tag::{Attribute, Attributes, has_token};
 use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
-
 /// Maximum number of characters of a title.
 const TITLE_CHARS: usize = 512;
 
@@ -43,6 +42,10 @@ pub(super) enum Kind {
     Iframe,
     Link,
     Meta,
+    /// `<object>`, which may show a page.
+    Object,
+    /// `<embed>`, likewise.
+    Embed,
     SvgAnchor,
     /// Only if assets are wanted.
     Asset(Asset),
@@ -184,10 +187,35 @@ impl<'a> Collector<'a> {
             Kind::Frame => self.add(frame_source(element), LinkSource::Frame, element),
             Kind::Iframe if element.raw(Attribute::Srcdoc).is_some() => {}
             Kind::Iframe => self.add(frame_source(element), LinkSource::Iframe, element),
+            Kind::Object => self.add(shown_page(element, Attribute::Data), LinkSource::Iframe, element),
+            Kind::Embed => self.add(shown_page(element, Attribute::Src), LinkSource::Iframe, element),
             Kind::Link => self.visit_link(element),
             Kind::Meta => self.visit_meta(element),
             Kind::SvgAnchor => self.add(svg_href(element), LinkSource::Anchor, element),
             Kind::Asset(asset) => assets::visit(self, asset, element),
+        }
+    }
+
+    /// Returns a resolver for the document in a `srcdoc`, and the options; `None` if it is dropped.
+    pub(super) fn nested(&mut self) -> Option<(Resolver, &'a LinkOptions)> {
+        self.base_used = true;
+        let resolver = self.resolver.nested().filter(|_| self.resolvable_bytes_left > 0);
+        self.extracted.dropped += usize::from(resolver.is_none());
+        Some((resolver?, self.options))
+    }
+
+    /// Adds what the document in a `srcdoc` links to.
+    pub(super) fn add_nested(&mut self, nested: Extracted) {
+        self.extracted.dropped += nested.dropped;
+        self.extracted.uncrawlable.other_scheme += nested.uncrawlable.other_scheme;
+        self.extracted.uncrawlable.unresolvable += nested.uncrawlable.unresolvable;
+        for link in nested.links {
+            let nofollow = link.nofollow || nested.robots.nofollow;
+            self.resolvable_bytes_left = self.resolvable_bytes_left.saturating_sub(link.url.as_str().len());
+            self.add_url(link.url.clone(), link.source, nofollow, None);
+            if link.embedded {
+                self.add_url(link.url, LinkSource::Media, nofollow, None);
+            }
         }
     }
 
@@ -203,7 +231,9 @@ impl<'a> Collector<'a> {
 
     fn visit_link(&mut self, element: &Attributes<'_>) {
         let rel = element.value(Attribute::Rel).unwrap_or_default();
-        let source = if has_token(&rel, "next") {
+        let source = if has_token(&rel, "sitemap") {
+            Some(LinkSource::Sitemap)
+        } else if ["next", "prev", "previous"].iter().any(|token| has_token(&rel, token)) {
             Some(LinkSource::Next)
         } else if has_token(&rel, "canonical") {
             Some(LinkSource::Canonical)
@@ -363,6 +393,17 @@ impl Assets for Collector<'_> {
 /// Returns the source of a frame; `None` if it is empty.
 fn frame_source<'a>(element: &Attributes<'a>) -> Option<Cow<'a, str>> {
     element.value(Attribute::Src).filter(|source| !source.is_empty())
+}
+
+/// Returns the page that an element shows as a frame does; `None` if its type is that of another file.
+fn shown_page<'a>(element: &Attributes<'a>, attribute: Attribute) -> Option<Cow<'a, str>> {
+    let kind = element.value(Attribute::Type);
+    let shown = element.value(attribute).filter(|shown| !shown.is_empty());
+    let may_be_page = kind.is_none_or(|kind| {
+        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        essence.is_empty() || essence.ends_with("html") || essence.ends_with("xml")
+    });
+    shown.filter(|_| may_be_page)
 }
 
 /// Returns the link of an SVG anchor. A plain `href` takes precedence over `xlink:href` (SVG 2, 16.1.1).

@@ -15,6 +15,9 @@ use super::seen_cache::{Directory, SeenLinkCache};
 /// server accepts longer URLs.
 pub(super) const URL_BYTES: usize = 16 * 1024;
 
+/// Maximum depth of documents in the `srcdoc` of others.
+const NESTED_DOCUMENTS: usize = 8;
+
 /// Resolves one reference against a base URL, as the links of a page are resolved.
 ///
 /// Redirects, refreshes and sitemaps use it, too. The rules are those of browsers (WHATWG URL Standard, section 4.4;
@@ -55,6 +58,8 @@ pub(super) struct Resolver {
     page: Url,
     base: Url,
     encoding: &'static Encoding,
+    /// How many documents this one is nested in.
+    depth: usize,
 }
 
 impl Resolver {
@@ -64,7 +69,18 @@ impl Resolver {
             page: page_url.clone(),
             base: page_url.clone(),
             encoding: encoding.output_encoding(),
+            depth: 0,
         }
+    }
+
+    /// Makes a resolver for a document that a `srcdoc` holds, whose base is that of this one; `None` if it is nested too deep.
+    pub(super) fn nested(&self) -> Option<Self> {
+        (self.depth < NESTED_DOCUMENTS).then(|| Self {
+            page: self.base.clone(),
+            base: self.base.clone(),
+            encoding: UTF_8,
+            depth: self.depth + 1,
+        })
     }
 
     /// Sets the base to the `href` of the document's first `<base>`, unless browsers would refuse it.

@@ -23,22 +23,21 @@ pub(crate) fn extract_new<R: ReadText>(
     reader: &mut R,
 ) -> NewLinks {
     // Without assets only the attributes of few elements are read, so that case is compiled separately.
+    let resolver = Resolver::new(page_url, encoding);
     if options.assets {
-        scan::<true, R>(html, encoding, page_url, options, known, reader)
+        scan::<true, R>(html, resolver, options, known, reader)
     } else {
-        scan::<false, R>(html, encoding, page_url, options, known, reader)
+        scan::<false, R>(html, resolver, options, known, reader)
     }
 }
 
 fn scan<const ASSETS: bool, R: ReadText>(
     html: &str,
-    encoding: &'static Encoding,
-    page_url: &Url,
+    mut resolver: Resolver,
     options: &LinkOptions,
     known: Option<&SeenLinkCache>,
     reader: &mut R,
 ) -> NewLinks {
-    let mut resolver = Resolver::new(page_url, encoding);
     match Scan::<ASSETS, R>::new(resolver.clone(), options, known, reader, html.len()).run(html) {
         Ok(found) => found,
         Err(base) => {
@@ -57,6 +56,8 @@ struct Scan<'a, 'o, const ASSETS: bool, R> {
     foreign: Foreign,
     /// How many templates are open. What they hold is no part of the document.
     templates: usize,
+    /// How many shadow roots are open, which do not set the document's base, title or directives.
+    shadow_roots: usize,
     collector: Collector<'o>,
     /// What to do with the raw text that follows.
     open: Option<RawText<'a>>,
@@ -133,6 +134,7 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         Self {
             foreign: Foreign::default(),
             templates: 0,
+            shadow_roots: 0,
             collector: Collector::new(resolver, options, known, length),
             open: None,
             base_is_set: false,
@@ -156,8 +158,10 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         if !is_of_interest(kind, attributes) {
             return;
         }
-        if kind == Kind::Base {
-            self.visit_base(attributes);
+        match kind {
+            Kind::Base => self.visit_base(attributes),
+            Kind::Iframe => self.visit_srcdoc(attributes),
+            _ => {}
         }
         self.collector.visit(kind, attributes);
     }
@@ -175,13 +179,25 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         if let Some(asset) = asset {
             self.visit(Kind::Asset(asset), tag.attributes);
         }
-        if is_foreign {
-            return;
-        }
         if tag.name.code() == STYLE {
             self.open = Some(RawText::Style(tag.attributes.raw(Attribute::Type)));
         }
         assets::visit_style_attribute(&mut self.collector, tag.attributes);
+        if is_foreign {
+            assets::visit_paints(&mut self.collector, tag.attributes);
+        } else {
+            assets::visit_background(&mut self.collector, &name, tag.attributes);
+        }
+    }
+
+    /// Reads the document in the `srcdoc` of a frame, if it has one.
+    fn visit_srcdoc(&mut self, attributes: &Attributes<'a>) {
+        if let Some(document) = attributes.value(Attribute::Srcdoc)
+            && let Some((resolver, options)) = self.collector.nested()
+        {
+            let nested = scan::<ASSETS, ()>(&document, resolver, options, None, &mut ());
+            self.collector.add_nested(nested.extracted);
+        }
     }
 
     fn visit_base(&mut self, attributes: &Attributes<'a>) {
@@ -199,7 +215,9 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     let has = |attribute| attributes.raw(attribute).is_some();
     match kind {
         Kind::Anchor | Kind::Area | Kind::Base => has(Attribute::Href),
-        Kind::Frame | Kind::Iframe => has(Attribute::Src),
+        Kind::Frame | Kind::Embed => has(Attribute::Src),
+        Kind::Iframe => has(Attribute::Src) || has(Attribute::Srcdoc),
+        Kind::Object => has(Attribute::Data),
         Kind::Link => has(Attribute::Rel) && (has(Attribute::Href) || has(Attribute::Imagesrcset)),
         Kind::Meta => has(Attribute::Name) || has(Attribute::HttpEquiv),
         Kind::SvgAnchor => has(Attribute::Href) || has(Attribute::XlinkHref),
@@ -210,6 +228,13 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
 impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     #[inline]
     fn text(&mut self, text: &'a str) {
+        // In SVG the text of a style sheet is text like any other.
+        if ASSETS
+            && self.foreign.depth > 0
+            && let Some(RawText::Style(kind)) = self.open.take()
+        {
+            assets::visit_style_element(&mut self.collector, kind, &decoded(text, TextContext::Text));
+        }
         if !self.is_hidden {
             self.reader.read(text);
         }
@@ -232,7 +257,11 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         let is_foreign = self.foreign.start_tag(tag);
         let name = tag.name.code();
         if name == TEMPLATE && !is_foreign {
-            self.templates += 1;
+            if self.templates == 0 && is_shadow_root(tag.attributes) {
+                self.shadow_roots += 1;
+            } else {
+                self.templates += 1;
+            }
         }
         let next = if is_foreign { Next::Data } else { text_after(&tag.name) };
         if self.templates > 0 {
@@ -243,9 +272,12 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
             A if self.foreign.is_svg => Some(Kind::SvgAnchor),
             _ if is_foreign => None,
             AREA => Some(Kind::Area),
+            BASE | META | TITLE if self.shadow_roots > 0 => None,
             BASE => Some(Kind::Base),
             FRAME => Some(Kind::Frame),
             IFRAME => Some(Kind::Iframe),
+            OBJECT if !ASSETS => Some(Kind::Object),
+            EMBED if !ASSETS => Some(Kind::Embed),
             LINK => Some(Kind::Link),
             META => Some(Kind::Meta),
             TITLE => {
@@ -267,17 +299,34 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         self.is_hidden = false;
         self.foreign.end_tag(name);
         if name.code() == TEMPLATE {
-            self.templates = self.templates.saturating_sub(1);
+            // Within a template that is no shadow root, none is one.
+            let open = if self.templates > 0 {
+                &mut self.templates
+            } else {
+                &mut self.shadow_roots
+            };
+            *open = open.saturating_sub(1);
         }
     }
 
     fn reads_attributes_of(name: &Name<'_>) -> bool {
-        ASSETS || matches!(name.code(), A | AREA | BASE | FRAME | IFRAME | LINK | META)
+        let code = name.code();
+        ASSETS
+            || matches!(
+                code,
+                A | AREA | BASE | EMBED | FRAME | IFRAME | LINK | META | OBJECT | TEMPLATE
+            )
     }
 
     fn is_in_foreign_content(&self) -> bool {
         self.foreign.depth > 0
     }
+}
+
+/// Returns whether a template declares a shadow root, which is shown in place of its host's content.
+fn is_shadow_root(template: &Attributes<'_>) -> bool {
+    let mode = template.value(Attribute::Shadowrootmode);
+    mode.is_some_and(|mode| mode.eq_ignore_ascii_case("open") || mode.eq_ignore_ascii_case("closed"))
 }
 
 /// Returns how the text after the start tag of an HTML element is tokenized. Scripts do not run, so `noscript` holds markup.
@@ -296,6 +345,7 @@ const A: u64 = code(b"a");
 const AREA: u64 = code(b"area");
 const BASE: u64 = code(b"base");
 const BR: u64 = code(b"br");
+const EMBED: u64 = code(b"embed");
 const FRAME: u64 = code(b"frame");
 const IFRAME: u64 = code(b"iframe");
 const LINK: u64 = code(b"link");
@@ -303,6 +353,7 @@ const MATH: u64 = code(b"math");
 const META: u64 = code(b"meta");
 const NOEMBED: u64 = code(b"noembed");
 const NOFRAMES: u64 = code(b"noframes");
+const OBJECT: u64 = code(b"object");
 const P: u64 = code(b"p");
 const SCRIPT: u64 = code(b"script");
 const STYLE: u64 = code(b"style");

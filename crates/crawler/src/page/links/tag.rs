@@ -105,10 +105,12 @@ pub(super) enum Attribute {
     Type,
     Style,
     Charset,
+    Background,
+    Shadowrootmode,
 }
 
 impl Attribute {
-    const COUNT: usize = 15;
+    const COUNT: usize = 17;
 
     #[inline]
     fn from_name(name: &Name<'_>) -> Option<Self> {
@@ -128,6 +130,8 @@ impl Attribute {
             LONG if name.is("xlink:href") => Self::XlinkHref,
             LONG if name.is("http-equiv") => Self::HttpEquiv,
             LONG if name.is("imagesrcset") => Self::Imagesrcset,
+            LONG if name.is("background") => Self::Background,
+            LONG if name.is("shadowrootmode") => Self::Shadowrootmode,
             _ => return None,
         })
     }
@@ -152,15 +156,21 @@ pub(super) fn has_token(list: &str, token: &str) -> bool {
         .any(|word| word.eq_ignore_ascii_case(token))
 }
 
+/// How many values that begin with `url(` are kept of a tag.
+const PAINTS: usize = 4;
+
 /// The values of a tag's attributes, as written.
 #[derive(Debug, Default)]
 pub(super) struct Attributes<'a> {
     values: [Option<&'a str>; Attribute::COUNT],
+    /// Other values that begin with `url(`: those of SVG's presentation attributes, such as `fill` and `marker-end`.
+    paints: [Option<&'a str>; PAINTS],
 }
 
 impl<'a> Attributes<'a> {
     pub(super) const NONE: Self = Self {
         values: [None; Attribute::COUNT],
+        paints: [None; PAINTS],
     };
 
     /// Stores an attribute if it is one that is read, and the first of its name.
@@ -170,7 +180,20 @@ impl<'a> Attributes<'a> {
             && let Some(kept) = self.values.get_mut(attribute as usize)
         {
             kept.get_or_insert(value);
+        } else if value
+            .as_bytes()
+            .first_chunk()
+            .is_some_and(|start: &[u8; 4]| start.eq_ignore_ascii_case(b"url("))
+            && let Some(free) = self.paints.iter_mut().find(|paint| paint.is_none())
+        {
+            *free = Some(value);
         }
+    }
+
+    /// Returns the values of other attributes that begin with `url(`, decoded.
+    pub(super) fn paints(&self) -> impl Iterator<Item = Cow<'a, str>> {
+        let values = self.paints.into_iter().flatten();
+        values.map(|raw| decoded(raw, TextContext::Attribute))
     }
 
     /// Returns the value as written.
@@ -224,8 +247,7 @@ mod tests {
 
     #[test]
     fn attributes_are_known_by_their_names_in_any_case() {
-        let names =
-            "href xlink:href rel src srcdoc name content http-equiv srcset imagesrcset poster data type style charset";
+        let names = "href xlink:href rel src srcdoc name content http-equiv srcset imagesrcset poster data type style charset background shadowrootmode";
         let known = |name: &str, behind: &str| {
             let html = name.to_owned() + behind;
             Attribute::from_name(&Name::at(html.as_bytes(), 0..name.len()))

@@ -3,7 +3,7 @@
 use frontier::reference;
 
 use super::unpack::Text;
-use super::{EntryCollector, Lists, NotASitemap, Sitemap};
+use super::{EntryCollector, Lists, NotASitemap, Sitemap, is_blank};
 
 /// A longer line is not a URL.
 const MAX_LINE_BYTES: usize = 8 * 1024;
@@ -15,10 +15,10 @@ pub(super) fn read(file: &Text<'_>, mut found: EntryCollector<'_>) -> Result<Sit
         // The last line would be a different URL.
         text = text.rsplit_once(['\n', '\r']).map_or("", |(whole, _)| whole);
     }
-    for line in text.split(['\n', '\r']).filter(|line| !line.trim().is_empty()) {
+    for line in text.split(['\n', '\r']).filter(|line| !line.chars().all(is_blank)) {
         let is_short = line.len() <= MAX_LINE_BYTES;
-        let url = is_short.then(|| reference::resolve(None, line.trim(), None).ok());
-        found.push_url(url.flatten(), "");
+        let url = is_short.then(|| reference::resolve(None, line.trim_matches(is_blank), None).ok());
+        found.push_url(url.flatten(), "", Lists::Pages);
     }
     if found.entries.is_empty() {
         return Err(NotASitemap::NoUrls);

@@ -1,4 +1,4 @@
-//! The XML formats urlset, sitemapindex, RSS and Atom, recognized by their root element. Only this file uses quick-xml.
+//! The XML formats urlset, sitemapindex, RSS and Atom, recognized by their root element.
 
 use std::borrow::Cow;
 
@@ -16,58 +16,61 @@ const MAX_FIELD_BYTES: usize = 8 * 1024;
 struct Format {
     root: &'static str,
     lists: Lists,
-    item: &'static str,
+    /// The elements of entries, and what their locations are.
+    items: &'static [(&'static str, Lists)],
     location: Location,
     lastmod: &'static [&'static str],
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Location {
-    /// The text of a child element.
-    Text(&'static str),
+    /// The text of each `loc` within the root element.
+    Loc,
+    /// The text of a child `link`, or else of a `guid` that is a permanent link, as it is by default (RSS 2.0).
+    Link,
     /// The `href` of a child `link` that points to the item itself: with `rel=alternate` or without `rel` (RFC 4287,
-    /// section 4.2.7.2).
+    /// section 4.2.7.2), or else the `id`.
     Href,
 }
 
+const ENTRIES: &[(&str, Lists)] = &[("url", Lists::Pages), ("sitemap", Lists::Sitemaps)];
+const ITEMS: &[(&str, Lists)] = &[("item", Lists::Pages)];
+
+/// Elements whose `loc` is no page.
+const MEDIA: [&str; 2] = ["image", "video"];
+
 const FORMATS: [Format; 5] = [
-    Format {
-        root: "urlset",
-        lists: Lists::Pages,
-        item: "url",
-        location: Location::Text("loc"),
-        lastmod: &["lastmod"],
-    },
-    Format {
-        root: "sitemapindex",
-        lists: Lists::Sitemaps,
-        item: "sitemap",
-        location: Location::Text("loc"),
-        lastmod: &["lastmod"],
-    },
-    Format {
-        root: "rss",
-        lists: Lists::Pages,
-        item: "item",
-        location: Location::Text("link"),
-        lastmod: &["pubDate", "date"],
-    },
+    Format::new("urlset", Lists::Pages, ENTRIES, Location::Loc, &["lastmod"]),
+    Format::new("sitemapindex", Lists::Sitemaps, ENTRIES, Location::Loc, &["lastmod"]),
+    Format::new("rss", Lists::Pages, ITEMS, Location::Link, &["pubDate", "date"]),
     // RSS 0.9 and 1.0.
-    Format {
-        root: "RDF",
-        lists: Lists::Pages,
-        item: "item",
-        location: Location::Text("link"),
-        lastmod: &["date"],
-    },
-    Format {
-        root: "feed",
-        lists: Lists::Pages,
-        item: "entry",
-        location: Location::Href,
-        lastmod: &["updated"],
-    },
+    Format::new("RDF", Lists::Pages, ITEMS, Location::Link, &["date"]),
+    Format::new(
+        "feed",
+        Lists::Pages,
+        &[("entry", Lists::Pages)],
+        Location::Href,
+        &["updated"],
+    ),
 ];
+
+impl Format {
+    const fn new(
+        root: &'static str,
+        lists: Lists,
+        items: &'static [(&'static str, Lists)],
+        location: Location,
+        lastmod: &'static [&'static str],
+    ) -> Self {
+        Self {
+            root,
+            lists,
+            items,
+            location,
+            lastmod,
+        }
+    }
+}
 
 /// Reads up to the end of the root element, or to the first markup error.
 pub(super) fn read(text: &str, found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
@@ -100,18 +103,25 @@ enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Location,
+    /// What is the location if there is none.
+    Fallback,
     Lastmod,
 }
 
-/// The position of the reader in the document.
+/// The position of the reader in the document. An element is known by the depth of its children.
 struct DocumentReader<'a> {
     found: EntryCollector<'a>,
     format: Option<&'static Format>,
     depth: usize,
-    /// The depth of the children of the open item.
-    item: Option<usize>,
-    field: Option<Field>,
-    location: String,
+    /// The open entry, and what its locations are.
+    item: Option<(usize, Lists)>,
+    /// The open image or video.
+    media: Option<usize>,
+    field: Option<(usize, Field)>,
+    /// The text of the open field.
+    text: String,
+    locations: Vec<String>,
+    fallback: String,
     lastmod: String,
 }
 
@@ -122,8 +132,11 @@ impl<'a> DocumentReader<'a> {
             format: None,
             depth: 0,
             item: None,
+            media: None,
             field: None,
-            location: String::new(),
+            text: String::new(),
+            locations: Vec::new(),
+            fallback: String::new(),
             lastmod: String::new(),
         }
     }
@@ -163,62 +176,92 @@ impl<'a> DocumentReader<'a> {
             self.format = Some(format.ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()))?);
             return Ok(());
         };
-        if name == format.item {
+        let children = self.depth + 1;
+        if let Some((_, lists)) = format.items.iter().find(|(item, _)| *item == name) {
             // An item that was never closed ends here.
             self.end_item();
-            self.item = Some(self.depth + 1);
-        } else if self.item == Some(self.depth) {
+            self.item = Some((children, *lists));
+        } else if MEDIA.contains(&name) {
+            self.media.get_or_insert(children);
+        } else if self.media.is_none() {
             self.open_field(format, name, tag);
         }
         Ok(())
     }
 
     fn open_field(&mut self, format: &Format, name: &str, tag: &BytesStart<'_>) {
-        match format.location {
-            Location::Text(location) if name == location && self.location.trim().is_empty() => {
-                self.location.clear();
-                self.field = Some(Field::Location);
+        let is_in_item = self.item.is_some_and(|(item, _)| item == self.depth);
+        let is_wanted = is_in_item && self.locations.is_empty();
+        let field = match (format.location, name) {
+            (Location::Loc, "loc") => Field::Location,
+            (Location::Loc, "link") => {
+                if let Some(alternate) = href(tag) {
+                    self.found.push_alternate(&alternate);
+                }
+                return;
             }
-            Location::Href if name == "link" && self.location.is_empty() => {
-                self.location = href(tag).unwrap_or_default();
+            (Location::Link, "link") if is_wanted => Field::Location,
+            (Location::Link, "guid") if is_wanted && is_permanent(tag) => Field::Fallback,
+            (Location::Href, "id") if is_wanted => Field::Fallback,
+            (Location::Href, "link") if is_wanted => {
+                self.locations.extend(href(tag));
+                return;
             }
-            _ if format.lastmod.contains(&name) && self.lastmod.is_empty() => self.field = Some(Field::Lastmod),
-            _ => {}
-        }
+            _ if is_in_item && format.lastmod.contains(&name) && self.lastmod.is_empty() => Field::Lastmod,
+            _ => return,
+        };
+        self.text.clear();
+        self.field = Some((self.depth + 1, field));
     }
 
     /// Leaves the element whose children have depth `depth + 1`.
     fn close(&mut self) {
-        match self.item {
-            Some(item) if self.depth < item => self.end_item(),
-            Some(item) if self.depth == item => self.field = None,
-            _ => {}
+        self.media = self.media.filter(|media| *media <= self.depth);
+        if self.field.is_some_and(|(field, _)| self.depth < field) {
+            self.end_field();
+        }
+        if self.item.is_some_and(|(item, _)| self.depth < item) {
+            self.end_item();
+        }
+    }
+
+    fn end_field(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        match self.field.take() {
+            Some((_, Field::Location)) if self.item.is_none() => {
+                let lists = self.format.map_or(Lists::Pages, |format| format.lists);
+                self.found.push(&text, "", lists);
+            }
+            Some((_, Field::Location)) if !text.trim().is_empty() => self.locations.push(text),
+            Some((_, Field::Fallback)) => self.fallback = text,
+            Some((_, Field::Lastmod)) => self.lastmod = text,
+            Some((_, Field::Location)) | None => {}
         }
     }
 
     fn end_item(&mut self) {
-        if self.item.take().is_some() {
-            self.found.push(&self.location, &self.lastmod);
+        self.end_field();
+        if let Some((_, lists)) = self.item.take() {
+            if self.locations.is_empty() {
+                self.locations.push(std::mem::take(&mut self.fallback));
+            }
+            for location in self.locations.drain(..) {
+                self.found.push(&location, &self.lastmod, lists);
+            }
         }
-        self.field = None;
-        self.location.clear();
+        self.fallback.clear();
         self.lastmod.clear();
     }
 
     fn add(&mut self, text: &str) {
         // Text of elements inside a field does not belong to the field.
-        if self.item.is_none_or(|item| self.depth != item + 1) {
+        if self.field.is_none_or(|(field, _)| self.depth != field) {
             return;
         }
-        let field = match self.field {
-            Some(Field::Location) => &mut self.location,
-            Some(Field::Lastmod) => &mut self.lastmod,
-            None => return,
-        };
-        if field.len() + text.len() <= MAX_FIELD_BYTES {
-            field.push_str(text);
+        if self.text.len() + text.len() <= MAX_FIELD_BYTES {
+            self.text.push_str(text);
         } else {
-            field.clear();
+            self.text.clear();
             self.field = None;
         }
     }
@@ -228,11 +271,19 @@ impl<'a> DocumentReader<'a> {
             return Err(NotASitemap::NoRoot(broken.unwrap_or_default()));
         };
         // A truncated URL would be a different URL: it counts only if its element was closed.
-        if self.item.is_some() && self.field != Some(Field::Location) && !self.location.trim().is_empty() {
+        self.field = None;
+        if !self.locations.is_empty() {
             self.end_item();
         }
         Ok(self.found.into_sitemap(format.lists, broken))
     }
+}
+
+/// Returns whether a `guid` is a URL.
+fn is_permanent(guid: &BytesStart<'_>) -> bool {
+    let mut attributes = guid.attributes();
+    let mut read = attributes.with_checks(false).flatten();
+    !read.any(|one| one.key.as_ref() == "isPermaLink" && one.value.trim().eq_ignore_ascii_case("false"))
 }
 
 /// Returns the text of a reference. An unknown one is kept as written: most likely it is an unescaped `&` in a URL.

@@ -51,7 +51,7 @@ function target(doc, el) {
     case "iframe": return get("src") && !el.hasAttribute("srcdoc") ? el.src : null;
     case "link": {
       const rel = new Set((get("rel") || "").toLowerCase().split(/[ \t\n\f\r]+/));
-      const wanted = rel.has("next") || rel.has("canonical") || rel.has("alternate") && !rel.has("stylesheet");
+      const wanted = ["next", "prev", "previous", "sitemap", "canonical"].some(token => rel.has(token)) || rel.has("alternate") && !rel.has("stylesheet");
       return wanted && get("href") ? el.href : null;
     }
   }

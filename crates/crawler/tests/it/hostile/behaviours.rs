@@ -201,13 +201,15 @@ pub(crate) fn table() -> Vec<Behaviour> {
             ("astronomic", "declares a length beyond 64 bits"),
         ],
     );
-    add(Page(101), 1, &[("switches", "switches protocols without a request")]);
-    add(Page(204), 1, &[("no-content", "sends a body with 204")]);
     add(
-        Page(304),
-        1,
-        &[("not-modified", "sends 304 with a body to an unconditional request")],
+        Fails(FailureKind::Other),
+        REQUESTS_IF_SILENT,
+        &[
+            ("switches", "switches protocols without a request"),
+            ("not-modified", "sends 304 with a body to an unconditional request"),
+        ],
     );
+    add(Page(204), 1, &[("no-content", "sends a body with 204")]);
     add(
         broke_off,
         2,
