@@ -44,6 +44,10 @@ pub(crate) enum Failure {
     Cluster(#[from] JoinError),
     #[error("nothing was fetched: {0}")]
     NothingFetched(String),
+    #[error(
+        "nothing was fetched: {0}; the crawl has ended, and another start requests nothing: add a seed, or begin in another directory"
+    )]
+    NothingLeft(String),
     #[error("the crawl is incomplete: {0}")]
     Incomplete(String),
     #[error("the runtime or the demo server cannot be started: {0}")]
@@ -118,7 +122,7 @@ impl Failure {
             Self::Output(error) if error.is_usage() => 2,
             Self::Cluster(error) if error.is_usage() => 2,
             Self::Crawl(CrawlError::Peers(error)) if error.downcast_ref().is_some_and(MemberError::is_usage) => 2,
-            Self::Incomplete(_) => 3,
+            Self::Incomplete(_) | Self::NothingLeft(_) => 3,
             _ => 1,
         }
     }

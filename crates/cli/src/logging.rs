@@ -21,6 +21,9 @@ const OWN_CRATES: [&str; 3] = ["crawler", "frontier", "sieve"];
 /// The target of the status line of SIGUSR1, which no option hides.
 pub(crate) const STATUS: &str = "crawler::status";
 
+/// The target of the address of `--watch`, which no option hides: without its line, nobody knows it.
+pub(crate) const WATCH: &str = "crawler::watch";
+
 /// The environment variable with the log filter, in the syntax of env_logger.
 const FILTER_VARIABLE: &str = "RUST_LOG";
 
@@ -30,7 +33,9 @@ const RESERVED: [&str; 4] = ["time", "level", "target", "message"];
 /// Starts the logger. `-v` and `-q` set the filter, or else `RUST_LOG`. The default is INFO and above of this project's crates.
 pub(crate) fn start(options: &Options, bar: &ProgressBar) {
     let mut builder = Builder::new();
-    builder.filter_module(STATUS, LevelFilter::Info);
+    for target in [STATUS, WATCH] {
+        builder.filter_module(target, LevelFilter::Info);
+    }
     let from_environment = filter_of_environment(options);
     match &from_environment {
         Some(Ok(filter)) => _ = builder.parse_filters(filter),

@@ -21,6 +21,7 @@ use std::io::{self, Write};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
@@ -32,6 +33,7 @@ use frontier::config::DEFAULT_CAPACITY;
 use frontier::{Directory, FrontierConfig, LockHolder, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
+use tokio::sync::Mutex;
 
 use crate::failure::Failure;
 use crate::options::{Command, LogFormat, Options};
@@ -123,12 +125,25 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     // A partition may have no site.
     if !summary.has_pages() && site.cluster.is_none() {
-        return Err(Failure::NothingFetched(why_nothing_was_fetched(&summary)));
+        let why = why_nothing_was_fetched(&summary);
+        return Err(match site.state {
+            Some(_) if is_final(&summary) => Failure::NothingLeft(why),
+            _ => Failure::NothingFetched(why),
+        });
     }
     if summary.has_lost_links || site.options.fail_on_incomplete && !summary.missing().is_empty() {
         return Err(Failure::Incomplete(missing_line(&summary)));
     }
     Ok(())
+}
+
+/// Returns whether the same command over the same state directory would request nothing.
+fn is_final(summary: &Summary) -> bool {
+    match summary.ending {
+        Ending::Drained => !summary.has_unanswered(),
+        Ending::BudgetSpent => true,
+        _ => false,
+    }
 }
 
 /// Explains a crawl without a page, and what to do.
@@ -313,14 +328,15 @@ async fn run(
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
     made.0 = None;
-    let signal_lines = signals::handle(stop, status).unwrap_or_else(|error| {
+    let watching = Arc::new(Mutex::new(watching));
+    let signal_lines = signals::handle(stop, status, Arc::clone(&watching)).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         SignalLines::default()
     });
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let ended = tokio::spawn(crawl.run()).await;
     signal_lines.written().await;
-    let (written, server) = watching.finish();
+    let (written, server) = std::mem::take(&mut *watching.lock().await).finish();
     let concluded = conclude(ended, options, state, bar);
     if let Some(server) = server {
         server.finish().await;

@@ -1,7 +1,7 @@
 //! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGTSTP (Ctrl-Z) pauses it, SIGUSR1 logs a status line.
 //!
-//! After SIGTSTP no request starts. Once those in flight have finished and the state is committed, the process stops as any other does, until
-//! SIGCONT (`fg`, `bg`) lets it go on.
+//! After SIGTSTP no request starts. Once those in flight have finished, the state is committed, and those who read the metrics know of the
+//! pause, the process stops as any other does, until SIGCONT (`fg`, `bg`) lets it go on. A SIGCONT before that cancels it.
 //!
 //! After the first stop signal no request starts, and the requests in flight finish. The second one ends the crawl at once. The third
 //! one ends the process, because a crawl cannot end while it waits for the reader of a full pipe.
@@ -16,16 +16,23 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(unix)]
-use crawler::Phase;
 use crawler::StopHandle;
 use tokio::sync::Mutex;
-#[cfg(unix)]
-use tokio::task::JoinHandle;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::progress::StatusRequest;
+use crate::watching::Watching;
+
+#[cfg(unix)]
+use {
+    crawler::Phase,
+    signal_hook::consts::{SIGCONT, SIGTSTP},
+    signal_hook::low_level::emulate_default_handler,
+    std::future::pending,
+    tokio::signal::unix::{Signal, SignalKind, signal},
+    tokio::task::JoinHandle,
+};
 
 /// The exit code of a process that the third signal ends.
 const EXIT_CODE: i32 = 1;
@@ -62,7 +69,12 @@ pub(crate) fn let_long_writes_fail() -> io::Result<()> {
 /// # Errors
 ///
 /// When the system does not accept a handler.
-pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<SignalLines> {
+#[cfg_attr(not(unix), expect(unused_variables, reason = "no other system has SIGTSTP"))]
+pub(crate) fn handle(
+    stop: StopHandle,
+    status: StatusRequest,
+    watching: Arc<Mutex<Watching>>,
+) -> io::Result<SignalLines> {
     let mut signals = platform::Signals::listen()?;
     let lines = SignalLines::default();
     let own_lines = lines.clone();
@@ -79,7 +91,8 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<Sign
                 #[cfg(unix)]
                 Received::Suspend => {
                     if suspending.as_ref().is_none_or(JoinHandle::is_finished) {
-                        suspending = Some(tokio::spawn(suspend(stop.clone())));
+                        let continued = signal(SignalKind::from_raw(SIGCONT));
+                        suspending = Some(tokio::spawn(suspend(stop.clone(), Arc::clone(&watching), continued)));
                     }
                     continue;
                 }
@@ -108,24 +121,35 @@ pub(crate) fn handle(stop: StopHandle, status: StatusRequest) -> io::Result<Sign
 
 /// Pauses the crawl, then stops the process until it is continued. A crawl that was paused before stays so.
 #[cfg(unix)]
-async fn suspend(stop: StopHandle) {
-    use signal_hook::{consts::SIGTSTP, low_level::emulate_default_handler};
-
-    let was_running = stop.phase() == Phase::Running;
-    stop.pause();
+async fn suspend(stop: StopHandle, watching: Arc<Mutex<Watching>>, continued: io::Result<Signal>) {
+    let is_own = stop.pause();
     let what = "pausing: finishing requests in flight; then the process stops, until fg or SIGCONT lets it go on";
     warn("SIGTSTP", format!("SIGTSTP: {what}")).await;
-    stop.paused().await;
-    if stop.phase() != Phase::Paused {
-        return;
-    }
-    // It returns once the process goes on.
-    let suspended = emulate_default_handler(SIGTSTP);
-    if was_running {
+    let is_told = async {
+        stop.paused().await;
+        watching.lock().await.tell_pause().await;
+    };
+    let is_continued = async {
+        match continued {
+            Ok(mut continued) => _ = continued.recv().await,
+            Err(_) => pending().await,
+        }
+    };
+    let suspended = tokio::select! {
+        biased;
+        () = is_continued => Ok(()),
+        () = is_told => match stop.phase() {
+            // It returns once the process goes on.
+            Phase::Paused => emulate_default_handler(SIGTSTP),
+            _ => return,
+        },
+    };
+    if is_own {
         stop.resume();
     }
     let what = match suspended {
-        Ok(()) => "SIGCONT: going on".to_owned(),
+        Ok(()) if is_own => "SIGCONT: going on".to_owned(),
+        Ok(()) => "SIGCONT: the process goes on, and the crawl stays paused as before".to_owned(),
         Err(error) => format!("the process cannot stop, and goes on: {error}"),
     };
     warn("SIGCONT", what).await;

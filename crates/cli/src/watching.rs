@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use crawler::Crawl;
+use crawler::{Crawl, Phase};
 use crawler_watch::{MetricsFile, ReportFile, Server, Watch};
 
-use crate::flag;
 use crate::options::Options;
+use crate::{flag, logging};
 
 /// Why a crawl cannot be watched.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,7 @@ pub(crate) struct Watching {
     file: Option<MetricsFile>,
     report: Option<(ReportFile, PathBuf, Watch)>,
     server: Option<Server>,
+    watch: Option<Watch>,
 }
 
 /// Attaches what the options name. With a state directory, the numbers over time are kept there for `crawler report`.
@@ -42,6 +43,7 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
     }
     let handle = crawl.stop_handle();
     let (watch, recorder) = Watch::new(&crawl, state);
+    let recorder = recorder.with_outputs(outputs.all_files().cloned());
     let file = outputs.metrics_file.as_deref().map(|path| {
         let file = MetricsFile::new(path, &watch);
         file.map_err(|error| WatchError::file(path, error))
@@ -58,11 +60,12 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
         file: file.transpose()?,
         report: report.transpose()?,
         server: server.transpose()?,
+        watch: Some(watch),
     };
     if let Some(server) = &watching.server {
         let (address, token) = (server.address(), server.token());
         log::info!(
-            target: "crawler::watch",
+            target: logging::WATCH,
             address:% = address, token;
             "watch the crawl at http://{address}/#token={token}"
         );
@@ -71,6 +74,25 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
 }
 
 impl Watching {
+    /// Waits until those who read the metrics know of a pause. The process stops after it, and answers nobody.
+    pub(crate) async fn tell_pause(&self) {
+        let Some(mut watch) = self.watch.clone() else { return };
+        if self.file.is_none() && self.server.is_none() {
+            return;
+        }
+        while matches!(watch.status().phase, Phase::Running | Phase::Pausing) {
+            if watch.changed().await.is_none() {
+                return;
+            }
+        }
+        if let Some(file) = &self.file {
+            file.write_now();
+        }
+        if let Some(server) = &self.server {
+            server.scraped().await;
+        }
+    }
+
     /// Writes the files, with the numbers of the end. Returns the server, too: it may have to wait for those who read them.
     pub(crate) fn finish(self) -> (Result<(), WatchError>, Option<Server>) {
         if let Some(Err(error)) = self.file.map(MetricsFile::finish) {

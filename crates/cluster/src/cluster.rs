@@ -355,7 +355,7 @@ impl Courier {
             }
             (None, Some((_, at))) if at.elapsed() > OVER_AFTER => {
                 self.last_error = None;
-                log::info!(target: "crawler::cluster", "Redis answers again");
+                log::warn!(target: "crawler::cluster", "Redis answers again");
             }
             (None, _) => {}
         }

@@ -99,6 +99,9 @@ impl<S: Fetcher> Run<S> {
         // So whatever the outputs get comes after a commit that knows them.
         self.checkpoint_new_outputs()?;
         self.begin()?;
+        if self.mark_paused(false) {
+            log::warn!(target: "crawler::state", "the last run ended in a pause, which does not outlive it: the crawl goes on");
+        }
         self.save()?;
         let mut orders = self.orders.subscribe();
         let woken = self.sharing.as_ref().map(|sharing| sharing.peers.woken());
@@ -180,6 +183,9 @@ impl<S: Fetcher> Run<S> {
 
     /// Begins or ends a pause.
     fn set_paused(&mut self, is_paused: bool) -> Result<(), CrawlError> {
+        if is_paused != self.clock.is_paused() {
+            self.mark_paused(is_paused);
+        }
         if is_paused && !self.clock.is_paused() {
             self.give_back_held()?;
         }

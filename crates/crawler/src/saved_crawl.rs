@@ -8,7 +8,7 @@ use frontier::{CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig,
 use crate::config::with_scheme;
 use crate::error::StartError;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
-use crate::state::CrawlState;
+use crate::state::{CrawlState, PAUSED_FILE};
 use crate::summary::{AnswerTimes, Ending, Summary};
 use crate::timestamp::less_ahead;
 
@@ -32,6 +32,8 @@ pub struct SavedCrawl {
     pub saved_at: Option<Time>,
     /// How far the clock of the frontier was ahead of the time of day. It never goes back, so it stays ahead after a clock that was once wrong.
     pub ahead: Duration,
+    /// Whether the process that has the directory open is paused, or the last one ended in a pause.
+    pub is_paused: bool,
 }
 
 impl SavedCrawl {
@@ -69,6 +71,7 @@ impl SavedCrawl {
             summary,
             saved_at,
             ahead,
+            is_paused: dir.join(PAUSED_FILE).exists(),
         })
     }
 

@@ -20,6 +20,9 @@ const VERSION: u32 = 15;
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
 
+/// The file in the state directory that is there while the crawl is paused.
+pub(crate) const PAUSED_FILE: &str = "paused";
+
 /// The state of a crawl at a commit.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct CrawlState {

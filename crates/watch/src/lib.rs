@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod disks;
 mod forecast;
 mod histogram;
 mod metrics;

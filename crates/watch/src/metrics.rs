@@ -1,9 +1,11 @@
 //! The metrics of a crawl, in the text format of Prometheus (version 0.0.4).
 //!
-//! No label has values that a site can choose, such as hosts, types or titles. What may fall is a gauge, also if it is a count: a page that
+//! No label has values that a site can choose, such as hosts, types or titles, but those of [`blamed`]. What may fall is a gauge, also if it is a count: a page that
 //! failed is asked again in a later run. All names begin with `crawler_`: the node exporter, which reads them from a file, has `process_*` of its
 //! own.
 
+mod blamed;
+mod disks;
 mod page;
 
 use std::fmt;
@@ -39,6 +41,7 @@ impl Collector for Status {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut page = Page::new(encoder);
         self.encode_process(&mut page)?;
+        disks::encode(&mut page, &self.disks)?;
         self.encode_requests(&mut page)?;
         self.encode_ending(&mut page)?;
         let Some(summary) = &self.summary else { return Ok(()) };
@@ -47,6 +50,7 @@ impl Collector for Status {
         encode_exchange(&mut page, summary)?;
         encode_missing(&mut page, summary)?;
         self.encode_hosts(&mut page, summary)?;
+        blamed::encode(&mut page, summary)?;
         self.encode_seen_set(&mut page, summary)?;
         self.encode_state(&mut page, summary)
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const BEGINNING: &str = "# HELP crawler_";
 pub struct MetricsFile {
     file: Replaceable,
     watch: Watch,
-    /// Ends the thread when it is dropped.
-    _end: SyncSender<()>,
+    /// Asks the thread to write now, and to drop what it gets. Ends the thread when it is dropped.
+    asks: SyncSender<Sender<()>>,
     /// Returns the lock of the file.
     thread: JoinHandle<File>,
 }
@@ -40,11 +40,16 @@ impl MetricsFile {
         let file = Replaceable::new(path, BEGINNING)?;
         let mut lock = file.lock()?;
         write(&file, watch, &mut lock)?;
-        let (end, ended) = sync_channel::<()>(0);
+        let (asks, asked) = sync_channel::<Sender<()>>(0);
         let (to, of) = (file.clone(), watch.clone());
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
             let mut has_failed = false;
-            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            loop {
+                let _done = match asked.recv_timeout(EVERY) {
+                    Ok(done) => Some(done),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
                 let written = write(&to, &of, &mut lock);
                 if let Err(error) = &written
                     && !has_failed
@@ -58,9 +63,18 @@ impl MetricsFile {
         Ok(Self {
             file,
             watch: watch.clone(),
-            _end: end,
+            asks,
             thread,
         })
+    }
+
+    /// Writes the file now. An error is logged, as those of other times are.
+    pub fn write_now(&self) {
+        let (done, written) = channel();
+        if self.asks.send(done).is_ok() {
+            // Nothing is sent: the thread drops it.
+            let _ = written.recv();
+        }
     }
 
     /// Writes the file a last time, after the crawl.
@@ -72,10 +86,10 @@ impl MetricsFile {
         let Self {
             file,
             watch,
-            _end: end,
+            asks,
             thread,
         } = self;
-        drop(end);
+        drop(asks);
         // A panic of it would have been printed.
         let mut lock = thread.join().map_err(|_| io::Error::other("its writer has panicked"))?;
         write(&file, &watch, &mut lock)

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawler::{Crawl, Ending, Event, Fetcher, Observer, Phase, StopHandle};
@@ -35,6 +35,7 @@ impl Watch {
             .collect();
         status.more_seeds = seeds.len() - status.seeds.len();
         status.state = state.map(|state| state.display().to_string());
+        status.disks.state = state.map(Path::to_owned);
         status.series = state.map(Series::read).unwrap_or_default();
         let (sender, receiver) = watch::channel(Arc::new(status.clone()));
         let recorder = Recorder {
@@ -74,6 +75,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// Names the outputs of the crawl: their sizes, and the free space of their disks, are metrics.
+    #[must_use]
+    pub fn with_outputs(mut self, outputs: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.status.disks.outputs = outputs.into_iter().collect();
+        self
+    }
+
     fn publish(&mut self, summary: &crawler::Summary) {
         let saturation = &summary.report.saturation;
         self.forecast.note(summary.elapsed, saturation);
@@ -113,6 +121,7 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.status.is_finished {
             self.status.is_finished = true;
+            self.status.as_of = process::now();
             if let Some(summary) = &mut self.status.summary {
                 summary.ending = Ending::Error;
             }

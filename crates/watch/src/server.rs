@@ -61,6 +61,7 @@ const LAST_EVENT: Duration = Duration::from_secs(3);
 pub struct Server {
     address: SocketAddr,
     token: String,
+    watch: Watch,
     listeners: Listeners,
     scraper: Scraper,
     /// Ends the server when it is dropped.
@@ -104,6 +105,7 @@ impl Server {
         Ok(Self {
             address,
             token,
+            watch: watch.clone(),
             listeners,
             scraper,
             end: Some(end),
@@ -121,10 +123,15 @@ impl Server {
         &self.token
     }
 
+    /// Waits until who asks for the metrics at least every 15 seconds has the present ones.
+    pub async fn scraped(&self) {
+        self.scraper.has(self.watch.status().as_of).await;
+    }
+
     /// Ends the server after the crawl, once all who listen to events have the last one, or after three seconds; and once who asks for the
     /// metrics at least every 15 seconds has those of the end.
     pub async fn finish(self) {
-        let _ = tokio::join!(timeout(LAST_EVENT, self.listeners.all_gone()), self.scraper.has_end());
+        let _ = tokio::join!(timeout(LAST_EVENT, self.listeners.all_gone()), self.scraped());
     }
 }
 
@@ -190,8 +197,8 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
             if is_late && place.is_taken() {
                 let _ = timeout(LONGEST_EVENTS, connection).await;
             }
-            if let Some(is_end) = place.metrics() {
-                site.scraper.note(is_end);
+            if let Some(as_of) = place.metrics() {
+                site.scraper.note(as_of);
             }
             drop(taken);
         });

@@ -10,6 +10,7 @@ use frontier::Time;
 use serde_json::{Value, json};
 use sieve::Saturation;
 
+use crate::disks::Disks;
 use crate::histogram::Histogram;
 use crate::recent::Recent;
 use crate::remaining::Remaining;
@@ -57,6 +58,7 @@ pub struct Status {
     pub(crate) recent: Recent,
     pub(crate) requests: Requests,
     pub(crate) commits: Commits,
+    pub(crate) disks: Disks,
     /// In how many seconds the seen-set reaches its next level.
     pub(crate) next_level_seconds: Option<f64>,
     /// When this process began to watch, in seconds since 1970.
@@ -162,7 +164,11 @@ impl Status {
         series.add(&summary, true);
         let saved_at = crawl.saved_at.unwrap_or(Time::EPOCH);
         Self {
-            phase: if is_running { Phase::Running } else { Phase::Stopping },
+            phase: match (is_running, crawl.is_paused) {
+                (true, false) => Phase::Running,
+                (true, true) => Phase::Paused,
+                (false, _) => Phase::Stopping,
+            },
             is_finished: !is_running,
             state: Some(dir.display().to_string()),
             origins_away: crawl.summary.away.len() as u64,
@@ -195,6 +201,7 @@ impl Status {
                 last_at: None,
                 database_bytes: None,
             },
+            disks: Disks::default(),
             next_level_seconds: None,
             started_at,
         }

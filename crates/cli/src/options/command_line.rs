@@ -36,7 +36,7 @@ pub(super) const EXIT_CODES: [(&str, &str); 5] = [
     ("2", "The arguments, the configuration file or the seeds are wrong."),
     (
         "3",
-        "Incomplete (--fail-on-incomplete, --accept-loss), unknown URL (why), losses (repair).",
+        "Incomplete (--fail-on-incomplete, --accept-loss); ended without a page (--state); unknown URL (why); losses (repair).",
     ),
     (
         "4",

@@ -1,20 +1,25 @@
 //! Log lines about hosts and traps, at a bounded rate.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crawler::summary::remedy;
-use frontier::Notice;
+use frontier::{Notice, Origin};
 
 use crate::flag;
 use crate::log_records;
 
-/// Logs a burst of five lines, then one every two seconds. It counts the omitted lines, and logs their number every minute.
+/// Logs a burst of five lines, then one every two seconds; of an origin that flaps one pair a minute, away and back. It counts the omitted
+/// lines, and logs their number every minute.
 pub(super) struct LineBudget {
     about: &'static str,
     left: u32,
     omitted: u64,
     last_refill: Duration,
     last_logged: Duration,
+    elapsed: Duration,
+    /// The origins that were away in the last minute, and since when; with the notice of a later outage in it that has not ended.
+    away: HashMap<Origin, (Duration, Option<Notice>)>,
 }
 
 impl LineBudget {
@@ -29,11 +34,14 @@ impl LineBudget {
             omitted: 0,
             last_refill: Duration::ZERO,
             last_logged: Duration::ZERO,
+            elapsed: Duration::ZERO,
+            away: HashMap::new(),
         }
     }
 
     /// Logs a notice. `is_alone` says that nothing was fetched so far.
     pub(super) fn log(&mut self, notice: &Notice, is_alone: bool) {
+        let is_left = self.left > 0 && !self.is_again(notice);
         let (level, mut text) = line_of(notice);
         if is_alone && let Notice::Away { cause, .. } = notice {
             if !text.contains("; try ") {
@@ -41,7 +49,7 @@ impl LineBudget {
             }
             text += "; Ctrl-C stops";
         }
-        if self.left > 0 {
+        if is_left {
             self.left -= 1;
             log_records::notice(level, notice, &text);
         } else {
@@ -50,7 +58,38 @@ impl LineBudget {
         }
     }
 
+    /// Notes an origin that goes or comes back. Returns whether it has done so in the last minute.
+    fn is_again(&mut self, notice: &Notice) -> bool {
+        match notice {
+            Notice::Away { origin, .. } => match self.away.get_mut(origin) {
+                Some((_, later)) => {
+                    *later = Some(notice.clone());
+                    true
+                }
+                None => {
+                    self.away.insert(origin.clone(), (self.elapsed, None));
+                    false
+                }
+            },
+            Notice::Back { origin, .. } => {
+                let later = self.away.get_mut(origin).and_then(|(_, later)| later.take());
+                later.is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets who was away a minute ago, and logs who has gone again since then and is not back.
+    fn forget_away(&mut self) {
+        let is_over = |since: Duration| self.elapsed >= since + Self::LOG_OMITTED_EVERY;
+        let over = self.away.extract_if(|_, (since, _)| is_over(*since));
+        let later: Vec<_> = over.filter_map(|(_, (_, later))| later).collect();
+        later.iter().for_each(|notice| self.log(notice, false));
+    }
+
     pub(super) fn tick(&mut self, elapsed: Duration) {
+        self.elapsed = elapsed;
+        self.forget_away();
         if elapsed >= self.last_refill + Self::REFILL_EVERY {
             self.last_refill = elapsed;
             self.left = (self.left + 1).min(Self::BURST);
@@ -74,7 +113,6 @@ impl LineBudget {
 fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = flag::in_text(&notice.to_string());
     let advice = match notice {
-        Notice::Back { .. } => return (log::Level::Info, text),
         Notice::GivenUp { cause, .. } if !text.contains("; try ") => format!(" ({})", remedy(cause.kind, flag::of)),
         Notice::Postponed { .. } => "; raise --set max-near-duplicates to fetch them in turn".to_owned(),
         Notice::PrefixClosed { .. } => "; raise --set max-near-duplicates-in-all to fetch them".to_owned(),
@@ -99,5 +137,36 @@ mod tests {
         assert_eq!((budget.left, budget.omitted), (0, 995));
         (1..=60).for_each(|second| budget.tick(Duration::from_secs(second)));
         assert_eq!((budget.left, budget.omitted), (5, 0));
+    }
+
+    #[test]
+    fn an_origin_that_flaps_has_a_pair_of_lines_a_minute_at_one_level_and_the_last_outage_has_its_line() {
+        let origin = frontier::Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
+        let away = Notice::Away {
+            origin: origin.clone(),
+            cause: std::sync::Arc::new(frontier::Failure {
+                kind: frontier::FailureKind::Connect,
+                message: "refused".into(),
+            }),
+            patience: Duration::from_secs(3600),
+        };
+        let after = Duration::from_secs(1);
+        let back = Notice::Back { origin, after };
+        assert_eq!(line_of(&away).0, line_of(&back).0);
+        let mut budget = LineBudget::new("hosts");
+        for second in 0..20 {
+            budget.tick(Duration::from_secs(second));
+            budget.log(&away, false);
+            budget.log(&back, false);
+        }
+        assert_eq!(budget.omitted, 38);
+        budget.log(&away, false);
+        budget.tick(Duration::from_secs(59));
+        assert_eq!((budget.left, budget.omitted), (5, 39));
+        // It is still away.
+        budget.tick(Duration::from_secs(60));
+        assert_eq!((budget.left, budget.omitted), (4, 0));
+        budget.log(&back, false);
+        assert_eq!((budget.left, budget.omitted), (3, 0));
     }
 }

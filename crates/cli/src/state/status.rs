@@ -89,9 +89,13 @@ impl<'a> Status<'a> {
     }
 
     fn run_state(&self) -> String {
+        let running = match self.crawl.is_paused {
+            true => "paused",
+            false => "running",
+        };
         match self.holder {
-            LockHolder::Process(Some(process)) => format!("running, process {process}"),
-            _ if self.is_running() => "running".to_owned(),
+            LockHolder::Process(Some(process)) => format!("{running}, process {process}"),
+            _ if self.is_running() => running.to_owned(),
             _ if self.crawl.summary.ending == Ending::Drained && self.crawl.summary.has_unanswered() => {
                 "ended: the same command tries again what got no answer".to_owned()
             }
@@ -99,6 +103,9 @@ impl<'a> Status<'a> {
                 "not running: nothing is left to fetch in this partition".to_owned()
             }
             _ if self.crawl.summary.ending == Ending::Drained => "ended: nothing is left to fetch".to_owned(),
+            _ if self.crawl.is_paused => {
+                "ended in a pause: the same command continues it, and the pause is over".to_owned()
+            }
             _ => "not running: the same command continues it".to_owned(),
         }
     }
@@ -120,6 +127,7 @@ impl<'a> Status<'a> {
         };
         let mut status = json!({
             "running": self.is_running(),
+            "paused": self.crawl.is_paused && self.is_running(),
             "process": process,
             "drained": summary.ending == Ending::Drained,
             "saved_at": self.crawl.saved_at.map(rfc3339),

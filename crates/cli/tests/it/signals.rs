@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{PROGRAM, command, folder, has, lines, lines_of};
+use crate::program::{PROGRAM, command, folder, has, lines, lines_of, succeeds};
 use crate::servers::{answer as answer_of, path_in};
 
 /// A site whose first page links to `/held`, which answers when the test lets it.
@@ -294,7 +294,11 @@ fn is_stopped(id: u32) -> bool {
 fn ctrl_z_stops_the_process_with_nothing_in_flight_and_fg_lets_it_go_on() {
     let site = Site::start();
     let folder = folder("suspended");
-    let mut crawl = crawl(&site, &format!("--state {}", folder.join("state").display()));
+    let metrics = folder.path("crawler.prom");
+    let mut crawl = crawl(
+        &site,
+        &format!("--state {} --metrics-file {metrics}", folder.path("state")),
+    );
     let held = site.wait();
     crawl.signal("TSTP");
     assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGTSTP");
@@ -304,10 +308,83 @@ fn ctrl_z_stops_the_process_with_nothing_in_flight_and_fg_lets_it_go_on() {
         assert!(Instant::now() < deadline, "the process does not stop");
         thread::yield_now();
     }
+    // Nobody takes the silence of its metrics for a crash.
+    let metrics = fs::read_to_string(metrics).unwrap();
+    assert!(metrics.contains("crawler_phase{phase=\"paused\"} 1"), "{metrics}");
     crawl.signal("CONT");
     assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGCONT");
     let output = crawl.end();
     let summary = summary(&output);
     has(&summary, json!({"ending": "drained", "pages": 2}));
     assert_eq!(summary["by_status"]["404"], 1, "{summary}");
+}
+
+#[test]
+fn sigcont_before_the_process_stops_cancels_the_pause() {
+    let site = Site::start();
+    let mut crawl = crawl(&site, "");
+    let held = site.wait();
+    crawl.signal("TSTP");
+    assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGTSTP");
+    crawl.signal("CONT");
+    assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGCONT");
+    send(held, "200 OK", "<a href=/last>last</a>");
+    has(&summary(&crawl.end()), json!({"ending": "drained", "pages": 2}));
+}
+
+/// Sends an order of the page, with what the line about the server says.
+fn order(watch: &Value, name: &str) {
+    let (address, token) = (watch["address"].as_str().unwrap(), watch["token"].as_str().unwrap());
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("POST /{name} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+}
+
+#[test]
+fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_process() {
+    let site = Site::start();
+    let folder = folder("paused");
+    let state = folder.path("state");
+    let status = || -> Value { serde_json::from_str(&succeeds(&["status", "--json", &state]).stdout).unwrap() };
+    let text = || succeeds(&["status", &state]).stdout;
+    // The address is what the option is for, so -q does not hide it.
+    let options = format!("-q --watch 0 --state {state}");
+    let mut crawl = crawl(&site, &options);
+    let watch = crawl.wait_for("crawler::watch");
+    let held = site.wait();
+    assert_eq!(status()["paused"], false);
+    let mut levels = Vec::new();
+    for (name, said) in [("pause", "pausing"), ("resume", "going on"), ("pause", "pausing")] {
+        order(&watch, name);
+        let record = crawl.wait_for("crawler::watch");
+        assert!(record["message"].as_str().unwrap().starts_with(said), "{record}");
+        levels.push(record["level"].clone());
+    }
+    assert!(levels.iter().all(|level| *level == levels[0]), "{levels:?}");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while status()["paused"] == false {
+        assert!(Instant::now() < deadline, "the status says nothing of the pause");
+        thread::yield_now();
+    }
+    assert!(text().contains("paused, process "), "{}", text());
+    drop(crawl);
+    drop(held);
+    has(&status(), json!({"paused": false, "running": false}));
+    assert!(
+        text().contains("ended in a pause: the same command continues it"),
+        "{}",
+        text()
+    );
+    let mut again = self::crawl(&site, &options);
+    let record = again.wait_for("crawler::state");
+    assert!(
+        record["message"].as_str().unwrap().contains("ended in a pause"),
+        "{record}"
+    );
+    send(site.wait(), "200 OK", "the end");
+    has(&summary(&again.end()), json!({"ending": "drained", "pages": 2}));
+    assert!(!text().contains("in a pause"), "{}", text());
 }

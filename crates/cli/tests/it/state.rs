@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use crate::program::{Folder, fails, folder, lines_of, number, succeeds};
-use crate::servers::{answer, server_of, site_of, tree};
+use crate::servers::{answer, closed_port, path_in, server_of, site_of, tree};
 
 const PAGES: u64 = 60;
 
@@ -92,6 +92,54 @@ fn the_same_command_continues_an_interrupted_crawl_and_then_says_that_it_has_end
         assert!(run.stderr.contains(message), "{}", run.stderr);
     }
     crawl.has_every_page_once();
+}
+
+#[test]
+fn a_crawl_that_has_ended_without_a_page_says_why_at_each_start_and_a_supervisor_leaves_it_alone() {
+    let empty = |_: &str| answer("404 Not Found", "");
+    let forbidden = |head: &str| match path_in(head) {
+        "/robots.txt" => answer("200 OK", "User-agent: *\nDisallow: /"),
+        _ => answer("200 OK", "a page"),
+    };
+    let round = |_: &str| answer("302 Found\r\nLocation: /", "");
+    type Answer = fn(&str) -> String;
+    let sites: [(&str, &str, Answer); 4] = [
+        ("the seed answered 404", "", empty),
+        ("the seed answered 404", "--max-pages 1", empty),
+        ("forbidden by robots.txt", "", forbidden),
+        ("redirect loop", "", round),
+    ];
+    for (why, options, answer) in sites {
+        let (send, requests) = channel();
+        let crawl = Crawl::of(
+            "state-nothing",
+            server_of(move |head| {
+                let _ = send.send(());
+                answer(head)
+            }),
+        );
+        for start in 0..3_u32 {
+            fails(
+                &crawl.without_output(options),
+                3,
+                &["nothing was fetched: ", why, "another start requests nothing"],
+            );
+            assert_eq!(requests.try_iter().count() > 0, start == 0, "{why}: start {start}");
+        }
+    }
+    // This one is asked again.
+    let gone = Crawl::of("state-nothing", format!("http://127.0.0.1:{}/", closed_port()));
+    for _ in 0..2 {
+        fails(
+            &gone.without_output("--set max-first-downtime=0.1"),
+            1,
+            &["nothing was fetched: "],
+        );
+    }
+    for file in ["deploy/crawler@.service", "docs/logs.md"] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)).unwrap();
+        assert!(text.contains("RestartPreventExitStatus=2 3\n"), "{file}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::event::{CommitRecord, Event};
 use crate::fetch::Fetcher;
 use crate::output::replace_file;
 use crate::saved_output::SavedOutput;
-use crate::state::{Commit, FETCHER_FILE, StateError, hash_of_seeds};
+use crate::state::{Commit, FETCHER_FILE, PAUSED_FILE, StateError, hash_of_seeds};
 
 /// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a small page from a
 /// server nearby.
@@ -192,6 +192,16 @@ impl<S: Fetcher> Run<S> {
             self.tell_others(true);
         }
         Ok(())
+    }
+
+    /// Notes in the state directory, for `SavedCrawl`, whether the crawl is paused. Returns whether that has changed.
+    pub(super) fn mark_paused(&self, is_paused: bool) -> bool {
+        let Some(commits) = &self.commits else { return false };
+        let file = commits.state.join(PAUSED_FILE);
+        match is_paused {
+            true => std::fs::write(file, "").is_ok(),
+            false => std::fs::remove_file(file).is_ok(),
+        }
     }
 
     /// Writes how the hosts answer, for `SavedCrawl`.

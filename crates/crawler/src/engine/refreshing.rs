@@ -36,7 +36,8 @@ impl<S: Fetcher> Run<S> {
         if begun.next.is_some() {
             commits.queued_again.next_retry = Some(Time::EPOCH);
         }
-        if has_ended {
+        // Else what failed first is why nothing is left.
+        if has_ended && begun.next.is_some() {
             self.observers.counts.forget_failures_of_origins();
         }
         Ok(())

@@ -62,7 +62,7 @@ impl StopHandle {
 
     /// Ends the crawl once the requests in flight have finished. Nothing is leased any more; a lease whose task was started is in flight.
     pub fn finish(&self) {
-        self.order(|orders| {
+        _ = self.order(|orders| {
             if orders.stop == Stop::No {
                 orders.stop = Stop::Finish;
             }
@@ -71,19 +71,19 @@ impl StopHandle {
 
     /// Ends the crawl now, and aborts the requests in flight.
     pub fn now(&self) {
-        self.order(|orders| orders.stop = Stop::Now);
+        _ = self.order(|orders| orders.stop = Stop::Now);
     }
 
     /// Pauses the crawl: no request starts, those in flight finish, and the state is committed. Events of ticks go on. A pause counts neither
     /// for [`max_time`](crate::CrawlOptions::max_time) nor for the duration of the crawl. It does count for delays that hosts are owed, and
-    /// for the time that a host may be away.
-    pub fn pause(&self) {
-        self.order(|orders| orders.pause = true);
+    /// for the time that a host may be away. Returns false if it was paused before.
+    pub fn pause(&self) -> bool {
+        self.order(|orders| orders.pause = true)
     }
 
-    /// Ends a pause.
-    pub fn resume(&self) {
-        self.order(|orders| orders.pause = false);
+    /// Ends a pause. Returns false if there was none.
+    pub fn resume(&self) -> bool {
+        self.order(|orders| orders.pause = false)
     }
 
     /// Returns what the crawl does; [`Phase::Running`] before it runs.
@@ -102,11 +102,11 @@ impl StopHandle {
         }
     }
 
-    fn order(&self, change: impl FnOnce(&mut Orders)) {
+    fn order(&self, change: impl FnOnce(&mut Orders)) -> bool {
         self.orders.send_if_modified(|orders| {
             let before = *orders;
             change(orders);
             *orders != before
-        });
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use crawler::StopHandle;
+use crawler::{Phase, StopHandle};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -51,7 +51,7 @@ impl Site {
         Ok(match (request.method(), path) {
             (&Method::GET | &Method::HEAD, "/metrics") => {
                 let status = self.watch.status();
-                place.gets_metrics(status.is_finished);
+                place.gets_metrics(status.as_of);
                 page(METRICS, status.metrics())
             }
             (&Method::GET | &Method::HEAD, "/status.json") => {
@@ -100,10 +100,17 @@ impl Site {
                 "the token is missing or wrong: the log has it, at the start of the crawl",
             );
         }
-        match path {
-            "/pause" => self.handle.pause(),
-            "/resume" => self.handle.resume(),
-            _ => self.handle.finish(),
+        let (is_new, what) = match path {
+            "/pause" => (self.handle.pause(), "pausing: finishing requests in flight"),
+            "/resume" => (self.handle.resume(), "going on"),
+            _ => {
+                let is_new = self.handle.phase() != Phase::Stopping;
+                self.handle.finish();
+                (is_new, "stopping: finishing requests in flight")
+            }
+        };
+        if is_new {
+            log::warn!(target: "crawler::watch", "{what}, as the page asks");
         }
         let mut answer = Response::new(Full::default().boxed());
         *answer.status_mut() = StatusCode::NO_CONTENT;

@@ -16,11 +16,11 @@ use crate::status::Status;
 #[derive(Debug, Clone)]
 pub(super) struct Listeners(watch::Sender<usize>);
 
-/// What a connection has asked for: its place among those that listen, or metrics, with whether they are those of the end.
+/// What a connection has asked for: its place among those that listen, or metrics, with the time at which they were true.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     listeners: OnceLock<Listeners>,
-    metrics: OnceLock<bool>,
+    metrics: OnceLock<f64>,
 }
 
 impl Place {
@@ -30,13 +30,13 @@ impl Place {
     }
 
     /// Notes that the connection gets metrics.
-    pub(super) fn gets_metrics(&self, is_end: bool) {
+    pub(super) fn gets_metrics(&self, as_of: f64) {
         // A connection has one request.
-        let _ = self.metrics.set(is_end);
+        let _ = self.metrics.set(as_of);
     }
 
-    /// Returns whether the metrics are those of the end, if it asked for them.
-    pub(super) fn metrics(&self) -> Option<bool> {
+    /// Returns when the metrics were true, if it asked for them.
+    pub(super) fn metrics(&self) -> Option<f64> {
         self.metrics.get().copied()
     }
 }

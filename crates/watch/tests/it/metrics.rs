@@ -114,7 +114,8 @@ pub(crate) fn crawl(
     let is_shared = builder.config().options().frontier.partition.is_some();
     let crawl = builder.build_with(site.clone()).unwrap();
     let crawl = if is_shared { crawl.share(Others) } else { crawl };
-    let (watch, recorder) = Watch::new(&crawl, None);
+    let (watch, recorder) = Watch::new(&crawl, state);
+    let recorder = recorder.with_outputs([concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()]);
     let (seen, noted) = (watch.clone(), Arc::new(Mutex::new(Vec::new())));
     let list = Arc::clone(&noted);
     let crawl = crawl.observe(recorder).on_event(move |event| {
@@ -189,9 +190,16 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
         ("crawler_seen_set_memory_bytes", saturation.memory_bytes as f64),
         ("crawler_seen_set_suspicious", 0.0),
         ("crawler_finished{ending=\"drained\"}", 1.0),
+        ("crawler_output_bytes", include_str!("../../Cargo.toml").len() as f64),
+        (
+            "crawler_host_to_blame{kind=\"failing\",host=\"a.example\"}",
+            silent + 1.0,
+        ),
         ("crawler_phase{phase=\"running\"}", 0.0),
     ];
     assert_eq!((summary.pages, summary.failed_pages()), (201, 2));
+    #[cfg(unix)]
+    assert!(found["crawler_disk_free_bytes{files=\"outputs\"}"] > 0.0, "{text}");
     for (name, value) in expected {
         let of_name = found.get(name).copied();
         assert!(

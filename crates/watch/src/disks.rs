@@ -1,0 +1,40 @@
+//! The disks on which the files of a crawl are. What a system does not say is left out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files that a crawl writes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Disks {
+    pub(crate) state: Option<PathBuf>,
+    pub(crate) outputs: Vec<PathBuf>,
+}
+
+impl Disks {
+    /// Returns how many bytes are free for the state directory, and for the output with the least.
+    pub(crate) fn free_bytes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let state = self.state.as_deref().and_then(free_at);
+        let outputs = self.outputs.iter().filter_map(|path| free_at(path)).min();
+        let found = [("state", state), ("outputs", outputs)].into_iter();
+        found.filter_map(|(files, free)| Some((files, free?)))
+    }
+
+    /// Returns the size of the outputs.
+    pub(crate) fn output_bytes(&self) -> u64 {
+        let found = self.outputs.iter().filter_map(|path| fs::metadata(path).ok());
+        found.filter(fs::Metadata::is_file).map(|file| file.len()).sum()
+    }
+}
+
+/// Returns how many bytes are free at a path, or in its folder if it is not there yet.
+#[cfg(unix)]
+fn free_at(path: &Path) -> Option<u64> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let found = rustix::fs::statvfs(path).or_else(|_| rustix::fs::statvfs(folder.unwrap_or(Path::new("."))));
+    found.ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_at(_path: &Path) -> Option<u64> {
+    None
+}
