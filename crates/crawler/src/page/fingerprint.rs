@@ -24,6 +24,7 @@ use memchr::memchr_iter;
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::page::links::eight::{each, first_of};
 use crate::page::links::{LinkOptions, ReadText, extract_new};
 
 /// Minimum number of words of a text with a simhash. Shorter texts have too few features.
@@ -32,8 +33,10 @@ const MIN_WORDS: usize = 16;
 const DENSE_WORDS: usize = 256;
 /// After them, one sentence in this number counts, with this weight. Its first letters decide.
 const SENTENCES_PER_SAMPLE: u64 = 4;
-/// In each byte the bit by which a lower-case letter differs.
-const CASE_BITS: u64 = 0x2020_2020_2020_2020;
+/// Shorter sentences are never in the sample.
+const SAMPLE_BYTES: usize = 4;
+/// The bit by which a lower-case letter differs.
+const CASE_BIT: u8 = 0x20;
 /// Shorter pieces of text between tags are not split.
 const SPLIT_BYTES: usize = 64;
 /// Minimum length in bytes of an identifier, which has both letters and digits, and the hash of all of them.
@@ -97,24 +100,46 @@ impl Default for TextHash {
 }
 
 impl ReadText for TextHash {
-    fn read(&mut self, text: &str) {
-        for sentence in sentences(text.as_bytes()) {
-            if self.words < DENSE_WORDS {
-                self.add_sentence(sentence, 1);
-            } else if is_in_sample(sentence) {
-                self.add_sentence(sentence, SENTENCES_PER_SAMPLE);
-            }
+    #[inline]
+    fn read(&mut self, text: &[u8]) {
+        // Most runs of text between tags are empty or a line break.
+        if text.len() >= SAMPLE_BYTES || self.words < DENSE_WORDS {
+            self.add_run(text);
         }
     }
 }
 
 impl TextHash {
-    fn add_sentence(&mut self, sentence: &[u8], weight: u64) {
-        let mut rest = sentence;
-        while let Some(start) = rest.iter().position(|byte| FOLDED[usize::from(*byte)] != 0) {
-            let (word, length) = first_word(&rest[start..]);
-            rest = &rest[start + length..];
-            self.add(word, weight);
+    fn add_run(&mut self, text: &[u8]) {
+        if text.len() < SPLIT_BYTES {
+            return self.add_sentence(text);
+        }
+        let is_end = |stop: &usize| text.get(stop + 1).is_some_and(u8::is_ascii_whitespace);
+        let mut start = 0;
+        for end in memchr_iter(b'.', text).filter(is_end).chain([text.len()]) {
+            self.add_sentence(&text[start..end]);
+            start = end;
+        }
+    }
+
+    #[inline]
+    fn add_sentence(&mut self, sentence: &[u8]) {
+        if self.words < DENSE_WORDS {
+            self.add_words(sentence, 1);
+        } else if is_in_sample(sentence) {
+            self.add_words(sentence, SENTENCES_PER_SAMPLE);
+        }
+    }
+
+    fn add_words(&mut self, mut text: &[u8], weight: u64) {
+        while let Some(first) = text.first() {
+            let mut length = 1;
+            if FOLDED[usize::from(*first)] != 0 {
+                let word;
+                (word, length) = first_word(text);
+                self.add(word, weight);
+            }
+            text = &text[length..];
         }
     }
 
@@ -144,28 +169,20 @@ impl TextHash {
     }
 }
 
-/// Splits long text behind each full stop before white space.
-fn sentences(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_end = |stop: &usize| text.get(stop + 1).is_some_and(u8::is_ascii_whitespace);
-    let split = if text.len() < SPLIT_BYTES { &[] } else { text };
-    let ends = memchr_iter(b'.', split).filter(is_end).chain([text.len()]);
-    ends.scan(0, |start, end| text.get(std::mem::replace(start, end)..end))
-}
-
 /// Returns whether a sentence counts, behind the first words of a text.
+#[inline]
 fn is_in_sample(sentence: &[u8]) -> bool {
     let text = sentence.trim_ascii_start();
     let four = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
     let start = match (text.first_chunk(), text.first_chunk(), text.last_chunk()) {
-        (Some(eight), ..) => u64::from_le_bytes(*eight) | CASE_BITS,
-        (_, Some(first), Some(last)) => four(first) << 32 | four(last) | CASE_BITS,
+        (Some(eight), ..) => u64::from_le_bytes(*eight) | each(CASE_BIT),
+        (_, Some(first), Some(last)) => four(first) << 32 | four(last) | each(CASE_BIT),
         _ => return false,
     };
     // Digits have 3 in their high half, and so have a few other marks. Where there are some, only letters decide.
-    let is_digit = |byte: u8| byte & 0xF0 == 0x30;
-    let decides = if start.to_le_bytes().into_iter().any(is_digit) {
+    let decides = if first_of(start & each(0xF0), [0x30]).is_some() {
         let letters = text.iter().filter(|byte| byte.is_ascii_alphabetic()).take(4);
-        letters.fold(0, |start, byte| start << 8 | u64::from(byte | 0x20))
+        letters.fold(0, |start, byte| start << 8 | u64::from(byte | CASE_BIT))
     } else {
         start
     };
@@ -173,16 +190,43 @@ fn is_in_sample(sentence: &[u8]) -> bool {
 }
 
 /// Returns the hash of the word that begins here, and its length.
+///
+/// The hash turns by seven bits with each letter, and then takes it in. So eight letters lie side by side, and are taken in at once.
 #[inline]
 fn first_word(text: &[u8]) -> (u64, usize) {
     let (mut hash, mut length) = (0_u64, 0);
-    for letter in text.iter().map(|byte| byte | 0x20).take_while(u8::is_ascii_lowercase) {
-        hash = hash.rotate_left(7) ^ u64::from(letter);
-        length += 1;
+    loop {
+        let eight = first_eight(&text[length..]);
+        let lower = eight | each(CASE_BIT);
+        // The highest bit of each byte tells whether it is an ASCII letter.
+        let low = lower & each(0x7F);
+        let is_letter = (low + each(0x80 - b'a')) & !(low + each(0x7F - b'z')) & !eight;
+        let letters = (!is_letter & each(0x80)).trailing_zeros() / 8;
+        let bytes = lower.checked_shl(64 - 8 * letters).unwrap_or(0).swap_bytes();
+        let pairs = bytes & 0x007F_007F_007F_007F | (bytes & 0x7F00_7F00_7F00_7F00) >> 1;
+        let fours = pairs & 0x0000_3FFF_0000_3FFF | (pairs & 0x3FFF_0000_3FFF_0000) >> 2;
+        hash = hash.rotate_left(7 * letters) ^ (fours & 0x0FFF_FFFF) ^ (fours >> 32 << 28);
+        length += letters as usize;
+        if letters < 8 {
+            break;
+        }
     }
     match text.get(length) {
         Some(next) if FOLDED[usize::from(*next)] != 0 => first_mixed_word(text),
         _ => (hash, length),
+    }
+}
+
+/// Returns the first eight bytes, with zeros behind a shorter text.
+#[inline]
+fn first_eight(text: &[u8]) -> u64 {
+    match (text.first_chunk(), text.first_chunk(), text.last_chunk()) {
+        (Some(eight), ..) => u64::from_le_bytes(*eight),
+        (_, Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(*four)));
+            first | last << (8 * (text.len() - 4))
+        }
+        _ => text.iter().rev().fold(0, |eight, byte| eight << 8 | u64::from(*byte)),
     }
 }
 
@@ -210,7 +254,8 @@ fn first_mixed_word(text: &[u8]) -> (u64, usize) {
 struct Majority {
     /// The counts of the latest numbers, a byte each.
     latest: [u64; 8],
-    /// The weight of these numbers, at most 255.
+    /// How many these are, at most 255, and the weight of each.
+    numbers: u64,
     weight: u64,
     counts: [[u64; 8]; 8],
     total: u64,
@@ -230,12 +275,13 @@ const SPREAD: [u64; 256] = {
 impl Majority {
     #[inline]
     fn add(&mut self, number: u64, weight: u64) {
-        if self.weight + weight > 255 {
+        if self.numbers == 255 || self.weight != weight {
             self.settle();
+            self.weight = weight;
         }
-        self.weight += weight;
-        for (latest, byte) in self.latest.iter_mut().zip(number.to_le_bytes()) {
-            *latest += SPREAD[usize::from(byte)] * weight;
+        self.numbers += 1;
+        for at in 0..8 {
+            self.latest[at] += SPREAD[(number >> (8 * at)) as usize % 256];
         }
     }
 
@@ -243,10 +289,10 @@ impl Majority {
     fn settle(&mut self) {
         for (counts, latest) in self.counts.iter_mut().zip(&mut self.latest) {
             for (count, byte) in counts.iter_mut().zip(std::mem::take(latest).to_le_bytes()) {
-                *count += u64::from(byte);
+                *count += u64::from(byte) * self.weight;
             }
         }
-        self.total += std::mem::take(&mut self.weight);
+        self.total += std::mem::take(&mut self.numbers) * self.weight;
     }
 
     /// Returns the number whose bits are one where more than half of the numbers have a one.
@@ -330,6 +376,19 @@ mod tests {
                 "3fa9c1 9bd3e2, 3fa9c1 fac, a1 1a, 1 one, x1 x1-x2, incomprehensibilities antidisestablishment";
             for (one, other) in different.split(", ").filter_map(|pair| pair.split_once(' ')) {
                 assert_ne!(with(one), with(other), "{one} and {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_has_the_hash_of_its_letters_one_by_one() {
+        let letters = "AbcdefghijklmnopqrstuvwxyZ";
+        for (start, end) in (0..26).flat_map(|start| (start..=26).map(move |end| (start, end))) {
+            for after in ["", " ", "-", "{}", "[ a", "@ab cd"] {
+                let (word, text) = (&letters[start..end], letters[start..end].to_owned() + after);
+                let one_by_one = |hash: u64, letter: u8| hash.rotate_left(7) ^ u64::from(letter | 0x20);
+                let expected = (word.bytes().fold(0, one_by_one), word.len());
+                assert_eq!(first_word(text.as_bytes()), expected, "{text}");
             }
         }
     }

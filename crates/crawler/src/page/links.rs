@@ -22,7 +22,7 @@
 mod assets;
 mod collector;
 pub(crate) mod document;
-mod eight;
+pub(super) mod eight;
 mod meta_charset;
 mod references;
 mod refresh;

@@ -1,7 +1,7 @@
 //! Eight bytes at once, in one register (H. Warren, "Hacker's Delight", 2nd edition, section 6-1). The first one is lowest.
 
 /// The same byte eight times.
-pub(super) const fn each(byte: u8) -> u64 {
+pub(crate) const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
@@ -13,7 +13,7 @@ pub(super) fn below(length: usize) -> u64 {
 
 /// Returns the place of the first byte that is one of these.
 #[inline]
-pub(super) fn first_of<const COUNT: usize>(eight: u64, bytes: [u8; COUNT]) -> Option<usize> {
+pub(crate) fn first_of<const COUNT: usize>(eight: u64, bytes: [u8; COUNT]) -> Option<usize> {
     place_of_first(marked(eight, bytes))
 }
 

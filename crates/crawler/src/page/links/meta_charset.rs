@@ -36,7 +36,7 @@ struct Head {
 }
 
 impl<'a> Sink<'a> for Head {
-    fn text(&mut self, _: &'a str) {}
+    fn text(&mut self, _: &'a [u8]) {}
 
     fn raw_text(&mut self, _: &'a str) {}
 

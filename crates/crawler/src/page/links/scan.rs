@@ -227,13 +227,14 @@ fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
 
 impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     #[inline]
-    fn text(&mut self, text: &'a str) {
+    fn text(&mut self, text: &'a [u8]) {
         // In SVG the text of a style sheet is text like any other.
         if ASSETS
             && self.foreign.depth > 0
             && let Some(RawText::Style(kind)) = self.open.take()
         {
-            assets::visit_style_element(&mut self.collector, kind, &decoded(text, TextContext::Text));
+            let text = String::from_utf8_lossy(text);
+            assets::visit_style_element(&mut self.collector, kind, &decoded(&text, TextContext::Text));
         }
         if !self.is_hidden {
             self.reader.read(text);
@@ -241,7 +242,7 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     }
 
     fn raw_text(&mut self, text: &'a str) {
-        self.text(text);
+        self.text(text.as_bytes());
         self.is_hidden = false;
         match self.open.take() {
             Some(RawText::Title) => self

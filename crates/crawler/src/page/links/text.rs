@@ -5,14 +5,14 @@
 /// Visible is what a browser without scripts and style sheets shows, and the title: no scripts, style sheets and comments, no content
 /// of `iframe`, `noembed` and `noframes`. The content of templates counts.
 pub(crate) trait ReadText: Default {
-    /// Receives text without a tag or comment inside.
-    fn read(&mut self, text: &str);
+    /// Receives text without a tag or comment inside, in UTF-8.
+    fn read(&mut self, text: &[u8]);
 }
 
 /// Reads nothing.
 impl ReadText for () {
     #[inline]
-    fn read(&mut self, _: &str) {}
+    fn read(&mut self, _: &[u8]) {}
 }
 
 #[cfg(test)]
@@ -28,7 +28,8 @@ mod tests {
     struct Kept(Vec<String>);
 
     impl ReadText for Kept {
-        fn read(&mut self, text: &str) {
+        fn read(&mut self, text: &[u8]) {
+            let text = std::str::from_utf8(text).unwrap();
             if !text.trim().is_empty() {
                 self.0.push(text.trim().to_owned());
             }

@@ -35,7 +35,7 @@ pub(super) enum Next {
 /// tokenized.
 pub(super) trait Sink<'a> {
     /// Receives text between two tags, as written. Comments split it.
-    fn text(&mut self, text: &'a str);
+    fn text(&mut self, text: &'a [u8]);
 
     /// Receives the text of an element whose start tag returned anything but [`Next::Data`].
     fn raw_text(&mut self, text: &'a str);
@@ -146,14 +146,14 @@ impl<'a> Tokenizer<'a> {
                 None => false,
             };
             if is_markup {
-                sink.text(self.slice(start, open));
+                sink.text(&self.bytes()[start..open]);
                 (self.opened, self.at) = (open, open + 1);
                 self.markup(next, sink);
                 return true;
             }
             from = open + 1;
         }
-        sink.text(self.slice(start, self.html.len()));
+        sink.text(&self.bytes()[start..]);
         false
     }
 
@@ -184,7 +184,7 @@ impl<'a> Tokenizer<'a> {
             let start = content + "[CDATA[".len();
             let end = self.html.get(start..).and_then(|rest| rest.find("]]>"));
             let (end, after) = end.map_or((self.html.len(), self.html.len()), |end| (start + end, start + end + 3));
-            sink.text(self.slice(start, end));
+            sink.text(&self.bytes()[start..end]);
             self.at = after;
         } else {
             self.skip_past(b'>');
@@ -271,7 +271,7 @@ mod tests {
     struct Ours(Vec<Seen>);
 
     impl<'a> Sink<'a> for Ours {
-        fn text(&mut self, _: &'a str) {}
+        fn text(&mut self, _: &'a [u8]) {}
 
         fn raw_text(&mut self, _: &'a str) {}
 
