@@ -117,8 +117,9 @@ def table_of_hosts(table):
     return compare
 
 
-def away(page, origins):
-    return [[row[0], row[3]] for row in page["away"]], [[one["origin"], grouped(one["waiting"])] for one in origins]
+def away(page, hosts):
+    rows = [[one["origin"], grouped(one["waiting"])] for one in hosts if one["state"] == "away"]
+    return [[row[0], row[3]] for row in page["away"]], rows
 
 
 # Each number by its name in the log, in `crawler status` and in events, with its metric, in which ? stands for the keys of an
@@ -152,7 +153,7 @@ NUMBERS = {
     "busiest": (None, table_of_hosts("busiest")),
     "slowest": (None, table_of_hosts("slowest")),
     "least_slack_seconds": ("crawler_politeness_slack_seconds", None),
-    "away": (None, away),
+    "host_table": (None, away),
     "origins_given_up": ('crawler_origins{state="given_up"}', None),
     "saturation_level": (None, seen_set(r"\((.*?)\)", str)),
     "estimated": ("crawler_seen_set_estimated_keys", seen_set("about ([^ ]+) distinct", grouped)),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::duration;
+use crawler::summary::{HostFigures, duration, rfc3339};
 use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Summary};
 use crawler_watch::resident_memory_bytes;
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
@@ -13,7 +13,13 @@ use crate::flag;
 use crate::logging;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
-pub(crate) fn progress(target: &str, summary: &Summary, origins_away: usize, message: &str) {
+pub(crate) fn progress(
+    target: &str,
+    summary: &Summary,
+    origins_away: u64,
+    held_up_by: Option<&HostFigures>,
+    message: &str,
+) {
     let report = &summary.report;
     let saturation = &report.saturation;
     log::info!(
@@ -26,6 +32,10 @@ pub(crate) fn progress(target: &str, summary: &Summary, origins_away: usize, mes
         in_flight = report.leased,
         origins_away,
         hosts = report.hosts,
+        held_up_by = held_up_by.map(|host| host.host.as_str()),
+        held_up_seconds = held_up_by.and_then(|host| host.left).map(|left| left.as_secs_f64()),
+        host_state = held_up_by.map(|host| host.health.state.name()),
+        host_until = held_up_by.and_then(|host| host.health.until).map(rfc3339),
         refused = report.links.refused.values().sum::<u64>(),
         failed = summary.failed_pages(),
         retries = report.pages.retries,
@@ -122,7 +132,8 @@ pub(crate) fn busiest(summary: &Summary) {
         log::debug!(
             target: "crawler::busiest",
             host:% = busy.host,
-            waiting = busy.waiting,
+            waiting = busy.queued,
+            state = busy.health.state.name(),
             requests = busy.requests,
             failures = busy.failures,
             median_seconds = busy.median.map(|time| time.as_secs_f64()),
@@ -197,6 +208,13 @@ pub(crate) fn notice(level: Level, notice: &Notice, message: &str) {
             lost,
         } => ("given_up", origin, Some(cause), seconds(after), Some(*lost)),
         Notice::Closed { origin, cause, rest } => ("robots_unreachable", origin, Some(cause), seconds(rest), None),
+        Notice::Throttled {
+            origin, cause, rest, ..
+        } => ("resting", origin, Some(cause), seconds(rest), None),
+        Notice::RobotsFailing {
+            origin, cause, next, ..
+        } => ("robots_failing", origin, Some(cause), seconds(next), None),
+        Notice::Hanging { origin, after, .. } => ("hanging", origin, None, seconds(after), None),
         Notice::RulesExtended { origin, cause } => ("rules_extended", origin, Some(cause), None, None),
         Notice::Postponed { place, first } => return near_duplicates(level, "postponed", place, first, message),
         Notice::PrefixClosed { place, first } => return near_duplicates(level, "closed", place, first, message),

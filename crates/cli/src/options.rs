@@ -34,7 +34,7 @@ pub(crate) use self::outputs::{Outputs, is_compressed, is_same, is_stdout};
 pub(crate) use self::requests::Requests;
 pub(crate) use self::seeds::{NotASeed, SeedsError, Site, check as check_seed};
 use self::settings::{Assignment, Settings};
-pub(crate) use self::state::{DirArgs, ListArgs, ReportArgs, StateCommand, Which, WhyArgs};
+pub(crate) use self::state::{DirArgs, HostsArgs, ListArgs, ReportArgs, StateCommand, Which, WhyArgs};
 use self::values::parse_address;
 
 /// Crawl web sites politely and completely, and report what was not fetched.

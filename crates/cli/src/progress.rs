@@ -8,18 +8,17 @@ mod losses;
 mod notices;
 mod pace;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawler::summary::{duration, grouped, rounded_down, size};
+use crawler::summary::{HostFigures, duration, grouped, rounded_down, size};
 use crawler::{
     CrawlOptions, Event, FailureKind, Missing, Observer, Phase, SitemapEnd, SitemapRecord, StopHandle, Summary,
 };
-use frontier::{HostKey, Notice, Origin, Time};
+use frontier::{Health, Notice, Time};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use sieve::{Level, Saturation};
 
@@ -83,14 +82,12 @@ pub(crate) struct Reporter {
     has_logged_failure: bool,
     has_logged_sitemap: bool,
     has_pages: bool,
-    /// The origins that are away now, and since when. The frontier limits the number of hosts.
-    away: HashMap<Origin, Duration>,
-    /// The host with the most waiting entries, and their number, if others have some, too. Few ticks bring it.
-    busiest: Option<(HostKey, u64)>,
+    /// How many hosts are away, and the host that holds the crawl up. Of many hosts, few ticks bring them.
+    away: u64,
+    held_up_by: Option<HostFigures>,
+    hosts_as_of: Time,
     /// What the crawl does.
     stop: StopHandle,
-    /// The duration of the crawl at the last tick.
-    elapsed: Duration,
     hosts: LineBudget,
     near_duplicates: LineBudget,
     losses: Losses,
@@ -106,10 +103,10 @@ impl Reporter {
             has_logged_failure: false,
             has_logged_sitemap: false,
             has_pages: false,
-            away: HashMap::new(),
-            busiest: None,
+            away: 0,
+            held_up_by: None,
+            hosts_as_of: Time::EPOCH,
             stop,
-            elapsed: Duration::ZERO,
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
             losses: Losses::default(),
@@ -126,11 +123,6 @@ impl Reporter {
 
     fn notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::Away { origin, .. } => _ = self.away.insert(origin.clone(), self.elapsed),
-            Notice::Back { origin, .. } | Notice::GivenUp { origin, .. } => _ = self.away.remove(origin),
-            _ => {}
-        }
-        match notice {
             Notice::Postponed { .. } | Notice::PrefixClosed { .. } => self.near_duplicates.log(notice, false),
             _ => self.hosts.log(notice, !self.has_pages),
         }
@@ -138,15 +130,18 @@ impl Reporter {
 
     fn tick(&mut self, summary: &Summary) {
         self.pace.add(summary);
-        self.elapsed = summary.elapsed;
         if summary.as_of > Time::EPOCH {
-            self.busiest = match summary.busiest()[..] {
-                [first, second, ..] if second.waiting > 0 => Some((first.host.clone(), first.waiting)),
-                _ => None,
-            };
+            self.away = summary.hosts_by_health.get(&Health::Away).copied().unwrap_or_default();
+            self.held_up_by = summary.held_up_by().cloned();
+            self.hosts_as_of = summary.as_of;
         }
-        let texts = self.texts(summary);
-        let log = |target| log_records::progress(target, summary, self.away.len(), &texts.join(", "));
+        let mut texts = self.texts(summary).to_vec();
+        let held_up_by = self.held_up_by.as_ref();
+        texts.extend(held_up_by.filter(|host| host.health.state > Health::Asked).map(|host| {
+            let explained = host.explained(self.hosts_as_of, &flag::of);
+            format!("held up by {}: {explained}", host.host)
+        }));
+        let log = |target| log_records::progress(target, summary, self.away, held_up_by, &texts.join(", "));
         if self.request.take() {
             log(logging::STATUS);
         }
@@ -159,7 +154,10 @@ impl Reporter {
             log("crawler::progress");
             self.last_line = summary.elapsed;
         }
-        log_records::busiest(summary);
+        let second = summary.elapsed.as_secs();
+        if second.is_power_of_two() || second.is_multiple_of(60) {
+            log_records::busiest(summary);
+        }
         self.losses.tick(summary);
         self.hosts.tick(summary.elapsed);
         self.near_duplicates.tick(summary.elapsed);
@@ -191,8 +189,12 @@ impl Reporter {
             format!("{:.1}/s recent", summary.recent_pages_per_second()),
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
+        let held_up = self.held_up_by.as_ref().and_then(|host| host.left);
         pace.extend(match phase {
-            Phase::Running => self.pace.remaining().map(|time| format!("ETA {}", duration(time))),
+            Phase::Running => self
+                .pace
+                .remaining(held_up)
+                .map(|time| format!("ETA {}", duration(time))),
             phase => Some(phase.name().to_owned()),
         });
         pace.push(size(summary.bytes).to_string());
@@ -206,23 +208,18 @@ impl Reporter {
             format!("{} in flight", report.leased),
             format!("{} failed", grouped(summary.failed_pages())),
         ];
-        if !self.away.is_empty() {
-            pages.push(format!("{} away", self.away.len()));
+        if self.away > 0 {
+            pages.push(format!("{} away", self.away));
         }
         pages
     }
 
-    /// Returns the origin that is away for the longest time; or else, if pages wait for several hosts, the one with the most.
+    /// Returns the host that holds the crawl up, and what it does. A host that is asked is named if others wait, too.
     fn worst_host(&self, summary: &Summary) -> Option<String> {
-        let away = self.away.iter();
-        if let Some((origin, since)) = away.min_by_key(|(origin, since)| (**since, origin.as_str())) {
-            // Before the first tick of a run, the duration of earlier ones is not known.
-            let away = duration(summary.elapsed.saturating_sub(summary.elapsed_before.max(*since)));
-            return Some(format!("away for {away}: {origin}"));
-        }
-        let (host, waiting) = self.busiest.as_ref().filter(|_| summary.report.queued > 0)?;
-        let waiting = grouped(*waiting.min(&summary.report.queued));
-        Some(format!("busiest ({waiting} waiting): {host}"))
+        let host = self.held_up_by.as_ref().filter(|_| summary.report.pages_left() > 0)?;
+        let is_alone = host.health.state == Health::Asked && summary.report.hosts < 2;
+        let left = duration(host.left.filter(|_| !is_alone)?);
+        Some(format!("{}, {left} left: {}", host.state_in_words(), host.host))
     }
 }
 
@@ -351,8 +348,7 @@ mod tests {
         let pace = "0 pages in 1.7 h, 0.0/s recent, 0.0/s mean, 0 B";
         assert_eq!(reporter.texts(&summary), [pace, "0 queued, 0 in flight, 0 failed"]);
         reporter.pace.add(&summary);
-        let origin = |host: u32| Origin::of(&url::Url::parse(&format!("http://{host}.example/")).unwrap()).unwrap();
-        reporter.away.extend((0..12).map(|host| (origin(host), Duration::ZERO)));
+        reporter.away = 12;
         (summary.counts.pages, summary.counts.bytes) = (1_234_567, 1 << 45);
         summary.counts.failed.insert(FailureKind::Timeout, 12_345);
         (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
@@ -369,36 +365,56 @@ mod tests {
         assert_eq!(view[1], texts[1]);
     }
 
+    /// The figures of a host with a page that waits, after one was answered or refused.
+    fn figures(host: &str, is_away: bool) -> HostFigures {
+        let (config, now) = (frontier::FrontierConfig::default(), Time::from_millis(1));
+        let mut config = frontier::FrontierConfig {
+            ask_robots: false,
+            ..config
+        };
+        config.retries.jitter_percent = 0;
+        let mut frontier = frontier::Frontier::in_memory(config).unwrap();
+        let url = |page| frontier::Canonicalizer::default().parse(&format!("http://{host}/{page}"));
+        let seeds = [1, 2].map(|page| frontier::Link::seed(url(page).unwrap()));
+        frontier.offer(&seeds, now).unwrap();
+        let frontier::Leasing::Ready(leases) = frontier.lease(now, 1).unwrap() else {
+            panic!("a page is ready")
+        };
+        let refused = frontier::Failure::new(FailureKind::Connect, "refused");
+        match is_away {
+            true => drop(frontier.settle(&[leases[0].failed(refused)], now).unwrap()),
+            false => drop(frontier.release_leases(now).unwrap()),
+        }
+        let report = frontier.host_report(&url(1).unwrap().host(), now);
+        HostFigures::new(report.unwrap(), now)
+    }
+
     #[test]
-    fn the_third_line_of_the_view_has_the_seen_set_and_the_host_that_is_away_for_the_longest_time() {
+    fn the_third_line_of_the_view_has_the_seen_set_and_the_host_that_holds_the_crawl_up() {
         let options = CrawlOptions::default();
         let report = frontier::Frontier::in_memory(options.frontier.clone());
         let mut summary = Summary::new(Ending::Drained, Counts::default(), report.unwrap().report());
-        (summary.elapsed, summary.elapsed_before) = (Duration::from_secs(100), Duration::from_secs(60));
-        summary.report.queued = 7;
+        (summary.report.queued_pages, summary.report.hosts) = (7, 2);
         let million = Some(1_000_000);
-        let url = |host: &str| url::Url::parse(&format!("http://{host}.example/")).unwrap();
-        let away = |host: &str, since| (Origin::of(&url(host)).unwrap(), Duration::from_secs(since));
         let long = vec!["a".repeat(60); 3].join(".");
-        let all = [away("b", 70), away("c", 80), away(&long, 0)];
-        let cut = format!(" 1 %; away for 40.0 s: http://{}", &long[..40]);
+        let cut = format!(" 1 %; away, 3.0 s left: {}", &long[..46]);
         let full = " 1.5x: 1 600 000 of 1 000 000 keys, 3.2 % of new keys dropped";
         let (fixed, exact, grown) = ((million, None), (None, None), (million, Some(4_000_000)));
+        let (asked, away) = (Some(("d.example", false)), Some(("b.example", true)));
         let cases = [
-            // Hosts, capacity, keys.
-            (0_usize, fixed, 12_345.6, ": 12 300 of 1 000 000 keys (1 %)"),
-            (1, exact, 12_345.0, ": 12 345 keys; busiest (7 waiting): d.example"),
-            (0, fixed, 850e3, " filling: 850 000 of 1 000 000 keys (85 %)"),
-            (0, grown, 2e6, ": 2 000 000 of 4 000 000 keys (50 %)"),
-            (2, exact, 9.0, ": 9 keys; away for 30.0 s: http://b.example"),
-            (2, fixed, 850e3, " filling 85 %; away for 30.0 s: http://b.example"),
-            (4, fixed, 12_345.6, cut.as_str()),
-            (3, fixed, 1.6e6, full),
+            // Host, capacity, keys.
+            (None, fixed, 12_345.6, ": 12 300 of 1 000 000 keys (1 %)"),
+            (asked, exact, 12_345.0, ": 12 345 keys; asked, 2.0 s left: d.example"),
+            (None, fixed, 850e3, " filling: 850 000 of 1 000 000 keys (85 %)"),
+            (None, grown, 2e6, ": 2 000 000 of 4 000 000 keys (50 %)"),
+            (away, exact, 9.0, ": 9 keys; away, 3.0 s left: b.example"),
+            (away, fixed, 850e3, " filling 85 %; away, 3.0 s left: b.example"),
+            (Some((&long, true)), fixed, 12_345.6, cut.as_str()),
+            (away, fixed, 1.6e6, full),
         ];
-        for (hosts, (capacity, grown), keys, expected) in cases {
+        for (host, (capacity, grown), keys, expected) in cases {
             let mut reporter = reporter(&options);
-            reporter.busiest = (hosts > 0).then(|| (HostKey::of(&url("d")).unwrap(), 9));
-            reporter.away.extend(all.iter().take(hosts.saturating_sub(1)).cloned());
+            reporter.held_up_by = host.map(|(host, is_away)| figures(host, is_away));
             reporter.tick(&summary);
             let saturation = &mut summary.report.saturation;
             (saturation.capacity, saturation.grown_capacity) = (capacity, grown);
@@ -410,7 +426,7 @@ mod tests {
             assert_eq!(template == WARNING, expected == full, "{shown}");
             summary.as_of = Time::EPOCH + Duration::from_secs(1);
             reporter.tick(&summary);
-            assert_eq!(reporter.busiest, None);
+            assert_eq!(reporter.held_up_by, None);
             summary.as_of = Time::EPOCH;
         }
     }

@@ -1,6 +1,7 @@
 //! The commands about a state directory: they look into it, beside the crawl that runs there or after it, or repair it.
 
 mod damage;
+mod hosts;
 mod list;
 mod repair;
 mod report;
@@ -82,6 +83,7 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
     let done = match command {
         _ if command.dir().is_file() => Err(StateFailure::NotADirectory(command.dir().to_owned())),
         StateCommand::Status(args) => status::run(args).map(|()| 0),
+        StateCommand::Hosts(args) => hosts::run(args).map(|()| 0),
         StateCommand::Why(args) => why::run(args).map(|is_met| if is_met { 0 } else { NOT_MET }),
         StateCommand::List(args) => list::run(args).map(|()| 0),
         StateCommand::Report(args) => report::run(args).map(|()| 0),

@@ -19,7 +19,7 @@ mod stop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, Outcome};
+use frontier::{Entry, Frontier, Outcome, Time};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -46,6 +46,9 @@ pub use self::stop::StopHandle;
 /// How often observers get a progress event.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
+/// The most hosts that are looked at in each second.
+const HOSTS_EACH_SECOND: u64 = 10_000;
+
 /// The state of the loop.
 pub(crate) struct Run<S> {
     pub(crate) config: Arc<CrawlConfig>,
@@ -65,6 +68,8 @@ pub(crate) struct Run<S> {
     pub(crate) answer_times: AnswerTimes,
     /// The seconds of this run.
     ticks: u64,
+    /// When the last of them ended.
+    last_tick: Time,
     clock: Clock,
     ending: Option<Ending>,
 }
@@ -85,6 +90,7 @@ impl<S: Fetcher> Run<S> {
             ledger: Ledger::default(),
             answer_times: AnswerTimes::default(),
             ticks: 0,
+            last_tick: Time::EPOCH,
             clock: Clock::start(),
             ending: None,
         }
@@ -209,14 +215,22 @@ impl<S: Fetcher> Run<S> {
     fn tick(&mut self) -> Result<(), CrawlError> {
         self.ticks += 1;
         self.frontier.check_place()?;
-        let mut summary = self.summary(Ending::Drained);
-        if !self.ticks.is_multiple_of(60) && !self.ticks.is_power_of_two() {
-            self.observers.notify(&Event::Tick(&summary));
-            return Ok(());
+        let now = self.clock.now();
+        for notice in self
+            .frontier
+            .began_to_hang(std::mem::replace(&mut self.last_tick, now), now)
+        {
+            self.observers.notify(&Event::Notice(&notice));
         }
-        summary = summary.with_hosts(&self.answer_times, &self.frontier, time_of_day(), self.clock.ahead());
+        let mut summary = self.summary(Ending::Drained);
+        let is_seldom = self.ticks.is_multiple_of(60) || self.ticks.is_power_of_two();
+        if is_seldom || summary.report.hosts <= HOSTS_EACH_SECOND {
+            summary = summary.with_hosts(&self.answer_times, &self.frontier, now, self.clock.ahead());
+        }
         self.observers.notify(&Event::Tick(&summary));
-        self.save_answer_times();
+        if is_seldom {
+            self.save_answer_times();
+        }
         Ok(())
     }
 
@@ -240,14 +254,14 @@ impl<S: Fetcher> Run<S> {
         } else {
             ending
         };
-        let mut hosts: Vec<_> = self.frontier.host_reports().collect();
+        let mut hosts: Vec<_> = self.frontier.host_reports(self.clock.now()).collect();
         hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
         let summary = Summary {
             hosts,
             peak_memory_bytes: peak_memory_bytes(),
             ..self.summary(ending)
         };
-        let summary = summary.with_hosts(&self.answer_times, &self.frontier, time_of_day(), self.clock.ahead());
+        let summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now(), self.clock.ahead());
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;
         self.leave_others();

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use frontier::{CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, NotCrawlable, PageRecord, Time};
+use frontier::{
+    CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, LockHolder, NotCrawlable, PageRecord, Time,
+};
 
 use crate::config::with_scheme;
+use crate::engine::time_of_day;
 use crate::error::StartError;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{CrawlState, PAUSED_FILE};
-use crate::summary::{AnswerTimes, Ending, Summary};
+use crate::summary::{AnswerTimes, Ending, HostFigures, Summary};
 use crate::timestamp::less_ahead;
 
 /// A crawl as it was at its last commit. It is a copy in memory, which takes what the crawl itself takes for its frontier. The crawl
@@ -34,6 +37,9 @@ pub struct SavedCrawl {
     pub ahead: Duration,
     /// Whether the process that has the directory open is paused, or the last one ended in a pause.
     pub is_paused: bool,
+    answer_times: AnswerTimes,
+    /// The time of the frontier at which its hosts are looked at.
+    now: Time,
 }
 
 impl SavedCrawl {
@@ -63,7 +69,14 @@ impl SavedCrawl {
             ..Summary::new(ending, state.counts, opened.frontier.report())
         };
         let ahead = opened.now.since(saved_at.unwrap_or(opened.now));
-        let summary = summary.with_hosts(&AnswerTimes::read(dir), &opened.frontier, state.commit.time, ahead);
+        // A host that hangs lets nothing be committed.
+        let is_running = Directory::new(dir)
+            .lock_holder()
+            .is_ok_and(|holder| holder != LockHolder::Nobody);
+        let now = if is_running { time_of_day() + ahead } else { Time::EPOCH };
+        let now = now.max(opened.now);
+        let answer_times = AnswerTimes::read(dir);
+        let summary = summary.with_hosts(&answer_times, &opened.frontier, now, ahead);
         Ok(Self {
             frontier: opened.frontier,
             config: opened.config,
@@ -72,7 +85,15 @@ impl SavedCrawl {
             saved_at,
             ahead,
             is_paused: dir.join(PAUSED_FILE).exists(),
+            answer_times,
+            now,
         })
+    }
+
+    /// Iterates over all hosts, in no particular order, as of the time of the summary. Cost: a look at each host.
+    pub fn hosts(&self) -> impl Iterator<Item = HostFigures> {
+        let reports = self.frontier.host_reports(self.now);
+        reports.map(move |report| self.answer_times.figures_of(report, self.now).less_ahead(self.ahead))
     }
 
     /// Visits what became of each page of the crawl in a directory, in order, without the rest of its state.

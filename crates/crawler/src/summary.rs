@@ -22,24 +22,25 @@
 
 mod answers;
 mod counts;
+mod host;
 mod missing;
 mod remedy;
 mod rows;
 mod shown;
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{AwayReport, Frontier, HostReport, Refusal, Report, Time};
+use frontier::{Frontier, Health, HostReport, Refusal, Report, Time};
 
 use crate::timestamp::less_ahead;
 pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
-pub use answers::HostFigures;
 pub use counts::{ANSWER_SECONDS, Counts};
+pub use host::HostFigures;
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
 pub use rows::{Rows, counted, duration, grouped, listed, size};
@@ -106,10 +107,11 @@ pub struct Summary {
     pub report: Report,
     /// The requests and pauses of each host at the end; the host with the most requests first.
     pub hosts: Vec<HostReport>,
-    /// The hosts on which the crawl has spent most time, up to 256: at the end, each minute, and after 1, 2, 4 … seconds.
+    /// The hosts on which the crawl has spent most time, up to 256, and up to 256 that hold it up, the worst first. With more than 10 000
+    /// hosts it comes at the end, each minute, and after 1, 2, 4 … seconds; else each second.
     pub host_table: Vec<HostFigures>,
-    /// Origins that were away then, those with the most waiting entries first.
-    pub away: Vec<AwayReport>,
+    /// How many hosts did what then.
+    pub hosts_by_health: BTreeMap<Health, u64>,
     /// Whether links between processes that share the crawl were lost with a state directory, in this process or another one.
     pub has_lost_links: bool,
     /// Batches of links that this process has sent again to others.
@@ -175,7 +177,7 @@ impl Summary {
             report,
             hosts: Vec::new(),
             host_table: Vec::new(),
-            away: Vec::new(),
+            hosts_by_health: BTreeMap::new(),
             has_lost_links: false,
             repeated_batches: 0,
             as_of: Time::EPOCH,
@@ -183,15 +185,14 @@ impl Summary {
         }
     }
 
-    /// Returns a copy without the [`hosts`](Self::hosts), and with at most `most_away` of the origins that are [`away`](Self::away): both can be
-    /// as many as the crawl has hosts.
-    pub fn without_hosts(&self, most_away: usize) -> Self {
+    /// Returns a copy without the [`hosts`](Self::hosts), which can be as many as the crawl has.
+    pub fn without_hosts(&self) -> Self {
         Self {
             elapsed: self.elapsed,
             elapsed_before: self.elapsed_before,
             robots_name: self.robots_name.clone(),
             host_table: self.host_table.clone(),
-            away: self.away.iter().take(most_away).cloned().collect(),
+            hosts_by_health: self.hosts_by_health.clone(),
             as_of: self.as_of,
             has_lost_links: self.has_lost_links,
             repeated_batches: self.repeated_batches,
@@ -205,22 +206,19 @@ impl Summary {
         self.report.queued_pages + self.cut_short
     }
 
-    /// Adds what the frontier knows of its hosts, at a time of day. `ahead` says how far the frontier's clock is ahead of that.
+    /// Adds what the frontier knows of its hosts at a time of its clock. `ahead` says how far that is ahead of the time of day.
     pub(crate) fn with_hosts(
         mut self,
         answer_times: &AnswerTimes,
         frontier: &Frontier,
-        as_of: Time,
+        now: Time,
         ahead: Duration,
     ) -> Self {
-        self.host_table = answer_times.figures(frontier);
-        self.away = frontier.away().collect();
-        for away in &mut self.away {
-            away.since = less_ahead(away.since, ahead);
-            away.next_probe = less_ahead(away.next_probe, ahead);
-        }
-        self.away.sort_by_key(|away| (Reverse(away.waiting), away.since));
-        Self { as_of, ..self }
+        let hosts = answer_times.figures(frontier, now).into_iter();
+        self.host_table = hosts.map(|host| host.less_ahead(ahead)).collect();
+        self.hosts_by_health = frontier.hosts_by_health(now);
+        self.as_of = less_ahead(now, ahead);
+        self
     }
 
     /// Returns the number of pages that answered 2xx per second, over the last 20 to 40 seconds.

@@ -8,6 +8,7 @@ mod opened;
 pub use opened::Opened;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ use crate::entry::Entry;
 use crate::error::FrontierError;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::Link;
-use crate::report::{AwayReport, HostReport, Report, Why};
+use crate::notice::Notice;
+use crate::report::{Health, HostReport, Report, Why};
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::state::{Answer, Call, State, bloom_filter};
 use crate::time::Time;
@@ -315,19 +317,32 @@ impl Frontier {
         self.state.report()
     }
 
-    /// Iterates over the hosts that are remembered, each with what it was asked and how politely.
-    pub fn host_reports(&self) -> impl Iterator<Item = HostReport> {
-        self.state.host_reports()
+    /// Iterates over the hosts that are remembered: what each was asked, how politely, and what it does now.
+    pub fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
+        self.state.host_reports(now)
     }
 
-    /// Returns what one host was asked and how politely; `None` if it is not remembered. Cost: for a host on disk, a look there.
-    pub fn host_report(&self, host: &HostKey) -> Option<HostReport> {
-        self.state.host_report(host)
+    /// Returns what one host was asked, how politely, and what it does now; `None` if it is not remembered. Cost: a look at each lease; for
+    /// a host on disk, a look there.
+    pub fn host_report(&self, host: &HostKey, now: Time) -> Option<HostReport> {
+        self.state.host_report(host, now)
     }
 
-    /// Iterates over the origins that are away, in no particular order. Cost: a look at each host.
-    pub fn away(&self) -> impl Iterator<Item = AwayReport> {
-        self.state.away()
+    /// Iterates over the hosts that rest, hang, are away or whose robots.txt fails, in no particular order. Cost: a look at each host and
+    /// each lease.
+    pub fn held_up(&self, now: Time) -> impl Iterator<Item = HostReport> {
+        self.state.held_up(now)
+    }
+
+    /// Returns how many hosts do what. Cost: a look at each host and each lease.
+    pub fn hosts_by_health(&self, now: Time) -> BTreeMap<Health, u64> {
+        self.state.hosts_by_health(now)
+    }
+
+    /// Returns a notice for each host of which a request hangs now, and none hung at `since`: the time of the last such call. Cost: a look
+    /// at each lease.
+    pub fn began_to_hang(&self, since: Time, now: Time) -> Vec<Notice> {
+        self.state.began_to_hang(since, now)
     }
 
     /// Visits every entry that waits, until the visitor breaks: pages, the postponed ones included, retries, sitemaps, and robots.txt

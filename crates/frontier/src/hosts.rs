@@ -17,6 +17,7 @@
 mod addresses;
 mod change;
 mod dropped;
+mod health;
 mod host;
 mod incidents;
 mod jitter;
@@ -41,7 +42,7 @@ use addresses::Addresses;
 use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
 pub(crate) use jitter::{jitter_thousandths, with_jitter};
-use origin_queue::OriginId;
+pub(crate) use origin_queue::OriginId;
 pub(crate) use packed_entries::SegmentStore;
 pub(crate) use packed_entries::closed::Closed;
 use robots::RulesMemory;

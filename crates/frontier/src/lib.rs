@@ -271,7 +271,7 @@ pub use notice::Notice;
 #[doc(inline)]
 pub use partition::Partition;
 #[doc(inline)]
-pub use report::{AwayReport, HostReport, MemoryReport, QueuePlace, Report, Wait, Why};
+pub use report::{Health, HostHealth, HostReport, MemoryReport, QueuePlace, Report, Wait, Why};
 #[doc(inline)]
 pub use rules::{ParseRules, RobotsRules};
 #[doc(inline)]

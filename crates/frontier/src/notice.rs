@@ -20,6 +20,37 @@ pub enum Notice {
         /// How long it may be away before it is given up.
         patience: Duration,
     },
+    /// A host throttles and rests, for the first time in a row.
+    Throttled {
+        /// Which of its origins.
+        origin: Origin,
+        /// What it answered.
+        cause: Arc<Failure>,
+        /// What its `Retry-After` asked for.
+        asked_for: Option<Duration>,
+        /// For how long it rests. If it throttles again, it rests for longer.
+        rest: Duration,
+    },
+    /// The robots.txt of an origin fails, for the first time in a row: it is asked for again before anything else.
+    RobotsFailing {
+        /// Which.
+        origin: Origin,
+        /// What went wrong.
+        cause: Arc<Failure>,
+        /// In how long it is asked for again.
+        next: Duration,
+        /// Whether a seed waits for it.
+        is_of_seed: bool,
+    },
+    /// The first request to a host without an answer [hangs](crate::Health::HANGING).
+    Hanging {
+        /// Which of its origins.
+        origin: Origin,
+        /// What was requested.
+        url: Box<str>,
+        /// For how long it is in flight.
+        after: Duration,
+    },
     /// An origin that was away has answered.
     Back {
         /// Which.
@@ -84,6 +115,35 @@ impl fmt::Display for Notice {
                     f,
                     "{origin} is away: {cause}; it is probed for {seconds} s before it is given up"
                 )
+            }
+            Self::Throttled {
+                origin,
+                cause,
+                asked_for,
+                rest,
+            } => {
+                let rest = rest.as_secs_f64();
+                write!(
+                    f,
+                    "{origin} rests for {rest:.1} s, and for longer each time in a row: {cause}"
+                )?;
+                match asked_for {
+                    Some(asked_for) => write!(f, "; Retry-After: {} s", asked_for.as_secs()),
+                    None => Ok(()),
+                }
+            }
+            Self::RobotsFailing {
+                origin, cause, next, ..
+            } => {
+                let next = next.as_secs_f64();
+                write!(
+                    f,
+                    "nothing of {origin} is fetched yet: its robots.txt fails, and is asked for again in {next:.1} s: {cause}"
+                )
+            }
+            Self::Hanging { origin, url, after } => {
+                let after = after.as_secs_f64();
+                write!(f, "{origin} does not answer: {url} is in flight for {after:.0} s")
             }
             Self::Back { origin, after } => write!(f, "{origin} is back after {:.1} s", after.as_secs_f64()),
             Self::GivenUp {

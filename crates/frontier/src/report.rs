@@ -1,19 +1,20 @@
 //! Numbers: what a frontier has counted, what each host was asked, and what decides about a URL.
 
+mod host;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+
+pub use host::{Health, HostHealth, HostReport};
 
 use crate::exchange::ExchangeCounts;
-use crate::failure::Failure;
 use crate::lease::NotFetched;
 use crate::partition::Partition;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::time::Time;
 use crate::traps::ResemblanceCounts;
-use crate::url::{HostKey, Origin};
+use crate::url::HostKey;
 
 /// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -203,43 +204,6 @@ impl fmt::Display for Report {
         writeln!(f, "hosts: {}, {} origins given up", self.hosts, self.origins_given_up)?;
         write!(f, "seen-set: {}", self.saturation)
     }
-}
-
-/// The requests to one host, with their politeness.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[non_exhaustive]
-pub struct HostReport {
-    /// The host.
-    pub host: HostKey,
-    /// Requests that have ended, those for robots.txt included.
-    pub requests: u64,
-    /// The delay that was owed to it.
-    pub delay: Duration,
-    /// The shortest time between the end of a request and the start of the next that the frontier handed out.
-    pub shortest_gap: Option<Duration>,
-    /// When its robots.txt was read, or its rules were extended because it did not answer; the earliest time, if it has several
-    /// origins. `None` if no rules are known.
-    pub robots_at: Option<Time>,
-    /// Entries that wait for it.
-    pub queued: u64,
-    /// Whether it, or one of its ports, was away for too long and was given up.
-    pub given_up: bool,
-}
-
-/// An origin that is away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AwayReport {
-    /// Which.
-    pub origin: Origin,
-    /// Since when.
-    pub since: Time,
-    /// What went wrong.
-    pub cause: Arc<Failure>,
-    /// When it is probed next.
-    pub next_probe: Time,
-    /// Entries that wait for it, without retries that are not due yet.
-    pub waiting: u64,
 }
 
 /// What decides about a URL: a rule, a queue or the seen-set. [`Frontier::why`](crate::Frontier::why) returns it.

@@ -117,7 +117,7 @@ fn hosts_beyond_the_bound_of_the_memory_lie_on_disk_and_none_of_their_pages_is_l
     drop(frontier);
     let mut frontier = open(&dir.0, config()).unwrap();
     stays_bounded("opening");
-    frontier.host_reports().for_each(drop);
+    frontier.host_reports(Time::EPOCH).for_each(drop);
     stays_bounded("looking at all hosts");
 
     let mut fetched = BTreeSet::new();

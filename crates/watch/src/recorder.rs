@@ -1,19 +1,18 @@
 //! The observer of a crawl, and what reads it.
 
-use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawler::{Crawl, Ending, Event, Fetcher, Observer, Phase, StopHandle};
-use frontier::{Notice, Origin, Time};
+use frontier::{Health, Time};
 use tokio::sync::watch;
 
 use crate::forecast::Forecast;
 use crate::process;
 use crate::recent::shortened;
 use crate::series::{Change, Series, SeriesFile};
-use crate::status::{LISTED, Status};
+use crate::status::Status;
 
 /// The most seeds that are named.
 const SEEDS: usize = 3;
@@ -41,7 +40,6 @@ impl Watch {
         let recorder = Recorder {
             status,
             handle: crawl.stop_handle(),
-            away: HashSet::new(),
             forecast: Forecast::default(),
             file: state.map(SeriesFile::new),
             sender,
@@ -66,8 +64,6 @@ impl Watch {
 pub struct Recorder {
     status: Status,
     handle: StopHandle,
-    /// The origins that are away. The frontier limits the number of hosts.
-    away: HashSet<Origin>,
     forecast: Forecast,
     /// The series in the state directory.
     file: Option<SeriesFile>,
@@ -87,15 +83,17 @@ impl Recorder {
         self.forecast.note(summary.elapsed, saturation);
         self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
         self.keep_series(summary);
-        let mut shown = summary.without_hosts(LISTED);
-        // The hosts come each minute. An earlier run may have left some away.
-        if summary.as_of > Time::EPOCH {
-            self.away = summary.away.iter().map(|away| away.origin.clone()).collect();
-        } else if let Some(earlier) = self.status.summary.take() {
-            (shown.host_table, shown.away) = (earlier.host_table, earlier.away);
+        let mut shown = summary.without_hosts();
+        // Those of many hosts come each minute.
+        if summary.as_of == Time::EPOCH
+            && let Some(earlier) = self.status.summary.take()
+        {
+            (shown.host_table, shown.hosts_by_health) = (earlier.host_table, earlier.hosts_by_health);
+            shown.as_of = earlier.as_of;
         }
         self.status.as_of = process::now();
-        self.status.origins_away = self.away.len() as u64;
+        let away = shown.hosts_by_health.get(&Health::Away);
+        self.status.origins_away = away.copied().unwrap_or_default();
         self.status.summary = Some(shown);
         self.sender.send_replace(Arc::new(self.status.clone()));
     }
@@ -139,8 +137,6 @@ impl Observer for Recorder {
                 url, kind, why, fate, ..
             } => self.status.recent.add_failure(url, *kind, why, *fate),
             Event::Committed(commit) => self.status.commits.add(commit, process::now()),
-            Event::Notice(Notice::Away { origin, .. }) => _ = self.away.insert(origin.clone()),
-            Event::Notice(Notice::Back { origin, .. } | Notice::GivenUp { origin, .. }) => _ = self.away.remove(origin),
             Event::Tick(summary) => {
                 self.status.phase = self.handle.phase();
                 self.publish(summary);

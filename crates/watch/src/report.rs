@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use crawler::summary::HostFigures;
 use serde_json::json;
 
 use crate::replace::Replaceable;
@@ -56,11 +55,14 @@ impl ReportFile {
 /// No random bytes.
 fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> {
     // Texts of sites stand in the data, where nothing ends the element: `<` is written as JSON can, too.
-    let hosts = status.summary.iter().flat_map(|summary| &summary.host_table);
+    let hosts = status.summary.iter().flat_map(|summary| {
+        let hosts = summary.host_table.iter();
+        hosts.map(|host| host.to_json(summary.as_of, &name))
+    });
     let data = json!({
         "status": status.to_json(&name),
         "series": status.series_to_json(),
-        "hosts": hosts.map(HostFigures::to_json).collect::<Vec<_>>(),
+        "hosts": hosts.collect::<Vec<_>>(),
     });
     let data = data.to_string().replace('<', "\\u003c");
     let once = random_hex()?;

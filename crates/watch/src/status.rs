@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawler::summary::{ANSWER_SECONDS, Summary, rfc3339};
 use crawler::{CommitRecord, Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
-use frontier::Time;
+use frontier::{Health, Time};
 use serde_json::{Value, json};
 use sieve::Saturation;
 
@@ -15,9 +15,6 @@ use crate::histogram::Histogram;
 use crate::recent::Recent;
 use crate::remaining::Remaining;
 use crate::series::{Point, Series};
-
-/// The most origins that are away and are listed.
-pub(crate) const LISTED: usize = 20;
 
 /// The upper bounds of the sizes of bodies, in bytes: powers of four from 1 KiB to 16 MiB.
 const BODY_BYTES: [f64; 8] = [
@@ -39,13 +36,13 @@ const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1,
 #[non_exhaustive]
 pub struct Status {
     /// The numbers of the crawl, as if it ended now with nothing left; at the end, those of its end. `None` before its first second. It has
-    /// no [`hosts`](Summary::hosts), and few of the origins that are away.
+    /// no [`hosts`](Summary::hosts).
     pub summary: Option<Summary>,
     /// What the crawl does.
     pub phase: Phase,
     /// Whether it has ended. Its ending is that of the summary.
     pub is_finished: bool,
-    /// Origins that do not answer at present.
+    /// Hosts that are away at present.
     pub origins_away: u64,
     /// The first seeds, and how many there are besides. A state directory does not have them.
     pub(crate) seeds: Vec<String>,
@@ -154,7 +151,7 @@ impl Status {
 
     /// Returns what is known of a crawl in a state directory, as of its last commit. `is_running` says whether a process crawls there.
     pub fn of_saved(crawl: &SavedCrawl, dir: &Path, is_running: bool) -> Self {
-        let mut summary = crawl.summary.without_hosts(LISTED);
+        let mut summary = crawl.summary.without_hosts();
         if is_running {
             // As each second of a crawl: what is queued is not missing yet.
             summary.ending = Ending::Drained;
@@ -171,7 +168,7 @@ impl Status {
             },
             is_finished: !is_running,
             state: Some(dir.display().to_string()),
-            origins_away: crawl.summary.away.len() as u64,
+            origins_away: summary.hosts_by_health.get(&Health::Away).copied().unwrap_or_default(),
             series,
             summary: Some(summary),
             ..Self::new(Duration::from_millis(saved_at.as_millis()).as_secs_f64())

@@ -13,6 +13,11 @@ pub(crate) enum StateCommand {
     ///
     /// The crawl may be running. The numbers are those of its last commit.
     Status(DirArgs),
+    /// List the hosts of the crawl in a state directory, with what each does: those first that hold the crawl up.
+    ///
+    /// The crawl may be running. A host is asked, resting (it asked for less traffic), hanging, away, closed or given up, or its robots.txt
+    /// fails.
+    Hosts(HostsArgs),
     /// Show what the crawl in a state directory did with a URL, and why.
     ///
     /// The exit code is 0 if the crawl has met the URL, and 3 if it has not: it was never offered, or would be refused.
@@ -40,6 +45,16 @@ pub(crate) struct DirArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostsArgs {
+    /// The directory of --state.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Print one JSON object for each host, one per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -98,11 +113,12 @@ impl StateCommand {
         match self {
             Self::Status(args) | Self::Repair(args) => &args.dir,
             Self::Why(args) => &args.of.dir,
+            Self::Hosts(args) => &args.dir,
             Self::List(args) => &args.dir,
             Self::Report(args) => &args.dir,
         }
     }
 
     /// The names of the commands.
-    pub(super) const NAMES: [&str; 6] = ["status", "why", "list", "report", "repair", "resume"];
+    pub(super) const NAMES: [&str; 7] = ["status", "hosts", "why", "list", "report", "repair", "resume"];
 }

@@ -49,7 +49,9 @@ impl LineBudget {
             }
             text += "; Ctrl-C stops";
         }
-        if is_left {
+        if level == log::Level::Debug {
+            log_records::notice(level, notice, &text);
+        } else if is_left {
             self.left -= 1;
             log_records::notice(level, notice, &text);
         } else {
@@ -113,6 +115,9 @@ impl LineBudget {
 fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = flag::in_text(&notice.to_string());
     let advice = match notice {
+        Notice::RobotsFailing { is_of_seed: false, .. } => return (log::Level::Debug, text),
+        Notice::Throttled { .. } => format!("; {} asks less often", flag::of("delay")),
+        Notice::Hanging { .. } => format!("; it is given up after {}", flag::of("timeout")),
         Notice::GivenUp { cause, .. } if !text.contains("; try ") => format!(" ({})", remedy(cause.kind, flag::of)),
         Notice::Postponed { .. } => "; raise --set max-near-duplicates to fetch them in turn".to_owned(),
         Notice::PrefixClosed { .. } => "; raise --set max-near-duplicates-in-all to fetch them".to_owned(),

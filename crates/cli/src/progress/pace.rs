@@ -53,9 +53,10 @@ impl Pace {
         }
     }
 
-    /// Estimates the time until the page budget is spent at this rate, the queue is empty if it keeps shrinking, or the time is up. Returns
-    /// `None` if the queue grows and there is no limit.
-    pub(super) fn remaining(&self) -> Option<Duration> {
+    /// Estimates the time until the page budget is spent at this rate, the queue is empty if it keeps shrinking, or the time is up. The queue
+    /// is not empty before what waits for the host is fetched that takes longest: `held_up`. Returns `None` if the queue grows and there is
+    /// no limit.
+    pub(super) fn remaining(&self, held_up: Option<Duration>) -> Option<Duration> {
         let (first, last) = self.ends()?;
         let window = last.elapsed - first.elapsed;
         // A time that `Duration` cannot hold gives no estimate.
@@ -69,6 +70,7 @@ impl Pace {
         });
         let shrunk = first.queued.saturating_sub(last.queued);
         let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING);
+        let drain = drain.max(held_up.filter(|_| last.queued <= first.queued));
         let limit = self.max_time.map(|max| max.saturating_sub(last.of_run));
         budget.into_iter().chain(drain).chain(limit).min()
     }
@@ -112,15 +114,32 @@ mod tests {
     #[test]
     fn a_growing_queue_gives_no_estimate() {
         let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
-        assert_eq!(growing.remaining(), None);
+        assert_eq!(growing.remaining(None), None);
     }
 
     #[test]
     fn a_shrinking_queue_gives_the_time_until_it_is_empty() {
         let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(shrinking.remaining(), Some(Duration::from_secs(400)));
+        assert_eq!(shrinking.remaining(None), Some(Duration::from_secs(400)));
         let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(too_short.remaining(), None);
+        assert_eq!(too_short.remaining(None), None);
+    }
+
+    #[test]
+    fn the_queue_is_not_empty_before_the_host_that_takes_longest() {
+        let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
+        let remaining = |seconds| {
+            shrinking
+                .remaining(Some(Duration::from_secs(seconds)))
+                .unwrap()
+                .as_secs()
+        };
+        assert_eq!([399, 720].map(remaining), [400, 720]);
+        let still = pace(&options(None, None), 100, |_| (0, 4));
+        assert_eq!(
+            still.remaining(Some(Duration::from_secs(720))),
+            Some(Duration::from_secs(720))
+        );
     }
 
     #[test]
@@ -128,16 +147,16 @@ mod tests {
         // Ten pages per second in the first minute, then one.
         let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
         let budget = pace(&options(Some(1000), None), 100, slowed);
-        assert_eq!(budget.remaining(), Some(Duration::from_secs(360)));
+        assert_eq!(budget.remaining(None), Some(Duration::from_secs(360)));
         let limit = pace(&options(Some(1000), Some(150)), 100, slowed);
-        assert_eq!(limit.remaining(), Some(Duration::from_secs(50)));
+        assert_eq!(limit.remaining(None), Some(Duration::from_secs(50)));
         let only_limit = pace(&options(None, Some(150)), 100, slowed);
-        assert_eq!(only_limit.remaining(), Some(Duration::from_secs(50)));
+        assert_eq!(only_limit.remaining(None), Some(Duration::from_secs(50)));
     }
 
     #[test]
     fn a_page_budget_beyond_all_time_has_no_known_end() {
         let endless = pace(&options(Some(u64::MAX), None), 30, |second| (second, 100 + second));
-        assert_eq!(endless.remaining(), None);
+        assert_eq!(endless.remaining(None), None);
     }
 }

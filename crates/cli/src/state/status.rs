@@ -40,7 +40,6 @@ impl<'a> Status<'a> {
             memory.bound = crawl.config.max_memory;
         }
         let now = now();
-        crawl.summary.as_of = now;
         Ok(Self {
             dir,
             crawl,
@@ -60,6 +59,7 @@ impl<'a> Status<'a> {
         let report = &summary.report;
         rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
+        summary.add_held_up(&mut rows, &flag::of);
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
         let postponed = match report.postponed {

@@ -198,14 +198,14 @@ fn a_terminal_shows_the_local_time_the_sentence_no_target_and_colours_unless_the
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_view_names_the_host_with_the_most_waiting_pages() {
+fn the_view_names_the_host_that_takes_longest() {
     let page: String = (0..40).map(|at| format!("<a href=/{at}>{at}</a>")).collect();
     let seed = site_of(move |_| Some(page.clone()));
     let [a, b] = ["a.localhost", "b.localhost"].map(|name| seed.replace("127.0.0.1", name));
     let options = "--allow-private-addresses --delay 400ms --max-time 3s";
     let several = on_terminal(&format!("{options} {a} {b}"), &[]);
-    assert!(several.contains("  seen-set 0 %; busiest (3"), "{several}");
-    assert!(several.contains(" waiting): a.localhost  ") || several.contains(" waiting): b.localhost  "));
+    assert!(several.contains("  seen-set 0 %; asked, 1"), "{several}");
+    assert!(several.contains(" s left: a.localhost  ") || several.contains(" s left: b.localhost  "));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod command;
 mod demo_site;
 mod documentation;
 mod file_handles;
+mod held_up;
 mod hostile_http2;
 mod import_cycles;
 mod kept_files;

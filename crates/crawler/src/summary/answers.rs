@@ -1,15 +1,15 @@
 //! How long hosts take to answer, and how long they are left alone: a bounded table in the crawler, beside what the frontier knows of each host.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use frontier::{Frontier, HostKey, Time};
+use frontier::{Frontier, HostKey, HostReport, Time};
 use serde::{Deserialize, Serialize};
 
-use super::Summary;
+use super::{HostFigures, Summary};
 use crate::event::RequestRecord;
 
 /// The file of the table in a state directory.
@@ -22,40 +22,10 @@ const HOSTS: usize = 256;
 const SAMPLES: usize = 31;
 
 /// The most hosts that a list has.
-const LISTED: usize = 20;
+pub(super) const LISTED: usize = 20;
 
 /// The least answers of a host that counts among the slowest.
 const FEWEST_ANSWERS: u64 = 3;
-
-/// A host: what waits for it, how it answers, and how it is treated. The times of answers are from the start of the request to the end of the
-/// body; pauses are from the end of a request to the lease of the next.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct HostFigures {
-    /// The host.
-    pub host: HostKey,
-    /// Entries that wait for it.
-    pub waiting: u64,
-    /// Requests that have ended, those for robots.txt included.
-    pub requests: u64,
-    /// Requests that failed: no whole answer, or a page with a status of 400 or more. They count from when the host came into the table of
-    /// the 256 hosts on which the crawl spends most time.
-    pub failures: u64,
-    /// Answers, counted as failures are.
-    pub answers: u64,
-    /// The median time of its last 31 answers; `None` before the first.
-    pub median: Option<Duration>,
-    /// The longest time of an answer; `None` before the first.
-    pub longest: Option<Duration>,
-    /// The delay that is owed to it.
-    pub delay: Duration,
-    /// The shortest pause between two requests; `None` before the second.
-    pub shortest_pause: Option<Duration>,
-    /// The median of its last 31 pauses; `None` before the second request.
-    pub median_pause: Option<Duration>,
-    /// When its robots.txt was read, as [`frontier::HostReport::robots_at`] says.
-    pub robots_at: Option<Time>,
-}
 
 /// The hosts on which the crawl has spent most time. It keeps them as the Space-Saving algorithm does (Metwally, Agrawal and El Abbadi,
 /// ICDT 2005): a new host takes the place of the one with the least time, and inherits that time.
@@ -89,6 +59,11 @@ impl LastTimes {
             None => self.last.push(milliseconds),
         }
         self.all += 1;
+    }
+
+    fn mean(&self) -> Duration {
+        let sum: u64 = self.last.iter().copied().map(u64::from).sum();
+        Duration::from_millis(sum / self.last.len().max(1) as u64)
     }
 
     fn median(&self) -> Option<Duration> {
@@ -151,35 +126,46 @@ impl AnswerTimes {
         spent
     }
 
-    /// Returns the table, by the names of the hosts.
-    pub(crate) fn figures(&self, frontier: &Frontier) -> Vec<HostFigures> {
-        let hosts = self.hosts.iter().filter_map(|(host, times)| {
-            let report = frontier.host_report(host)?;
-            Some(HostFigures {
-                host: host.clone(),
-                waiting: report.queued,
-                requests: report.requests,
-                failures: times.failures,
-                answers: times.answers.all,
-                median: times.answers.median(),
-                longest: (times.answers.all > 0).then_some(times.longest),
-                delay: report.delay,
-                shortest_pause: report.shortest_gap,
-                median_pause: times.pauses.median(),
-                robots_at: report.robots_at,
-            })
-        });
-        let mut hosts: Vec<_> = hosts.collect();
-        hosts.sort_by(|a, b| a.host.cmp(&b.host));
+    /// Returns what is known of a host.
+    pub(crate) fn figures_of(&self, report: HostReport, now: Time) -> HostFigures {
+        let Some(times) = self.hosts.get(&report.host) else {
+            return HostFigures::new(report, now);
+        };
+        HostFigures {
+            failures: times.failures,
+            answers: times.answers.all,
+            median: times.answers.median(),
+            longest: (times.answers.all > 0).then_some(times.longest),
+            median_pause: times.pauses.median(),
+            left: report.time_left(times.answers.mean(), now),
+            report,
+        }
+    }
+
+    /// Returns the hosts of the table, and as many that hold the crawl up, the worst first.
+    pub(crate) fn figures(&self, frontier: &Frontier, now: Time) -> Vec<HostFigures> {
+        let of = |report| self.figures_of(report, now);
+        let mut hosts: Vec<_> = frontier.held_up(now).map(of).collect();
+        hosts.sort_by(HostFigures::worst_first);
+        hosts.truncate(HOSTS);
+        let held_up: HashSet<_> = hosts.iter().map(|one| one.host.clone()).collect();
+        let others = self.hosts.keys().filter(|host| !held_up.contains(*host));
+        hosts.extend(others.filter_map(|host| frontier.host_report(host, now)).map(of));
+        hosts.sort_by(HostFigures::worst_first);
         hosts
     }
 }
 
 impl Summary {
+    /// Returns the host that holds the crawl up longest, if anything waits.
+    pub fn held_up_by(&self) -> Option<&HostFigures> {
+        self.host_table.first().filter(|host| host.left.is_some())
+    }
+
     /// Returns up to 20 of the [`host_table`](Self::host_table): those with the most waiting entries, then with the most requests, first.
     pub fn busiest(&self) -> Vec<&HostFigures> {
         let mut hosts: Vec<_> = self.host_table.iter().collect();
-        hosts.sort_by_key(|host| Reverse((host.waiting, host.requests)));
+        hosts.sort_by_key(|host| Reverse((host.queued, host.requests)));
         hosts.truncate(LISTED);
         hosts
     }

@@ -258,7 +258,10 @@ impl Counts {
                     self.given_up_origins.push(origin.to_string());
                 }
             }
-            Notice::Away { origin, cause, .. } | Notice::Closed { origin, cause, .. } => {
+            Notice::Away { origin, cause, .. }
+            | Notice::Throttled { origin, cause, .. }
+            | Notice::RobotsFailing { origin, cause, .. }
+            | Notice::Closed { origin, cause, .. } => {
                 self.note_failure(false, || format!("{origin}: {cause}"));
             }
             _ => {}

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use frontier::report::MemoryReport;
-use frontier::{AwayReport, HostReport, NotFetched};
+use frontier::{Health, HostReport, NotFetched};
 use serde_json::{Value, json};
 
+use super::answers::LISTED;
 use super::rows::{Rows, counted, duration, grouped, listed, size};
 use super::{HostFigures, SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
@@ -35,6 +35,7 @@ impl Summary {
             }
             rows.add_all("INCOMPLETE", incomplete);
             rows.add_all("hint", self.hint(&name));
+            self.add_held_up(&mut rows, &name);
             self.add_rows(&mut rows, &name);
             fmt::Display::fmt(&rows, f)
         })
@@ -62,7 +63,6 @@ impl Summary {
             let more = more_than(report.origins_given_up, &self.given_up_origins);
             rows.add("given up", format!("{}{more}", self.given_up_origins.join(", ")));
         }
-        self.add_away(rows);
         let pages = format!("{} answered 2xx", grouped(self.pages));
         match self.refreshed.pages {
             0 => {
@@ -136,15 +136,23 @@ impl Summary {
         }
     }
 
-    /// Adds the origins that were away at the end.
-    fn add_away(&self, rows: &mut Rows) {
-        let shown = self.away.iter().take(HOSTS_SHOWN).map(|away| {
-            let (since, waiting) = (duration(self.as_of.since(away.since)), grouped(away.waiting));
-            format!("{} for {since}, {waiting} waiting: {}", away.origin, away.cause)
-        });
-        let more = self.away.len().saturating_sub(HOSTS_SHOWN) as u64;
-        let more = (more > 0).then(|| format!("and {}", counted(more, "more origin")));
-        rows.add_all("away", shown.chain(more));
+    /// Adds the hosts that hold the crawl up, or did when it ended, and how many do what.
+    pub fn add_held_up(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
+        let waiting = self.host_table.iter().filter(|host| host.left.is_some());
+        let others = waiting.clone().skip(1).filter(|host| host.health.state > Health::Asked);
+        let shown = waiting.take(1).chain(others).take(HOSTS_SHOWN);
+        rows.add_all(
+            "held up by",
+            shown.map(|host| format!("{}: {}", host.host, host.explained(self.as_of, name))),
+        );
+        let others = self
+            .hosts_by_health
+            .iter()
+            .filter(|(state, _)| **state != Health::Asked);
+        let others: BTreeMap<_, _> = others
+            .map(|(state, hosts)| (state.name().replace('_', " "), *hosts))
+            .collect();
+        rows.add_counts("hosts not asked", &others);
     }
 
     fn add_links(&self, rows: &mut Rows) {
@@ -222,6 +230,13 @@ impl Summary {
 
     /// Returns all numbers as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
+        let name: &dyn Fn(&str) -> String = &name;
+        let table = |hosts: &[&HostFigures]| {
+            hosts
+                .iter()
+                .map(|one| one.to_json(self.as_of, name))
+                .collect::<Vec<_>>()
+        };
         let (report, saturation, missing) = (&self.report, &self.report.saturation, self.why_incomplete(&name));
         let found = self.found_links();
         let pages = json!({
@@ -271,9 +286,12 @@ impl Summary {
             "cut_short": self.cut_short,
             "hosts": report.hosts,
             "least_slack_seconds": self.least_slack_seconds,
-            "busiest": self.busiest().into_iter().map(HostFigures::to_json).collect::<Vec<_>>(),
-            "slowest": self.slowest().into_iter().map(HostFigures::to_json).collect::<Vec<_>>(),
-            "away": self.away.iter().map(away_to_json).collect::<Vec<_>>(),
+            "busiest": table(&self.busiest()),
+            "slowest": table(&self.slowest()),
+            "held_up_by": self.held_up_by().map(|one| one.to_json(self.as_of, name)),
+            "hosts_as_of": rfc3339(self.as_of),
+            "host_table": table(&self.host_table.iter().take(LISTED).collect::<Vec<_>>()),
+            "hosts_by_state": named(&self.hosts_by_health, Health::name),
             "origins_given_up": report.origins_given_up,
             "duplicates": report.resemblance.exact,
             "near_duplicates": report.resemblance.near,
@@ -301,59 +319,8 @@ impl Summary {
     }
 }
 
-impl HostFigures {
-    /// Returns them as one JSON object, with times in seconds.
-    pub fn to_json(&self) -> Value {
-        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
-        json!({
-            "host": self.host,
-            "waiting": self.waiting,
-            "requests": self.requests,
-            "failures": self.failures,
-            "median_seconds": seconds(self.median),
-            "longest_seconds": seconds(self.longest),
-            "delay_seconds": self.delay.as_secs_f64(),
-            "shortest_pause_seconds": seconds(self.shortest_pause),
-            "median_pause_seconds": seconds(self.median_pause),
-            "robots_fetched_at": self.robots_at.map(rfc3339),
-        })
-    }
-}
-
-impl fmt::Display for HostFigures {
-    /// Writes what waits, what was asked, how long answers took and the delay, without what is 0.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.host)?;
-        if self.waiting > 0 {
-            write!(f, "{} waiting, ", grouped(self.waiting))?;
-        }
-        f.write_str(&counted(self.requests, "request"))?;
-        if self.failures > 0 {
-            write!(f, ", {} failed", grouped(self.failures))?;
-        }
-        if let (Some(median), Some(longest)) = (self.median, self.longest) {
-            write!(f, ", answers in {} (median) to {}", duration(median), duration(longest))?;
-        }
-        match self.delay {
-            Duration::ZERO => Ok(()),
-            delay => write!(f, ", delay {}", duration(delay)),
-        }
-    }
-}
-
 fn answer_time_to_json((seconds, pages): (Option<f64>, u64)) -> Value {
     json!({ "seconds": seconds, "pages": pages })
-}
-
-fn away_to_json(away: &AwayReport) -> Value {
-    json!({
-        "origin": away.origin.to_string(),
-        "since": rfc3339(away.since),
-        "kind": away.cause.kind.name(),
-        "cause": away.cause.message,
-        "next_probe": rfc3339(away.next_probe),
-        "waiting": away.waiting,
-    })
 }
 
 /// Returns the parts of the memory that are not 0, the sum if it has a bound, and what lies on disk.

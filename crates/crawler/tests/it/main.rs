@@ -18,6 +18,7 @@ mod durable;
 mod fetching;
 mod folder;
 mod giving_up;
+mod held_up;
 mod hostile;
 mod hostile_addresses;
 mod hostile_sites;

@@ -1,6 +1,7 @@
 //! The effect of answers and failures on an origin: it is away, back, resting, or given up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::host::Host;
 use super::host::budget::Leaving;
@@ -12,6 +13,7 @@ use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure, FailureKind};
 use crate::lease::NotFetched;
 use crate::notice::Notice;
+use crate::report::Health;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -62,7 +64,9 @@ impl HostQueues {
         let is_throttling = |host: &Host| host.find(id).is_some_and(|origin| origin.throttles() > 0);
         if self.get(key).is_some_and(|host| is_throttling(&host)) {
             self.change_origin(&key.clone(), id, now, |host| {
-                host.origin(id).health_mut().throttles = 0;
+                let health = host.origin(id).health_mut();
+                health.throttles = 0;
+                health.trouble.take_if(|trouble| trouble.state == Health::Resting);
             });
         }
     }
@@ -110,10 +114,14 @@ impl HostQueues {
         };
         let incident = self.change_origin(&key, id, now, |host| {
             let health = host.origin(id).health_mut();
-            match failure.kind.blame() {
+            let incident = match failure.kind.blame() {
                 Blame::SilentPage if !is_first_word => health.page_was_silent(page, is_last, failed, &patience),
                 _ => health.failed(failed, &patience),
+            };
+            if incident == Incident::None && super::is_page(&leased.entry) {
+                health.note(Health::Hanging, failure, None, now);
             }
+            incident
         });
         // A page may have spent attempts on an outage before the outage was detected.
         let has_suffered = || {
@@ -192,6 +200,31 @@ impl HostQueues {
         (throttles, notice)
     }
 
+    /// Lets a host rest until a time; a longer rest stays. Returns a notice if that is its first rest in a row.
+    pub(crate) fn rest(
+        &mut self,
+        leased: &LeasedEntry,
+        cause: &Arc<Failure>,
+        asked_for: Option<Duration>,
+        until: Time,
+        now: Time,
+    ) -> Option<Notice> {
+        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
+        let is_first = self.change_origin(key, id, now, |host| {
+            host.block(until);
+            host.origin(id)
+                .health_mut()
+                .note(Health::Resting, cause, asked_for, now)
+        });
+        let origin = id.origin(key).filter(|_| is_first == Some(true))?;
+        Some(Notice::Throttled {
+            origin,
+            cause: Arc::clone(cause),
+            asked_for,
+            rest: until.since(now),
+        })
+    }
+
     /// Returns whether the origin of an entry was given up.
     pub(crate) fn gave_up(&self, key: &HostKey, url: &str) -> bool {
         self.get(key).is_some_and(|host| host.gave_up(url))
@@ -225,7 +258,12 @@ impl HostQueues {
     fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
         let since = self.get(key)?.find(id)?.outage().map(|away| away.since);
         let after = since.map(|since| now.since(since)).unwrap_or_default();
-        let is_new = self.change_origin(key, id, now, |host| host.give_up(id));
+        let is_new = self.change_origin(key, id, now, |host| {
+            if let Some(since) = since {
+                host.origin(id).health_mut().note(Health::GivenUp, cause, None, since);
+            }
+            host.give_up(id)
+        });
         if is_new != Some(true) {
             return None;
         }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use url::Url;
 
 use super::HostConfig;
-use super::outage::{OriginHealth, Outage};
+use super::outage::{OriginHealth, Outage, Trouble};
 use super::packed_entries::{OriginRef, PackedEntries, SegmentStore};
 use crate::entry::{Entry, Purpose, origin_text, split_scheme};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
+use crate::report::Health;
 use crate::rules::{KnownRules, Policy};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
@@ -176,7 +177,7 @@ impl OriginQueue {
             return (!away.is_probing && !self.is_asking).then_some(away.next);
         }
         if ask_robots && !self.knows_robots(now) {
-            return (!self.is_asking).then(|| self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.robots_due));
+            return (!self.is_asking).then(|| self.robots_due());
         }
         Some(Time::EPOCH)
     }
@@ -312,6 +313,26 @@ impl OriginQueue {
     /// Returns the number of throttling answers in a row.
     pub(crate) fn throttles(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.health.throttles)
+    }
+
+    /// Returns what goes wrong, if it is not away.
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        self.rare.as_ref()?.health.trouble.as_deref()
+    }
+
+    /// Returns what it does, as far as that does not depend on the time.
+    pub(crate) fn state(&self) -> Health {
+        match self.trouble() {
+            _ if self.is_given_up => Health::GivenUp,
+            _ if self.is_away() => Health::Away,
+            _ if self.is_closed() => Health::Closed,
+            trouble => trouble.map_or(Health::Asked, |trouble| trouble.state),
+        }
+    }
+
+    /// Returns the earliest time of the next request for its robots.txt.
+    pub(crate) fn robots_due(&self) -> Time {
+        self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.robots_due)
     }
 
     /// Sets the earliest time of the next request for its robots.txt.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::jitter::with_jitter;
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
+use crate::report::Health;
 use crate::time::Time;
 
 /// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is away.
@@ -32,6 +33,20 @@ pub(crate) struct OriginHealth {
     /// Whether an incident is certain: connections failed, or a probe, or a page was answered that was silent before. Otherwise it was pages
     /// that never answer.
     was_away: bool,
+    /// What went wrong last, without an outage; it decides nothing.
+    pub(crate) trouble: Option<Box<Trouble>>,
+}
+
+/// What holds an origin up that is not away, or why it was given up.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Trouble {
+    pub(crate) state: Health,
+    pub(crate) since: Time,
+    pub(crate) cause: Arc<Failure>,
+    /// The last `Retry-After`.
+    pub(crate) asked_for: Option<Duration>,
+    /// In a row.
+    pub(crate) times: u32,
 }
 
 /// An outage that is not over.
@@ -39,7 +54,7 @@ pub(crate) struct OriginHealth {
 pub(crate) struct Outage {
     pub(crate) since: Time,
     pub(crate) cause: Arc<Failure>,
-    probes: u32,
+    pub(crate) probes: u32,
     /// When the next probe is due.
     pub(crate) next: Time,
     /// A probe is in flight.
@@ -79,6 +94,20 @@ pub(crate) struct Failed<'a> {
 }
 
 impl OriginHealth {
+    /// Notes what goes wrong. Returns whether nothing of that kind went wrong just before.
+    pub(crate) fn note(&mut self, state: Health, cause: &Arc<Failure>, asked_for: Option<Duration>, now: Time) -> bool {
+        let same = self.trouble.take_if(|trouble| trouble.state == state);
+        let (since, times) = same.map_or((now, 0), |same| (same.since, same.times));
+        self.trouble = Some(Box::new(Trouble {
+            state,
+            since,
+            cause: Arc::clone(cause),
+            asked_for,
+            times: times.saturating_add(1),
+        }));
+        times == 0
+    }
+
     /// Returns whether there is no recent failure.
     pub(crate) fn is_over(&self) -> bool {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
@@ -173,6 +202,7 @@ impl OriginHealth {
     pub(crate) fn answered(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
+        self.trouble.take_if(|trouble| trouble.state == Health::Hanging);
         // A late answer to a request from before the outage proves nothing.
         let outage = self.outage.take_if(|outage| is_probe || started >= outage.since);
         if is_page {

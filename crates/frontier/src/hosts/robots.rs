@@ -1,7 +1,13 @@
 //! The rules of robots.txt of all origins, and the bound of their memory.
 
+use std::sync::Arc;
+
 use super::HostQueues;
 use super::origin_queue::OriginId;
+use super::packed_entries::OriginRef;
+use crate::failure::Failure;
+use crate::notice::Notice;
+use crate::report::Health;
 use crate::rules::{KnownRules, MAX_RULES_BYTES, Policy};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
@@ -40,6 +46,9 @@ impl HostQueues {
             origin.is_asking = false;
             origin.rules_are_fresh = true;
             origin.robots_attempts = 0;
+            if let Some(health) = origin.health() {
+                health.trouble.take_if(|trouble| trouble.state == Health::RobotsFailing);
+            }
             host.update_crawl_delay(most);
             old
         });
@@ -70,6 +79,34 @@ impl HostQueues {
             origin.robots_attempts = u8::try_from(attempts).unwrap_or(u8::MAX);
             origin.set_robots_due(due);
         });
+    }
+
+    /// Records that the robots.txt of an origin fails, and is requested again at a time. Returns a notice if that is its first failure in
+    /// a row.
+    pub(crate) fn robots_fails(
+        &mut self,
+        origin: &Origin,
+        cause: &Arc<Failure>,
+        due: Time,
+        now: Time,
+    ) -> Option<Notice> {
+        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
+        let is_first = self.change_origin(&key, id, now, |host| {
+            let queue = host.origin(id);
+            queue.set_robots_due(due);
+            queue.health_mut().note(Health::RobotsFailing, cause, None, now)
+        });
+        let host = self.get(&key).filter(|_| is_first == Some(true))?;
+        // Seeds are queued first.
+        let text = id.text(&key);
+        let place = OriginRef::new(&key, &text, self.rules.segments());
+        let first = host.find(id).and_then(|queue| queue.waiting(place).next());
+        Some(Notice::RobotsFailing {
+            origin: origin.clone(),
+            cause: Arc::clone(cause),
+            next: due.since(now),
+            is_of_seed: first.is_some_and(|entry| entry.metadata.seed),
+        })
     }
 
     /// Records that the robots.txt of an origin is fetched from another URL. Its pages wait for it.

@@ -18,6 +18,7 @@ use indexmap::IndexMap;
 
 use super::HostConfig;
 use super::host::{Host, HostState};
+use crate::report::Health;
 use crate::url::HostKey;
 pub(crate) use copy::{HostReader, HostsError};
 use facts::Facts;
@@ -242,6 +243,14 @@ impl HostTable {
             let host = self.groups.read(key.as_str(), evicted)?;
             Some((key, HostRef::Read(Box::new(host))))
         }))
+    }
+
+    /// Iterates over what all hosts do, as far as that does not depend on the time. Nothing is read.
+    pub(crate) fn healths(&self) -> impl Iterator<Item = (&HostKey, Health)> {
+        self.slots.iter().map(|(key, slot)| match slot {
+            Slot::Resident(resident) => (key, resident.host.settled_health()),
+            Slot::Evicted(evicted) => (key, evicted.facts.state),
+        })
     }
 
     /// Iterates over the states of all hosts. Nothing is read.

@@ -1,14 +1,15 @@
 //! Looks at a state: its numbers, and why a URL was or was not fetched. [`Frontier`](crate::Frontier) says what each function returns.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use super::State;
 use crate::entry::Entry;
 use crate::error::FrontierError;
-use crate::hosts::{HostQueues, HostRef};
+use crate::hosts::{HostRef, LeasedEntry, OriginId};
 use crate::link::Link;
-use crate::report::{AwayReport, HostReport, Report, Wait, Why};
+use crate::notice::Notice;
+use crate::report::{Health, HostReport, Report, Wait, Why};
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey};
@@ -85,33 +86,93 @@ impl State {
         }
     }
 
-    pub(crate) fn host_reports(&self) -> impl Iterator<Item = HostReport> {
-        let queues = self.sieve.queue();
-        let hosts = queues.hosts().iter();
-        hosts.map(move |(key, host)| report_of(key, &host, queues))
+    pub(crate) fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
+        let hosts = self.sieve.queue().hosts().iter();
+        hosts.map(move |(key, host)| self.report_of(key, &host, now))
     }
 
-    pub(crate) fn host_report(&self, key: &HostKey) -> Option<HostReport> {
-        let queues = self.sieve.queue();
-        queues.get(key).map(|host| report_of(key, &host, queues))
+    pub(crate) fn host_report(&self, key: &HostKey, now: Time) -> Option<HostReport> {
+        let host = self.sieve.queue().get(key)?;
+        Some(self.report_of(key, &host, now))
     }
 
-    pub(crate) fn away(&self) -> impl Iterator<Item = AwayReport> {
-        let hosts = self.sieve.queue().hosts().iter_if(|facts| facts.is_away);
-        hosts.flat_map(|(key, host)| {
-            let away = host.origins().iter().filter_map(|origin| {
-                let outage = origin.outage()?;
-                Some(AwayReport {
-                    origin: origin.id.origin(key)?,
-                    since: outage.since,
-                    cause: Arc::clone(&outage.cause),
-                    next_probe: outage.next,
-                    waiting: origin.waiting_len(),
-                })
-            });
-            // The host may be a copy that does not live on.
-            away.collect::<Vec<_>>()
-        })
+    pub(crate) fn held_up(&self, now: Time) -> impl Iterator<Item = HostReport> {
+        let hosts = self.sieve.queue().hosts();
+        let is_held_up = |state| (Health::Resting..Health::Closed).contains(&state);
+        let held_up = hosts.iter_if(|facts| (Health::Resting..Health::Closed).contains(&facts.state));
+        let hanging: BTreeSet<&HostKey> = self.hanging(now).map(|leased| &leased.entry.queue).collect();
+        let hanging = hanging
+            .into_iter()
+            .filter_map(move |key| Some((key, hosts.get(key.as_str())?)));
+        let others = hanging.filter(move |(_, host)| !is_held_up(host.settled_health()));
+        held_up
+            .chain(others)
+            .map(move |(key, host)| self.report_of(key, &host, now))
+    }
+
+    pub(crate) fn hosts_by_health(&self, now: Time) -> BTreeMap<Health, u64> {
+        let hanging: BTreeSet<&HostKey> = self.hanging(now).map(|leased| &leased.entry.queue).collect();
+        let mut hosts = BTreeMap::new();
+        for (key, state) in self.sieve.queue().hosts().healths() {
+            let state = if hanging.contains(key) {
+                state.max(Health::Hanging)
+            } else {
+                state
+            };
+            *hosts.entry(state).or_default() += 1;
+        }
+        hosts
+    }
+
+    /// Returns the leases whose requests hang.
+    fn hanging(&self, now: Time) -> impl Iterator<Item = &LeasedEntry> {
+        let leases = self.tables.leases.values();
+        leases.filter(move |leased| now.since(leased.started) >= Health::HANGING)
+    }
+
+    pub(crate) fn began_to_hang(&self, since: Time, now: Time) -> Vec<Notice> {
+        let began = self
+            .hanging(now)
+            .filter(|leased| since.since(leased.started) < Health::HANGING);
+        let is_first = |leased: &&LeasedEntry| {
+            let report = self.host_report(&leased.entry.queue, since);
+            report.is_some_and(|report| report.health.state < Health::Hanging)
+        };
+        let mut first: BTreeMap<&HostKey, &LeasedEntry> = BTreeMap::new();
+        for leased in began.filter(is_first) {
+            let oldest = first.entry(&leased.entry.queue).or_insert(leased);
+            if (leased.started, &leased.entry.url) < (oldest.started, &oldest.entry.url) {
+                *oldest = leased;
+            }
+        }
+        let notices = first.into_iter().filter_map(|(key, leased)| {
+            Some(Notice::Hanging {
+                origin: OriginId::of(&leased.entry.url).origin(key)?,
+                url: leased.entry.url.clone(),
+                after: now.since(leased.started),
+            })
+        });
+        notices.collect()
+    }
+
+    fn report_of(&self, key: &HostKey, host: &HostRef<'_>, now: Time) -> HostReport {
+        let rules = self.sieve.queue().rules();
+        let hanging = self.hanging(now).filter(|leased| leased.entry.queue == *key);
+        let oldest = hanging
+            .map(|leased| (leased.started, OriginId::of(&leased.entry.url)))
+            .min();
+        HostReport {
+            host: key.clone(),
+            requests: host.requests(),
+            delay: host.delay(rules),
+            shortest_gap: host.shortest_gap(),
+            robots_at: host.robots_at(),
+            queued: host.queued() + host.postponed(),
+            in_flight: host.pace.in_flight(),
+            per_host: rules.per_host,
+            given_up: host.gave_up_any(),
+            health: host.health(key, oldest, now),
+        }
     }
 
     pub(crate) fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
@@ -125,17 +186,5 @@ impl State {
             return Err(FrontierError::NotRead);
         }
         Ok(())
-    }
-}
-
-fn report_of(key: &HostKey, host: &HostRef<'_>, queues: &HostQueues) -> HostReport {
-    HostReport {
-        host: key.clone(),
-        requests: host.requests(),
-        delay: host.delay(queues.rules()),
-        shortest_gap: host.shortest_gap(),
-        robots_at: host.robots_at(),
-        queued: host.queued() + host.postponed(),
-        given_up: host.gave_up_any(),
     }
 }

@@ -247,8 +247,9 @@ impl State {
         } else {
             wait
         };
-        self.hosts().block(&leased.entry.queue, now + wait, now);
-        now + wait
+        let until = now + wait;
+        notices.extend(self.hosts().rest(leased, &cause, retry_after, until, now));
+        until
     }
 
     fn with_jitter(&self, wait: Duration, entry: &Entry) -> Duration {

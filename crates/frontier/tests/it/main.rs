@@ -19,6 +19,7 @@ mod edge_cases;
 mod exchange;
 mod failures;
 mod fairness;
+mod health;
 mod hosts;
 mod near_duplicates;
 mod outages;

@@ -368,7 +368,7 @@ fn a_lease_that_is_given_back_spends_neither_delay_nor_attempts_nor_budget() {
             assert_eq!(frontier.give_back(&[lease.id], START).unwrap(), 1);
             assert_eq!(frontier.give_back(&[lease.id], START).unwrap(), 0, "it has ended");
         }
-        let requests: u64 = frontier.host_reports().map(|host| host.requests).sum();
+        let requests: u64 = frontier.host_reports(START).map(|host| host.requests).sum();
         let report = frontier.report();
         assert_eq!((report.queued_pages, report.pages.retries, requests), (1, 0, 0));
     }
@@ -436,7 +436,7 @@ fn host_reports_have_the_shortest_gap_between_requests() {
         assert_eq!((lease.pause, lease.delay), (pause.map(Duration::from_millis), DELAY));
         settle(&mut frontier, &lease, Outcome::Done, at(end));
     }
-    let receipt = frontier.host_reports().next().unwrap();
+    let receipt = frontier.host_reports(START).next().unwrap();
     assert_eq!(
         (receipt.requests, receipt.delay, receipt.shortest_gap),
         (3, DELAY, Some(DELAY))

@@ -130,7 +130,8 @@ fn fail_to_the_end(frontier: &mut Frontier, kind: FailureKind, now: &mut Time) -
         if settled.fate == Fate::GaveUp {
             return (settled.notices, attempt);
         }
-        assert_eq!(settled.notices, []);
+        let said: &[_] = if attempt == 1 { &["robots failing"] } else { &[] };
+        assert_eq!(names(&settled.notices), said);
     }
     panic!("it is asked for without end")
 }
@@ -199,7 +200,7 @@ fn a_silent_robots_txt_makes_an_origin_away_that_never_answered_and_counts_as_an
     assert_eq!(names(&settled.notices), ["away"]);
     robots(&mut frontier, failed(FailureKind::Status), at(1));
     let settled = robots(&mut frontier, failed(FailureKind::Timeout), at(2));
-    assert_eq!(settled.notices, [], "it has answered");
+    assert_eq!(names(&settled.notices), [""; 0], "it has answered");
     assert_eq!(settled.fate, Fate::Requeued { due: at(4) });
 }
 
@@ -334,7 +335,7 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
         offer(&mut frontier, &["https://c.example/"], START);
         let mut now = START;
         let (mut notices, mut requests) = (Vec::new(), 0);
-        while notices.is_empty() {
+        while !names(&notices).contains(&"closed") {
             requests += 1;
             assert!(requests < 50, "{kind}: it is asked for without end");
             let lease = next(&mut frontier, &mut now);
@@ -348,8 +349,6 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
                 other => panic!("{other} is asked before its robots.txt is known"),
             }
         }
-        let last = names(&notices)[notices.len() - 1];
-        assert_eq!(last, "closed", "{kind}: {notices:?}");
         let dropped = pieces(&mut frontier, now).concat();
         assert!(
             dropped
@@ -459,7 +458,7 @@ fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
         };
         answer(&mut frontier, &lease, RobotsOutcome::known(rules), now);
     }
-    let receipt = frontier.host_reports().next().unwrap();
+    let receipt = frontier.host_reports(START).next().unwrap();
     assert_eq!(
         (receipt.delay, receipt.robots_at),
         (Duration::from_secs(7), Some(START))

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use frontier::report::Wait;
 use frontier::{
-    Entry, FailureKind, Frontier, FrontierConfig, Leasing, Link, NotFetched, Outcome, Reach, Refusal, RobotsOutcome,
-    ScopeConfig, Task, Time, Why,
+    Entry, FailureKind, Frontier, FrontierConfig, Health, Leasing, Link, NotFetched, Outcome, Reach, Refusal,
+    RobotsOutcome, ScopeConfig, Task, Time, Why,
 };
 
 use crate::common::{
@@ -360,11 +360,11 @@ fn everything_that_waits_is_visited_once_and_an_origin_that_is_away_says_why() {
     frontier.visit_waiting(&mut visit).unwrap();
     assert_eq!(count, 7);
 
-    let away: Vec<_> = frontier.away().collect();
-    assert_eq!(away.len(), 1);
-    assert_eq!(away[0].origin, common::origin("https://b.example/"));
-    assert_eq!((away[0].since, away[0].cause.kind), (at(1), FailureKind::Connect));
-    assert!(away[0].next_probe > at(1));
+    let held_up: Vec<_> = frontier.held_up(at(1)).map(|host| host.health).collect();
+    assert_eq!(held_up.len(), 1);
+    assert_eq!(held_up[0].origin, Some(common::origin("https://b.example/")));
+    assert_eq!((held_up[0].state, held_up[0].since), (Health::Away, Some(at(1))));
+    assert!(held_up[0].until > Some(at(1)));
 }
 
 #[test]

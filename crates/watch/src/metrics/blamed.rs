@@ -1,10 +1,15 @@
 //! The hosts to blame, so that an alert can name one.
 
 use std::fmt;
+use std::time::Duration;
 
 use crawler::summary::Summary;
+use frontier::Health;
 
 use super::page::Page;
+
+/// A host that is asked holds the crawl up if what waits for it takes longer.
+const HELD_UP: Duration = Duration::from_secs(60);
 
 pub(super) fn encode(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     let failing = summary.host_table.iter().max_by_key(|host| host.failures);
@@ -21,5 +26,19 @@ pub(super) fn encode(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         "crawler_host_to_blame",
         "The worst host: failing has the most failed requests, and counts them; given_up was the first, and is 1",
         failing.into_iter().chain(given_up),
+    )
+}
+
+/// Writes the host that holds a crawl up that is not finished: one series at a time, and none for what passes soon.
+pub(super) fn encode_held_up(page: &mut Page<'_>, summary: &Summary, is_finished: bool) -> fmt::Result {
+    let held_up_by = summary.held_up_by().filter(|_| !is_finished);
+    let held_up_by = held_up_by.filter(|host| host.health.state > Health::Asked || host.left > Some(HELD_UP));
+    page.gauges(
+        "crawler_held_up_seconds",
+        "How long what waits for the host takes that holds the crawl up longest, and what that host does",
+        held_up_by.map(|host| {
+            let labels = [("host", host.host.as_str()), ("state", host.health.state.name())];
+            (labels, host.left.unwrap_or_default().as_secs_f64())
+        }),
     )
 }

@@ -192,9 +192,10 @@ function between(from, to) {
 }
 
 function showHosts({ summary, finished, as_of: asOf }) {
-  byId("away-section").hidden = summary.away.length === 0;
-  fill(byId("away"), ["origin", "away for", "asked again in", "waiting", "why"], summary.away.map((one) => [
-    one.origin, between(one.since, asOf), finished ? "" : between(asOf, one.next_probe), grouped(one.waiting), one.cause,
+  const away = summary.host_table.filter((one) => one.state === "away");
+  byId("away-section").hidden = away.length === 0;
+  fill(byId("away"), ["origin", "away for", "asked again in", "waiting", "why"], away.map((one) => [
+    one.origin, between(one.since, asOf), finished ? "" : between(asOf, one.until), grouped(one.waiting), one.cause,
   ]));
   byId("busiest-section").hidden = summary.busiest.every((one) => one.waiting === 0);
   fill(byId("busiest"), HOST_HEADS, summary.busiest.map((one) => hostRow(one, asOf)));

@@ -198,7 +198,7 @@ fn an_origin_that_was_given_up_is_asked_again_with_all_its_pages_also_from_disk(
         assert_eq!(retry(&mut frontier, now), (4, [(FailureKind::Connect, 4)].into()));
         let report = frontier.report();
         assert_eq!((report.pages.lost_with_host, report.origins_given_up), (0, 0));
-        assert!(frontier.host_reports().all(|host| !host.given_up));
+        assert!(frontier.host_reports(now).all(|host| !host.given_up));
         frontier = open(now);
         assert_eq!(frontier.report().origins_given_up, 0, "after the calls were made again");
         assert_eq!(offer(&mut frontier, &[page(3, 9)], now), [Verdict::Queued]);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::super::origin_queue::{OriginId, OriginQueue};
 use super::Host;
+use crate::entry::Entry;
 use crate::hosts::HostConfig;
 use crate::time::Time;
 
@@ -31,6 +32,14 @@ impl Host {
 
     pub(crate) fn origins(&self) -> &[OriginQueue] {
         &self.origins
+    }
+
+    /// Returns the retries that are not due yet.
+    pub(crate) fn delayed(&self) -> impl Iterator<Item = &Entry> {
+        self.rare
+            .iter()
+            .flat_map(|rare| &rare.delayed)
+            .map(|delayed| &delayed.entry)
     }
 
     /// Parses the rules of its origins that were read from a store.

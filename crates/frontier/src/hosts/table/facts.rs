@@ -3,6 +3,7 @@
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::hosts::HostConfig;
 use crate::hosts::host::Host;
+use crate::report::Health;
 use crate::rules::KnownRules;
 
 /// Facts about a host, under the rules of this run.
@@ -14,8 +15,8 @@ pub(crate) struct Facts {
     pub(crate) takes_pages: bool,
     /// Rules of a robots.txt count for it.
     pub(crate) has_rules: bool,
-    /// One of its origins is away.
-    pub(crate) is_away: bool,
+    /// What it does, as far as that does not depend on the time.
+    pub(crate) state: Health,
     /// One of its origins was given up, or closed because its robots.txt could not be fetched.
     pub(crate) is_shut: bool,
     /// It counts among the hosts of its site.
@@ -32,7 +33,7 @@ impl Facts {
             has_rules: origins
                 .iter()
                 .any(|origin| origin.known.as_ref().is_some_and(has_rules)),
-            is_away: origins.iter().any(|origin| origin.is_away()),
+            state: host.settled_health(),
             is_shut: origins.iter().any(|origin| origin.is_shut()),
             is_counted: host.is_counted(),
         }

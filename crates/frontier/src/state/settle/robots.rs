@@ -169,6 +169,7 @@ impl State {
             |after| after.min(self.retries.longest_wait),
         );
         let due = now + wait;
+        notices.extend(self.hosts().robots_fails(origin, cause, due, now));
         if origin_text(&entry.url) == origin.as_str() && entry.hops == 0 {
             self.hosts().ask_robots_again(origin, entry.attempts, due, now);
         } else {

@@ -213,7 +213,7 @@ impl Watched {
     }
 
     fn requests(&self) -> u64 {
-        self.frontier.host_reports().map(|host| host.requests).sum()
+        self.frontier.host_reports(Time::EPOCH).map(|host| host.requests).sum()
     }
 
     /// What was settled before, or never leased, changes nothing.

@@ -106,7 +106,10 @@ pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Resul
 pub(crate) fn picture(frontier: &Frontier) -> String {
     let mut report = frontier.report();
     report.memory = None;
-    let mut hosts: Vec<_> = frontier.host_reports().map(|host| format!("{host:?}")).collect();
+    let mut hosts: Vec<_> = frontier
+        .host_reports(Time::from_millis(u64::MAX))
+        .map(|host| format!("{host:?}"))
+        .collect();
     hosts.sort();
     if report.saturation.capacity.is_none() {
         report.saturation.memory_bytes = 0;

@@ -168,6 +168,9 @@ pub(crate) fn names(notices: &[Notice]) -> Vec<&'static str> {
     let name = |notice: &Notice| match notice {
         Notice::Away { .. } => "away",
         Notice::Back { .. } => "back",
+        Notice::Throttled { .. } => "throttled",
+        Notice::RobotsFailing { .. } => "robots failing",
+        Notice::Hanging { .. } => "hanging",
         Notice::GivenUp { .. } => "given up",
         Notice::Closed { .. } => "closed",
         Notice::RulesExtended { .. } => "extended",

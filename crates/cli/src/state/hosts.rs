@@ -1,0 +1,79 @@
+//! `crawler hosts`: all hosts, what they do, and what waits for them.
+
+use std::collections::HashSet;
+use std::io::{self, BufWriter, Write};
+
+use crawler::SavedCrawl;
+use crawler::summary::{HostFigures, duration, grouped, rfc3339};
+
+use super::StateFailure;
+use super::list::write_line;
+use crate::flag;
+use crate::options::HostsArgs;
+
+/// The most hosts that are sorted. The others follow in no particular order, so that the hosts of a large crawl take no memory.
+const SORTED: usize = 10_000;
+
+pub(super) fn run(args: &HostsArgs) -> Result<(), StateFailure> {
+    let crawl = SavedCrawl::read(&args.dir)?;
+    let as_of = crawl.summary.as_of;
+    let mut to = BufWriter::new(io::stdout().lock());
+    if !args.json {
+        let heads = [
+            "host",
+            "state",
+            "left",
+            "waiting",
+            "requests",
+            "failed",
+            "answer",
+            "delay",
+            "until, why",
+        ];
+        writeln!(to, "as of {}\n{}", rfc3339(as_of), line_of(&heads.map(str::to_owned)))?;
+    }
+    let mut write = |host: &HostFigures| match args.json {
+        true => write_line(&mut to, &host.to_json(as_of, &flag::of)),
+        false => writeln!(to, "{}", line_of(&columns(host))),
+    };
+    let mut worst: Vec<HostFigures> = Vec::new();
+    for host in crawl.hosts() {
+        worst.push(host);
+        if worst.len() >= 2 * SORTED {
+            worst.sort_by(HostFigures::worst_first);
+            worst.truncate(SORTED);
+        }
+    }
+    worst.sort_by(HostFigures::worst_first);
+    worst.truncate(SORTED);
+    worst.iter().try_for_each(&mut write)?;
+    if crawl.summary.report.hosts > worst.len() as u64 {
+        let written: HashSet<_> = worst.iter().map(|one| one.host.clone()).collect();
+        let mut others = crawl.hosts().filter(|one| !written.contains(&one.host));
+        others.try_for_each(|one| write(&one))?;
+    }
+    Ok(to.flush()?)
+}
+
+fn columns(host: &HostFigures) -> [String; 9] {
+    let time = |time: Option<_>| time.map_or_else(|| "-".to_owned(), duration);
+    let health = &host.health;
+    let why = health.cause.as_ref().map(ToString::to_string);
+    let until_why: Vec<_> = health.until.map(rfc3339).into_iter().chain(why).collect();
+    [
+        host.host.to_string(),
+        host.state_in_words(),
+        time(host.left),
+        grouped(host.queued + u64::from(host.in_flight)),
+        grouped(host.requests),
+        grouped(host.failures),
+        time(host.median),
+        duration(host.delay),
+        until_why.join(": "),
+    ]
+}
+
+fn line_of([host, state, left, waiting, requests, failed, answer, delay, why]: &[String; 9]) -> String {
+    let numbers = format!("{left:>9} {waiting:>9} {requests:>9} {failed:>9} {answer:>9} {delay:>9}");
+    format!("{host:<30} {state:<18} {numbers}  {why}").trim_end().to_owned()
+}

@@ -1,0 +1,131 @@
+//! What holds a crawl up: the state of each host, and the notices about it. The fetcher is scripted, and the clock is paused.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::scripted::{self, Scripted};
+use crawler::{CrawlOptions, Event, FetchError, Request, Summary};
+use frontier::Notice;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_millis(500);
+
+/// Crawls hosts of which each does something else, for some seconds. Returns the notices with their seconds, and the summary of each second.
+fn crawl(seconds: u64) -> (Vec<(u64, &'static str, String)>, Vec<Summary>) {
+    let hosts = ["throttles", "robots", "hangs", "refuses", "answers"];
+    let mut options = CrawlOptions {
+        seeds: hosts.map(|host| format!("http://{host}.example/")).to_vec(),
+        max_time: Some(Duration::from_secs(seconds)),
+        ..scripted::everywhere("http://a.example/")
+    };
+    options.frontier.delay = Duration::from_secs(1);
+    options.frontier.retries.jitter_percent = 0;
+    let links: String = (0..400).map(|n| format!("<a href=/{n}></a>")).collect();
+    let reply = move |call: &scripted::Call<'_>| {
+        let is_page = !call.is_robots();
+        let answer = match call.request.url.host_str().unwrap() {
+            "refuses.example" => Err(FetchError::Connect("refused".to_owned())),
+            "hangs.example" if is_page => Err(FetchError::Timeout),
+            "robots.example" => Ok(scripted::status(503)),
+            "throttles.example" if is_page => {
+                let mut answer = scripted::status(429);
+                answer.retry_after = Some(Duration::from_secs(4));
+                Ok(answer)
+            }
+            "answers.example" if is_page => Ok(scripted::page(links.as_str())),
+            _ => Ok(scripted::status(404)),
+        };
+        answer.map(|answer| crawler::Response {
+            elapsed: ANSWER,
+            ..answer
+        })
+    };
+    let latency = |_: &Request, reply: &scripted::Reply| match reply {
+        Err(FetchError::Timeout) => TIMEOUT,
+        _ => ANSWER,
+    };
+    let seen = Arc::new(Mutex::new((Vec::new(), Vec::new())));
+    let noted = Arc::clone(&seen);
+    Scripted::new(reply).taking(latency).crawl_with(options, |crawl| {
+        crawl.on_event(move |event| {
+            let (notices, ticks) = &mut *noted.lock().unwrap();
+            match event {
+                Event::Tick(summary) => ticks.push((*summary).clone()),
+                Event::Notice(notice) => {
+                    let word = match notice {
+                        Notice::Throttled { .. } => "resting",
+                        Notice::RobotsFailing { is_of_seed: true, .. } => "robots_failing",
+                        Notice::Hanging { .. } => "hanging",
+                        Notice::Away { .. } => "away",
+                        _ => "other",
+                    };
+                    notices.push((ticks.len() as u64, word, notice.to_string()));
+                }
+                _ => {}
+            }
+        })
+    });
+    let (notices, ticks) = &mut *seen.lock().unwrap();
+    (std::mem::take(notices), std::mem::take(ticks))
+}
+
+#[test]
+fn each_second_says_what_each_host_does_and_a_notice_says_it_once_at_once() {
+    let (notices, ticks) = crawl(28);
+    let first: BTreeMap<_, _> = notices.iter().map(|(second, word, _)| (*word, *second)).collect();
+    assert_eq!(first.len(), notices.len(), "each once: {notices:?}");
+    assert!(
+        first["away"] <= 1 && first["robots_failing"] <= 1 && first["resting"] <= 3,
+        "{notices:?}"
+    );
+    assert!((11..=13).contains(&first["hanging"]), "after ten seconds: {notices:?}");
+    let texts: String = notices.iter().map(|(_, _, text)| format!("{text}\n")).collect();
+    for text in [
+        "http://throttles.example rests for 4.0 s",
+        "Retry-After: 4 s",
+        "http://hangs.example/ is in flight for 1",
+        "nothing of http://robots.example is fetched yet: its robots.txt fails",
+    ] {
+        assert!(texts.contains(text), "{text}: {texts}");
+    }
+
+    let summary = ticks.last().unwrap();
+    let json = summary.to_json(str::to_owned);
+    let table = json["host_table"].as_array().unwrap();
+    let state = |name: &str| {
+        let host = table.iter().find(|one| one["host"] == format!("{name}.example"));
+        host.unwrap_or_else(|| panic!("{name}: {json}"))["state"].clone()
+    };
+    for (host, expected) in [
+        ("throttles", "resting"),
+        ("robots", "robots_failing"),
+        ("hangs", "hanging"),
+        ("refuses", "away"),
+        ("answers", "asked"),
+    ] {
+        assert_eq!(state(host), expected, "{host}");
+        assert_eq!(json["hosts_by_state"][expected], 1, "{json}");
+    }
+    let resting = table.iter().find(|one| one["state"] == "resting").unwrap();
+    assert_eq!(resting["retry_after_seconds"], 4.0);
+    assert!(
+        resting["times"].as_u64() > Some(3) && resting["until"].is_string(),
+        "{resting}"
+    );
+}
+
+/// 400 pages at 1.5 s each: the others take less.
+#[test]
+fn the_host_that_takes_longest_is_named_first_with_what_waits_times_its_delay_and_its_answer() {
+    let (_, ticks) = crawl(5);
+    let held_up_by = ticks.last().unwrap().held_up_by().unwrap();
+    assert_eq!(held_up_by.host.as_str(), "answers.example");
+    let waiting = held_up_by.queued + u64::from(held_up_by.in_flight);
+    let left = Duration::from_millis(1500 * waiting);
+    assert!(waiting > 390 && held_up_by.left == Some(left), "{held_up_by:?}");
+    for tick in &ticks {
+        let left: Vec<_> = tick.host_table.iter().map(|host| host.left).collect();
+        assert!(left.is_sorted_by(|one, next| one >= next), "{left:?}");
+    }
+}

@@ -1,0 +1,82 @@
+//! What a host does at present: whether it is asked, and if not, since when, why, and until when.
+
+use super::host::Host;
+use super::origin_queue::{OriginId, OriginQueue};
+use crate::report::{Health, HostHealth};
+use crate::time::Time;
+use crate::url::HostKey;
+
+impl Host {
+    /// Returns the origin that decides what the host does: the worst for which something waits.
+    pub(super) fn deciding_origin(&self) -> Option<&OriginQueue> {
+        match self.origins() {
+            [only] => Some(only),
+            origins => origins
+                .iter()
+                .max_by_key(|origin| (self.waits_for(origin), origin.state())),
+        }
+    }
+
+    /// Returns the state of the deciding origin, as far as it does not depend on the time.
+    pub(crate) fn settled_health(&self) -> Health {
+        self.deciding_origin().map_or(Health::Asked, OriginQueue::state)
+    }
+
+    fn waits_for(&self, origin: &OriginQueue) -> bool {
+        origin.waiting_len() > 0 || self.delayed().any(|entry| OriginId::of(&entry.url) == origin.id)
+    }
+
+    /// Returns what it does. `oldest` is the start of its oldest request in flight, and of which origin that is.
+    pub(crate) fn health(&self, key: &HostKey, oldest: Option<(Time, OriginId)>, now: Time) -> HostHealth {
+        let health = self
+            .deciding_origin()
+            .map_or_else(HostHealth::default, |origin| self.health_of(key, origin, now));
+        match oldest.filter(|(started, _)| now.since(*started) >= Health::HANGING) {
+            Some((started, id)) if health.state < Health::Hanging => HostHealth {
+                state: Health::Hanging,
+                origin: id.origin(key),
+                since: Some(started),
+                ..HostHealth::default()
+            },
+            _ => health,
+        }
+    }
+
+    fn health_of(&self, key: &HostKey, origin: &OriginQueue, now: Time) -> HostHealth {
+        let is_ahead = |time: &Time| *time > now;
+        let blocked = Some(self.blocked_until()).filter(is_ahead);
+        let mut health = HostHealth {
+            state: origin.state(),
+            origin: origin.id.origin(key),
+            until: blocked,
+            ..HostHealth::default()
+        };
+        if let Some(trouble) = origin.trouble() {
+            health.since = Some(trouble.since);
+            health.cause = Some(trouble.cause.clone());
+            (health.asked_for, health.times) = (trouble.asked_for, trouble.times);
+        }
+        match health.state {
+            // Another origin may throttle.
+            Health::Asked if blocked.is_some() => health.state = Health::Resting,
+            Health::RobotsFailing => health.until = blocked.max(Some(origin.robots_due()).filter(is_ahead)),
+            Health::Resting => health.times = origin.throttles(),
+            Health::Away => {
+                let Some(outage) = origin.outage() else { return health };
+                health.since = Some(outage.since);
+                health.cause = Some(outage.cause.clone());
+                health.until = Some(outage.next).filter(|_| !outage.is_probing);
+                health.times = outage.probes;
+            }
+            Health::Closed => {
+                let Some(known) = &origin.known else { return health };
+                health.since = Some(known.since);
+                health.cause = known.policy.cause();
+                health.until = Some(known.until).filter(is_ahead);
+            }
+            Health::GivenUp => health.until = None,
+            _ => {}
+        }
+        health
+    }
+}

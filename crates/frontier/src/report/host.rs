@@ -1,0 +1,121 @@
+//! One host: what it was asked, and what it does at present.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::time::Time;
+use crate::url::{HostKey, Origin};
+
+/// The requests to one host, with their politeness.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct HostReport {
+    /// The host.
+    pub host: HostKey,
+    /// Requests that have ended, those for robots.txt included.
+    pub requests: u64,
+    /// The delay that was owed to it.
+    pub delay: Duration,
+    /// The shortest time between the end of a request and the start of the next that the frontier handed out.
+    pub shortest_gap: Option<Duration>,
+    /// When its robots.txt was read, or its rules were extended because it did not answer; the earliest time, if it has several
+    /// origins. `None` if no rules are known.
+    pub robots_at: Option<Time>,
+    /// Entries that wait for it.
+    pub queued: u64,
+    /// Requests to it that are in flight.
+    pub in_flight: u32,
+    /// The most requests to it that may be in flight: [`FrontierConfig::per_host`](crate::FrontierConfig::per_host).
+    pub per_host: u32,
+    /// Whether it, or one of its ports, was away for too long and was given up.
+    pub given_up: bool,
+    /// What it does at present.
+    pub health: HostHealth,
+}
+
+impl HostReport {
+    /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
+    /// each entry. `None` if nothing waits or is in flight.
+    pub fn time_left(&self, answer: Duration, now: Time) -> Option<Duration> {
+        let waiting = self.queued + u64::from(self.in_flight);
+        let rest = self.health.until.map_or(Duration::ZERO, |until| until.since(now));
+        // What hangs takes at least as long again.
+        let hanging = self.health.since.filter(|_| self.health.state == Health::Hanging);
+        let answer = answer.max(hanging.map_or(Duration::ZERO, |since| now.since(since)));
+        let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
+        let all = each.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
+        (waiting > 0).then(|| rest.saturating_add(all))
+    }
+}
+
+/// What a host does at present, in one word. The greater one is worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Health {
+    /// It is asked, as fast as it may be.
+    #[default]
+    Asked,
+    /// It rests, because it throttled (429, or 503 with `Retry-After`) or is [blocked](crate::Frontier::block).
+    Resting,
+    /// Its robots.txt fails, and is asked for again before anything else.
+    RobotsFailing,
+    /// Requests get no whole answer, or one is in flight for [ten seconds](Self::HANGING) or longer.
+    Hanging,
+    /// No request reaches it: it is probed.
+    Away,
+    /// Its robots.txt could not be fetched: nothing of it is fetched for a while.
+    Closed,
+    /// It was away for too long, or throttled too often.
+    GivenUp,
+}
+
+impl Health {
+    /// How long a request is in flight until it hangs.
+    pub const HANGING: Duration = Duration::from_secs(10);
+
+    /// All of them, the best first.
+    pub const ALL: [Self; 7] = [
+        Self::Asked,
+        Self::Resting,
+        Self::RobotsFailing,
+        Self::Hanging,
+        Self::Away,
+        Self::Closed,
+        Self::GivenUp,
+    ];
+
+    /// Returns the name as one word in snake case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Resting => "resting",
+            Self::RobotsFailing => "robots_failing",
+            Self::Hanging => "hanging",
+            Self::Away => "away",
+            Self::Closed => "closed",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
+/// What a host does at present. If it has several origins, the worst for which something waits decides.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct HostHealth {
+    /// In one word.
+    pub state: Health,
+    /// The origin that decides; `None` if it has none yet.
+    pub origin: Option<Origin>,
+    /// Since when. `None` for a host that is asked.
+    pub since: Option<Time>,
+    /// When it is asked next; `None` if that is now, never, or once a request in flight has ended.
+    pub until: Option<Time>,
+    /// What went wrong last; `None` if nothing did, or a first request hangs.
+    pub cause: Option<Arc<Failure>>,
+    /// What the last `Retry-After` of a host that rests asked for. Its rests grow all the same if it throttles again and again.
+    pub asked_for: Option<Duration>,
+    /// How often in a row it throttled, failed or was silent.
+    pub times: u32,
+}

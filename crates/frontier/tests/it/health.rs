@@ -1,0 +1,208 @@
+//! What a host does at present: its state, since when, why, and until when.
+
+use std::time::Duration;
+
+use frontier::{
+    FailureKind, Frontier, FrontierConfig, Health, HostHealth, HostKey, Link, Notice, Outcome, RobotsOutcome, Time,
+};
+
+use crate::common::{
+    self, Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, one, settle, url,
+    with_pages,
+};
+
+fn host() -> HostKey {
+    url("http://a.example/").host()
+}
+
+fn health(frontier: &Frontier, now: Time) -> HostHealth {
+    frontier.host_report(&host(), now).unwrap().health
+}
+
+/// The state, and seconds since the start: since when and until when.
+fn seen(frontier: &Frontier, now: Time) -> (Health, Option<f64>, Option<f64>) {
+    let health = health(frontier, now);
+    let states: Vec<_> = frontier.hosts_by_health(now).into_iter().collect();
+    assert_eq!(states, [(health.state, 1)]);
+    let is_listed = frontier.held_up(now).any(|one| one.health == health);
+    let is_held_up = (Health::Resting..Health::Closed).contains(&health.state);
+    assert_eq!(is_listed, is_held_up, "{health:?}");
+    (
+        health.state,
+        health.since.map(common::seconds),
+        health.until.map(common::seconds),
+    )
+}
+
+fn throttled(seconds: u64) -> Outcome {
+    Outcome::failed_until(failure(FailureKind::Throttled), Some(Duration::from_secs(seconds)))
+}
+
+fn pages(config: FrontierConfig) -> Frontier {
+    with_pages(config, &common::pages("http://a.example/", 4))
+}
+
+/// Asks for the robots.txt, which fails.
+fn robots_fail(frontier: &mut Frontier, kind: FailureKind, now: Time) -> Vec<Notice> {
+    let lease = one(frontier, now);
+    assert!(is_robots(&lease));
+    answer(frontier, &lease, RobotsOutcome::failed(failure(kind)), now).notices
+}
+
+#[test]
+fn a_host_that_answers_is_asked_and_one_that_throttles_rests_longer_each_time_and_says_what_was_asked_for() {
+    let mut frontier = pages(config());
+    assert_eq!(seen(&frontier, START), (Health::Asked, None, None));
+    let mut now = START;
+    for (times, rest) in [(1, 4.0), (2, 4.0), (3, 4.0), (4, 8.0), (5, 16.0)] {
+        let lease = one(&mut frontier, now);
+        let notices = settle(&mut frontier, &lease, throttled(4), now).notices;
+        let said: &[_] = if times == 1 { &["throttled"] } else { &[] };
+        assert_eq!(names(&notices), said, "once in a row");
+        let until = now + Duration::from_secs_f64(rest);
+        let expected = (Health::Resting, Some(0.0), Some(common::seconds(until)));
+        assert_eq!(seen(&frontier, now), expected);
+        let found = health(&frontier, now);
+        assert_eq!((found.asked_for, found.times), (Some(Duration::from_secs(4)), times));
+        assert_eq!(found.cause.unwrap().kind, FailureKind::Throttled);
+        now = until;
+    }
+    assert_eq!(
+        seen(&frontier, now),
+        (Health::Resting, Some(0.0), None),
+        "it is asked next"
+    );
+    let lease = one(&mut frontier, now);
+    settle(&mut frontier, &lease, Outcome::Done, now);
+    assert_eq!(seen(&frontier, now), (Health::Asked, None, None));
+    let lease = one(&mut frontier, now);
+    assert_eq!(
+        names(&settle(&mut frontier, &lease, throttled(4), now).notices),
+        ["throttled"]
+    );
+    let report = frontier.host_report(&host(), now).unwrap();
+    let second = Duration::from_secs(1);
+    let left = Duration::from_secs(4 + report.queued);
+    assert_eq!(
+        report.time_left(second, now),
+        Some(left),
+        "its rest, and a second for each"
+    );
+}
+
+#[test]
+fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when() {
+    let mut frontier = with_pages(asking(true), &[Link::seed(url("http://a.example/"))]);
+    let notices = robots_fail(&mut frontier, FailureKind::Status, at(2));
+    let [Notice::RobotsFailing { next, is_of_seed, .. }] = &notices[..] else {
+        panic!("{notices:?}")
+    };
+    assert_eq!((next.as_secs(), is_of_seed), (1, &true));
+    assert_eq!(seen(&frontier, at(2)), (Health::RobotsFailing, Some(2.0), Some(3.0)));
+    assert!(robots_fail(&mut frontier, FailureKind::Status, at(3)).is_empty());
+    assert_eq!(seen(&frontier, at(3)), (Health::RobotsFailing, Some(2.0), Some(5.0)));
+    assert_eq!(health(&frontier, at(3)).times, 2);
+    let lease = one(&mut frontier, at(5));
+    assert_eq!(
+        seen(&frontier, at(5)),
+        (Health::RobotsFailing, Some(2.0), None),
+        "in flight"
+    );
+    answer(&mut frontier, &lease, RobotsOutcome::known(Forbid::nothing()), at(5));
+    assert_eq!(seen(&frontier, at(5)), (Health::Asked, None, None));
+
+    let mut closed = with_pages(asking(true), &[link("http://a.example/")]);
+    let mut now = START;
+    for failed in 0..8 {
+        let notices = robots_fail(&mut closed, FailureKind::Status, now);
+        let is_of_seed = notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::RobotsFailing { is_of_seed: true, .. }));
+        assert!(!is_of_seed);
+        if failed == 7 {
+            assert_eq!(names(&notices), ["closed"]);
+            break;
+        }
+        now = health(&closed, now).until.unwrap();
+    }
+    let since = common::seconds(now);
+    assert_eq!(seen(&closed, now), (Health::Closed, Some(since), Some(since + 600.0)));
+    assert_eq!(health(&closed, now).cause.unwrap().kind, FailureKind::Status);
+}
+
+#[test]
+fn a_request_in_flight_for_ten_seconds_hangs_and_so_does_a_host_whose_requests_are_silent() {
+    let mut frontier = pages(config());
+    let lease = one(&mut frontier, at(1));
+    assert!(frontier.began_to_hang(at(9), at(10)).is_empty());
+    assert_eq!(seen(&frontier, at(10)), (Health::Asked, None, None));
+    let notices = frontier.began_to_hang(at(10), at(11));
+    assert_eq!(names(&notices), ["hanging"]);
+    assert!(notices[0].to_string().contains(&*lease.entry.url), "{notices:?}");
+    assert!(frontier.began_to_hang(at(11), at(12)).is_empty(), "once");
+    assert_eq!(seen(&frontier, at(12)), (Health::Hanging, Some(1.0), None));
+    let report = frontier.host_report(&host(), at(12)).unwrap();
+    let left = Duration::from_secs(4 * 11);
+    assert_eq!(
+        report.time_left(Duration::ZERO, at(12)),
+        Some(left),
+        "each of four so long"
+    );
+
+    settle(&mut frontier, &lease, failing(FailureKind::Timeout), at(20));
+    assert_eq!(seen(&frontier, at(20)), (Health::Hanging, Some(20.0), None));
+    assert_eq!(health(&frontier, at(20)).cause.unwrap().kind, FailureKind::Timeout);
+    let lease = one(&mut frontier, at(21));
+    assert!(frontier.began_to_hang(at(30), at(31)).is_empty(), "the same incident");
+    settle(&mut frontier, &lease, Outcome::Done, at(32));
+    assert_eq!(seen(&frontier, at(32)), (Health::Asked, None, None));
+    one(&mut frontier, at(33));
+    assert_eq!(names(&frontier.began_to_hang(at(40), at(43))), ["hanging"]);
+}
+
+#[test]
+fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why() {
+    let mut frontier = pages(config());
+    let lease = one(&mut frontier, START);
+    settle(&mut frontier, &lease, failing(FailureKind::Connect), START);
+    let mut now = START;
+    while let (Health::Away, since, until) = seen(&frontier, now) {
+        assert_eq!(since, Some(0.0));
+        now = at(until.unwrap());
+        let probe = one(&mut frontier, now);
+        assert_eq!(seen(&frontier, now).2, None, "the probe is in flight");
+        settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
+    }
+    assert_eq!(seen(&frontier, now), (Health::GivenUp, Some(0.0), None));
+    assert_eq!(health(&frontier, now).cause.unwrap().kind, FailureKind::Connect);
+    frontier.lease(now, 9).unwrap();
+    let report = frontier.host_report(&host(), now).unwrap();
+    assert_eq!(report.time_left(Duration::ZERO, now), None, "nothing waits");
+}
+
+/// Port 81 is away until it is given up, and port 80 is asked meanwhile: what waits decides.
+#[test]
+fn an_origin_with_nothing_waiting_does_not_decide_the_state_of_its_host() {
+    let delay = Duration::from_secs(1);
+    let mut frontier = with_pages(FrontierConfig { delay, ..config() }, &[link("http://a.example:81/")]);
+    let lease = one(&mut frontier, START);
+    settle(&mut frontier, &lease, failing(FailureKind::Connect), START);
+    frontier.offer(&common::pages("http://a.example/", 500), START).unwrap();
+    let found = health(&frontier, START);
+    let away = Some(common::origin("http://a.example:81/"));
+    assert_eq!((found.state, found.origin), (Health::Away, away));
+    let mut now = START;
+    while frontier.report().origins_given_up == 0 {
+        let lease = common::next(&mut frontier, &mut now);
+        let is_away = lease.entry.url.contains(":81");
+        let outcome = if is_away {
+            failing(FailureKind::Connect)
+        } else {
+            Outcome::Done
+        };
+        settle(&mut frontier, &lease, outcome, now);
+    }
+    let asked = Some(common::origin("http://a.example/"));
+    let found = health(&frontier, now);
+    assert_eq!((found.state, found.origin), (Health::Asked, asked));
+}
