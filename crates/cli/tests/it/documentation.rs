@@ -225,7 +225,7 @@ fn every_option_that_a_page_names_exists() {
     let of_crawls = rows.flat_map(|row| options_in(row.split(" | ").next().unwrap()));
     let exist: std::collections::BTreeSet<_> = of_crawls.chain(OTHER_OPTIONS.split(' ')).collect();
     for page in
-        "docs/output.md docs/numbers.md docs/promises.md docs/logs.md docs/state-json.md docs/durable-frontier.md \
+        "docs/output.md docs/numbers.md docs/promises.md docs/logs.md docs/state-json.md docs/durable-frontier.md docs/backup.md \
                  docs/many-machines.md docs/monitoring.md README.md CHANGELOG.md"
             .split(' ')
     {
@@ -242,7 +242,7 @@ const LIMITS: [(&str, usize); 7] = [
     ("CHANGELOG.md", 500),
     ("docs/durable-frontier.md", 2120),
     ("docs/many-machines.md", 1300),
-    ("docs/monitoring.md", 490),
+    ("docs/monitoring.md", 515),
     ("benches/README.md", 2000),
 ];
 

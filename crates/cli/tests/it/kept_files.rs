@@ -139,7 +139,8 @@ fn a_state_directory_that_does_not_know_a_file_leaves_it_as_it_is() {
 
 #[test]
 fn an_output_that_is_not_as_the_crawl_left_it_has_ways_on() {
-    let damages: [(&str, fn(&Path) -> io::Result<()>); 4] = [
+    type Damage = fn(&Path) -> io::Result<()>;
+    let damages: [(&str, Damage); 4] = [
         ("is missing", |path| fs::remove_file(path)),
         ("the file has 7", |path| {
             fs::File::options().write(true).open(path)?.set_len(7)
