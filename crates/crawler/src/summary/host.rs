@@ -61,6 +61,8 @@ impl HostFigures {
 
     /// Takes how far the clock of the frontier is ahead of the time of day from all its times.
     pub(crate) fn less_ahead(mut self, ahead: Duration) -> Self {
+        // The two clocks were read one after the other.
+        let ahead = Duration::from_secs(ahead.as_secs());
         let health = &mut self.report.health;
         for time in [&mut health.since, &mut health.until, &mut self.report.robots_at] {
             *time = time.map(|time| less_ahead(time, ahead));
