@@ -114,7 +114,7 @@ pub(crate) fn read(reader: &mut (impl Read + Seek), bytes: u64) -> Result<Loaded
 pub(crate) fn save(saved: &Saved<'_>, path: &Path) -> io::Result<()> {
     let path = &target(path)?;
     match write_beside(saved, path) {
-        Err(error) if needs_its_place(&error) => {
+        Err(error) if needs_its_place(&error) && path.exists() => {
             let file = OpenOptions::new().write(true).open(path)?;
             saved.keep_secret(&file)?;
             file.set_len(0)?;
@@ -126,16 +126,22 @@ pub(crate) fn save(saved: &Saved<'_>, path: &Path) -> io::Result<()> {
 
 /// Returns what a path names, behind all links. It need not be there.
 fn target(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
+    let no_file = || Err(io::Error::other("it is not a file, so it cannot be replaced"));
+    let mut path: PathBuf = path.components().collect();
     // As many as Linux follows.
     for _ in 0..40 {
         let Ok(target) = fs::read_link(&path) else {
             return match fs::symlink_metadata(&path) {
-                Ok(found) if !found.is_file() => Err(io::Error::other("it is not a file, so it cannot be replaced")),
+                Ok(found) if !found.is_file() => no_file(),
                 _ => Ok(path),
             };
         };
-        path = path.parent().unwrap_or(Path::new("")).join(target);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        // What a link of `/proc` says need not be a name.
+        if folder.canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+            return no_file();
+        }
+        path = folder.join(target);
     }
     Err(io::Error::other("its links lead to no file"))
 }
@@ -166,7 +172,11 @@ fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
         options.write(true).create(true).truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&new)?;
+        let file = match options.open(&new) {
+            // Another user has left it.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && new.exists() => continue,
+            file => file?,
+        };
         // Another writer may have renamed it since, and what has its name is not to be touched then.
         if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && is_at(&file, &new) {
             file.set_len(0)?;

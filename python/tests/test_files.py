@@ -108,7 +108,9 @@ def test_only_the_owner_can_read_a_random_seed():
 def test_what_is_no_file_is_never_replaced_and_links_are_followed():
     os.mkfifo("fifo")
     Path("link").symlink_to("/dev/null")
-    for path in ("/dev/null", "link", "fifo", "."):
+    reader, writer = os.pipe()
+    descriptors = [f"/proc/self/fd/{writer}"] if sys.platform == "linux" else []
+    for path in ("/dev/null", "link", "fifo", ".", *descriptors):
         with pytest.raises(OSError, match="not a file") as failed:
             Sieve(1000, seed=1).save(path)
         assert failed.value.filename == path
@@ -119,6 +121,23 @@ def test_what_is_no_file_is_never_replaced_and_links_are_followed():
         Sieve(1000, seed=1).save("dangling")
         assert Path("dangling").is_symlink() and Path("below/seen").is_file()
         assert Sieve.load("dangling").saturation.accepted == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root is two users")
+def test_what_another_user_has_left_is_no_hindrance_and_a_closed_folder_is_that_error():
+    for folder, owner in (("own", 65_534), ("closed", 0)):
+        Path(folder).mkdir()
+        os.chown(folder, owner, owner)
+    Path("own/.seen.new0").touch()
+    os.chmod(".", 0o755)
+    os.seteuid(65_534)
+    try:
+        Sieve(1000, seed=1).save("own/seen")
+        with pytest.raises(PermissionError):
+            Sieve(1000, seed=1).save("closed/seen")
+    finally:
+        os.seteuid(0)
+    assert Sieve.load("own/seen").saturation.accepted == 0 and Path("own/.seen.new0").exists()
 
 
 def test_savers_of_one_path_leave_a_whole_file_and_no_other(urls):

@@ -27,10 +27,12 @@ impl Replaceable {
         let file = Self(path.to_owned());
         let path = file.target()?;
         check_beginning(&path, beginning)?;
-        match temporary(&path) {
-            Ok((_, new)) => fs::remove_file(new)?,
-            Err(error) if needs_its_place(&error) && OpenOptions::new().write(true).open(path).is_ok() => {}
-            Err(error) => return Err(error),
+        let is_writable = OpenOptions::new().write(true).open(&path).is_ok();
+        match temporary(&path).and_then(|(_, new)| fs::remove_file(new)) {
+            Err(error) if !is_writable || !needs_its_place(&error) => return Err(error),
+            // Its folder alone does not tell whether it can be replaced, so it is, by itself.
+            _ if !is_writable && path.exists() => drop(file.replace(&fs::read(&path)?)?),
+            _ => {}
         }
         Ok(file)
     }
@@ -65,7 +67,7 @@ impl Replaceable {
     pub(crate) fn replace(&self, content: &[u8]) -> io::Result<Option<File>> {
         let path = self.target()?;
         match write_beside(&path, content) {
-            Err(error) if needs_its_place(&error) => {
+            Err(error) if needs_its_place(&error) && path.exists() => {
                 let mut file = OpenOptions::new().write(true).open(&path)?;
                 file.set_len(0)?;
                 file.write_all(content).map(|()| None)
@@ -80,17 +82,22 @@ impl Replaceable {
 
     /// Returns what the path names, behind all links. It need not be there.
     fn target(&self) -> io::Result<PathBuf> {
-        let mut path = self.0.clone();
+        let no_file = || Err(io::Error::other("it is not a file, so it cannot be replaced"));
+        // Without a slash at its end.
+        let mut path: PathBuf = self.0.components().collect();
         for _ in 0..MOST_LINKS {
             let Ok(target) = fs::read_link(&path) else {
                 return match fs::symlink_metadata(&path) {
-                    Ok(found) if !found.is_file() => {
-                        Err(io::Error::other("it is not a file, so it cannot be replaced"))
-                    }
+                    Ok(found) if !found.is_file() => no_file(),
                     _ => Ok(path),
                 };
             };
-            path = path.parent().unwrap_or(Path::new("")).join(target);
+            let folder = path.parent().unwrap_or(Path::new(""));
+            // What a link of `/proc` says need not be a name: standard output may be a pipe, and its file may have no name.
+            if folder.canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+                return no_file();
+            }
+            path = folder.join(target);
         }
         Err(io::Error::other("its links lead to no file"))
     }
@@ -118,7 +125,11 @@ fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
         if fs::symlink_metadata(&new).is_ok_and(|found| !found.is_file()) {
             continue;
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&new)?;
+        let file = match OpenOptions::new().write(true).create(true).truncate(false).open(&new) {
+            // Another user has left it.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && new.exists() => continue,
+            file => file?,
+        };
         // Another writer may have renamed it since, and what has its name is not to be touched then.
         if !is_locked_by_other(&file) && is_at(&file, &new) {
             file.set_len(0)?;
@@ -190,7 +201,9 @@ fn check_beginning(path: &Path, beginning: &str) -> io::Result<()> {
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd as _;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::os::unix::process::CommandExt as _;
     use std::process::Command;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
@@ -232,13 +245,21 @@ mod tests {
         let link = folder.0.join("link");
         symlink("/dev/null", &link).unwrap();
         let before = folder.names();
-        for path in [&fifo, &socket, &link, Path::new("/dev/null"), &folder.0] {
+        // The file of a descriptor has no name, or may lose it.
+        let file = File::create(folder.0.join("gone")).unwrap();
+        let (_, writer) = io::pipe().unwrap();
+        let of = |fd: std::os::fd::RawFd| PathBuf::from(format!("/proc/self/fd/{fd}"));
+        let descriptors = [of(file.as_raw_fd()), of(writer.as_raw_fd())];
+        let descriptors = descriptors.iter().filter(|_| cfg!(target_os = "linux"));
+        let paths = [&fifo, &socket, &link, Path::new("/dev/null"), &folder.0];
+        for path in paths.into_iter().chain(descriptors.map(PathBuf::as_path)) {
             let refused = Replaceable::new(path, "").unwrap_err().to_string();
             assert!(refused.contains("is not a file"), "{}: {refused}", path.display());
             // It may come later.
             let refused = Replaceable::own(path.to_owned()).replace(b"x").unwrap_err().to_string();
             assert!(refused.contains("is not a file"), "{}: {refused}", path.display());
         }
+        fs::remove_file(folder.0.join("gone")).unwrap();
         assert_eq!(folder.names(), before);
         let around = folder.0.join("around");
         symlink("around", &around).unwrap();
@@ -260,6 +281,14 @@ mod tests {
         }
         assert!(folder.0.join("first").is_symlink() && folder.0.join("below/second").is_symlink());
         assert_eq!(fs::read_dir(folder.0.join("below")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_name_with_a_slash_behind_it_is_that_of_a_file() {
+        let folder = Folder::new("slash");
+        let file = Replaceable::new(&folder.0.join("file/"), "").unwrap();
+        file.replace(b"new").unwrap();
+        assert_eq!(folder.names(), ["file"]);
     }
 
     #[test]
@@ -318,6 +347,62 @@ mod tests {
         drop(file.lock().unwrap());
     }
 
+    /// Names the folder of a user who is not root, in the process that tests it.
+    const OF_USER: &str = "CRAWLER_TEST_FOLDER";
+    const USER: u32 = 65_534;
+
+    #[test]
+    fn permissions_are_found_out_before_the_first_content_and_what_others_have_left_stays() {
+        let Some(folder) = std::env::var_os(OF_USER).map(PathBuf::from) else {
+            let folder = Folder::new("user");
+            let make = |name: &str, owner, mode| {
+                let path = folder.0.join(name);
+                let is_folder = !name.contains('/');
+                let made = if is_folder {
+                    fs::create_dir(&path)
+                } else {
+                    fs::write(&path, "x")
+                };
+                made.unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+                std::os::unix::fs::chown(&path, Some(owner), None).is_ok()
+            };
+            let is_root = make("own", USER, 0o755)
+                && make("own/.file.new0", 0, 0o644)
+                && make("own/of-root", 0, 0o644)
+                && make("sticky", 0, 0o1777)
+                && make("sticky/file", 0, 0o644)
+                && make("closed", 0, 0o755)
+                && make("closed/file", USER, 0o644)
+                && make("closed/.file.new0", USER, 0o644);
+            if !is_root {
+                return eprintln!("NOT TESTED: it takes root to make files of two users");
+            }
+            let name =
+                "replace::tests::permissions_are_found_out_before_the_first_content_and_what_others_have_left_stays";
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            let ended = test.args(["--exact", name]).env(OF_USER, &folder.0).uid(USER).output();
+            match ended {
+                Ok(ended) => assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout)),
+                Err(error) => eprintln!("NOT TESTED: another user cannot run this program: {error}"),
+            }
+            return;
+        };
+        for (path, is_replaced) in [("own/file", true), ("own/of-root", true), ("closed/file", false)] {
+            let file = Replaceable::new(&folder.join(path), "x").unwrap();
+            assert_eq!(file.replace(b"x new").unwrap().is_some(), is_replaced, "{path}");
+            assert_eq!(fs::read(folder.join(path)).unwrap(), b"x new");
+        }
+        assert!(folder.join("own/.file.new0").exists());
+        for path in ["sticky/file", "closed/none"] {
+            let kinds = [
+                Replaceable::new(&folder.join(path), "x").unwrap_err().kind(),
+                Replaceable::own(folder.join(path)).replace(b"x").unwrap_err().kind(),
+            ];
+            assert_eq!(kinds, [ErrorKind::PermissionDenied; 2], "{path}");
+        }
+    }
+
     /// Names a file that is mounted where it lies, in the process that tests it.
     const MOUNTED: &str = "CRAWLER_TEST_MOUNTED";
 
@@ -331,6 +416,17 @@ mod tests {
                 assert_eq!(fs::read_to_string(&path).unwrap(), content);
             }
             assert_eq!(fs::metadata(&path).unwrap().ino(), before);
+            let read_only = ["-o", "remount,bind,ro"];
+            assert!(
+                Command::new("mount")
+                    .args(read_only)
+                    .arg(&path)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            let refused = Replaceable::new(&path, "x").unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem, "{refused}");
             return;
         }
         let folder = Folder::new("mounted");
