@@ -140,7 +140,7 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
         fails(&["--watch", address, &seed], 2, &["give a port, such as 8077"]);
     }
     let missing = folder.path("no/crawl.prom");
-    fails(&["--metrics-file", &missing, &seed], 1, &["does not exist: create it"]);
+    fails(&["--metrics-file", &missing, &seed], 2, &["does not exist: create it"]);
     // Another crawl writes it.
     let metrics = folder.path("crawler.prom");
     let other = fs::File::create(&metrics).unwrap();
