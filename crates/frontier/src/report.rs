@@ -256,6 +256,16 @@ pub struct QueuePlace {
     pub in_flight: u32,
 }
 
+impl fmt::Display for QueuePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ahead of it; its host has {} more waiting, {} in flight",
+            self.ahead, self.others_of_host, self.in_flight
+        )
+    }
+}
+
 /// What a queued entry waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -291,11 +301,11 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn => f.write_str("its host can be asked now"),
-            Self::Until(time) => write!(f, "its host can be asked from {time} s after the epoch on"),
+            Self::Until(time) => write!(f, "its host can be asked from {time} on"),
             Self::InFlight => f.write_str("waits for a request in flight to its host"),
             Self::Robots => f.write_str("waits for its robots.txt"),
             Self::Away { since, cause } => {
-                write!(f, "its origin is away since {since} s after the epoch: {cause}")
+                write!(f, "its origin is away since {since}: {cause}")
             }
             Self::EverythingElse => f.write_str("waits behind everything else, because of too many near-duplicates"),
             Self::AddressLookup => f.write_str("waits for the IP address of its host"),
@@ -313,18 +323,21 @@ impl Why {
             Self::Queued {
                 host,
                 wait: Wait::Until(time),
-                ..
+                place,
             } => {
                 let left = time.since(now);
-                write!(f, "queued at {host}: its host can be asked in {left:.1?}")
+                write!(f, "queued at {host}: its host can be asked in {left:.1?} ({place})")
             }
             Self::Queued {
                 host,
                 wait: Wait::Away { since, cause },
-                ..
+                place,
             } => {
                 let away = now.since(*since);
-                write!(f, "queued at {host}: its origin is away for {away:.1?}: {cause}")
+                write!(
+                    f,
+                    "queued at {host}: its origin is away for {away:.1?}: {cause} ({place})"
+                )
             }
             other => fmt::Display::fmt(other, f),
         })
@@ -336,7 +349,7 @@ impl fmt::Display for Why {
         match self {
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Leased { attempt } => write!(f, "in flight, attempt {attempt}"),
-            Self::Queued { host, wait, .. } => write!(f, "queued at {host}: {wait}"),
+            Self::Queued { host, wait, place } => write!(f, "queued at {host}: {wait} ({place})"),
             Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
             Self::Seen { false_positive_rate } => {
                 f.write_str("seen, and no longer queued: it was fetched, failed or dropped")?;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Add;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// A point in time: milliseconds since the Unix epoch.
 ///
 /// This crate reads no clock. Take the time from a monotonic clock that you anchor to the epoch once. Then a step of the wall clock
@@ -22,7 +24,7 @@ use std::time::Duration;
 /// # Ok::<(), std::time::SystemTimeError>(())
 /// ```
 ///
-/// Displayed as seconds since the epoch with three decimals, as in `1700000000.250`.
+/// Displayed as RFC 3339 has it, in UTC with milliseconds, as in `2023-11-14T22:13:20.250Z`. Times after the year 9999 are its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 pub struct Time(u64);
 
@@ -68,13 +70,26 @@ impl Add<Duration> for Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+        let since_epoch = i64::try_from(self.0).unwrap_or(i64::MAX);
+        let timestamp = Timestamp::from_millisecond(since_epoch).unwrap_or(Timestamp::MAX);
+        write!(f, "{timestamp:.3}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_written_as_rfc_3339() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_007, "2000-02-29T00:00:00.007Z"),
+            (u64::MAX, "9999-12-30T22:00:00.999Z"),
+        ] {
+            assert_eq!(Time::from_millis(millis).to_string(), text);
+        }
+    }
 
     #[test]
     fn a_delay_is_never_cut_short_and_never_overflows() {

@@ -147,7 +147,7 @@ impl Answer {
                 let text = "its host had requests in flight when the crawl ended: they are fetched again first";
                 ("waiting", Some(word(wait)), text.to_owned())
             }
-            Why::Queued { wait, .. } => ("waiting", Some(word(wait)), explained(wait)),
+            Why::Queued { wait, .. } => ("waiting", Some(word(wait)), wait.to_string()),
             Why::WillBeDropped(why) => ("waiting", Some(why.name()), format!("it will not be fetched: {why}")),
             Why::Seen { false_positive_rate } => match ended {
                 Some(ended) => {
@@ -238,15 +238,6 @@ fn word(wait: &Wait) -> &'static str {
         Wait::SharedAddress => "shared_address",
         Wait::PageBudget => "page_budget",
         _ => "other",
-    }
-}
-
-/// Returns what an entry waits for, with times that a reader knows.
-fn explained(wait: &Wait) -> String {
-    match wait {
-        Wait::Until(time) => format!("its host can be asked from {} on", rfc3339(*time)),
-        Wait::Away { since, cause } => format!("its origin is away since {}: {cause}", rfc3339(*since)),
-        other => other.to_string(),
     }
 }
 

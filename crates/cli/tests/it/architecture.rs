@@ -64,6 +64,7 @@ const USES: &str = "\
     sieve | std::thread |
     sieve | unsafe { | bloom/insert_one.rs prefetch.rs probes/eight.rs
     sieve | xxhash_rust:: | hash.rs
+    frontier | jiff:: | time.rs
     frontier | lz4_flex:: | sqlite/sealed.rs
     frontier | rusqlite:: | sqlite.rs sqlite/backfill.rs sqlite/errors.rs sqlite/format.rs sqlite/repair.rs \
         sqlite/summary.rs sqlite/writing.rs
@@ -77,7 +78,7 @@ const USES: &str = "\
     crawler | flate2:: | decoding.rs output/lines.rs output/warc.rs
     crawler | h2:: | fetch/error.rs
     crawler | hyper |
-    crawler | jiff:: | fetch/cookie_date.rs page/sitemap/date.rs timestamp.rs
+    crawler | jiff:: | fetch/cookie_date.rs page/sitemap/date.rs
     crawler | libdeflater:: | decoding.rs
     crawler | quick_xml:: | page/sitemap/xml.rs page/xml.rs
     crawler | reqwest:: | fetch/body.rs fetch/client.rs fetch/connections.rs fetch/cookies.rs fetch/error.rs \
