@@ -110,8 +110,8 @@ impl Frontier {
     /// let parse = |_: &[u8]| Arc::new(AllowAll) as Arc<dyn RobotsRules>;
     /// let open = |now| Frontier::open(&dir, FrontierConfig::default(), now, Arc::new(parse));
     ///
-    /// let now = Time::from_millis(1_700_000_000_000);
-    /// let mut frontier = open(now)?.frontier;
+    /// let opened = open(Time::from_millis(1_700_000_000_000))?;
+    /// let (mut frontier, now) = (opened.frontier, opened.now); // never earlier than the last run
     /// frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now)?;
     /// frontier.persist(b"my own state", now)?;
     /// drop(frontier); // or the process is killed
@@ -154,13 +154,22 @@ impl Frontier {
         Ok(answer.verdicts.first().copied().unwrap_or(Verdict::Seen))
     }
 
-    /// Offers links and returns a verdict on each. A link that is refused is not marked as seen.
+    /// Offers links and returns a verdict on each. A link that is refused is not marked as seen. A [seed](Link::seed) joins the scope, as
+    /// with [`add_seed`](Self::add_seed).
     ///
     /// # Errors
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
-        Ok(self.apply(Call::Offer(links.into()), now)?.verdicts)
+        let mut verdicts = Vec::with_capacity(links.len());
+        for alike in links.chunk_by(|one, next| one.is_seed() == next.is_seed()) {
+            let call = match alike {
+                [seed, ..] if seed.is_seed() => Call::AddSeed(alike.into()),
+                _ => Call::Offer(alike.into()),
+            };
+            verdicts.extend(self.apply(call, now)?.verdicts);
+        }
+        Ok(verdicts)
     }
 
     /// Leases up to `up_to` entries whose hosts may be requested now, or says when to call again. If `up_to` is 0, an empty

@@ -85,6 +85,11 @@ impl Link {
         }
     }
 
+    /// Returns whether it joins the scope when it is offered. The target of a redirected seed has joined it with the redirect.
+    pub(crate) fn is_seed(&self) -> bool {
+        self.seed && self.hops == 0 && self.sitemap_of.is_none()
+    }
+
     /// Creates the link to a URL found on the page `referrer`, `depth` links away from the nearest seed.
     #[must_use]
     pub fn found(url: CanonicalUrl, depth: u32, referrer: Arc<str>) -> Self {

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use frontier::Link;
 use frontier::{
     FailureKind, Fate, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Purpose, Reach, Refusal, RobotsOutcome,
     ScopeConfig, Verdict,
@@ -422,6 +423,29 @@ fn a_redirected_seed_takes_its_target_into_the_scope() {
     let found = links(&["https://www.example.com/about", "https://other.example/"]);
     let verdicts = commit(&mut frontier, end(&page, Outcome::Done).with_links(found), START).verdicts;
     assert_eq!(verdicts, [Verdict::Queued, Verdict::Refused(Refusal::OtherHost)]);
+}
+
+#[test]
+fn an_offered_seed_joins_the_scope() {
+    let mut frontier = frontier(FrontierConfig {
+        scope: ScopeConfig::default(),
+        ..common::config()
+    });
+    let page = link("https://b.example/1");
+    let offered = [
+        page.clone(),
+        Link::seed(url("https://b.example/")),
+        page,
+        Link::seed(url("https://c.example/")),
+        link("https://d.example/"),
+    ];
+    let refused = Verdict::Refused(Refusal::OtherHost);
+    let verdicts = frontier.offer(&offered, START).unwrap();
+    assert_eq!(
+        verdicts,
+        [refused, Verdict::Queued, Verdict::Queued, Verdict::Queued, refused]
+    );
+    assert!(frontier.reaches(&url("https://c.example/about")));
 }
 
 #[test]
