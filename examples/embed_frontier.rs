@@ -2,14 +2,14 @@
 //!
 //! `cargo run -p crawl-cli --example embed_frontier -- http://localhost:8080/`
 
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};
 
 use crawler::page::robots::RobotsTxt; // or any other parser
 use frontier::{
     Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time,
 };
-use ureq::{Agent, Error, Timeout};
+use ureq::{Agent, Error};
 
 const USER_AGENT: &str = "my-bot/1.0";
 
@@ -75,12 +75,5 @@ fn get(client: &Agent, url: &str) -> Result<(Answer, Vec<u8>), Failure> {
 }
 
 fn no_answer(error: Error) -> Failure {
-    let kind = match &error {
-        Error::HostNotFound => FailureKind::Unresolved,
-        Error::Timeout(Timeout::Connect) => FailureKind::Connect,
-        Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => FailureKind::Connect,
-        Error::Timeout(_) => FailureKind::Timeout,
-        _ => FailureKind::Broken,
-    };
-    Failure::new(kind, error.to_string())
+    Failure::new(FailureKind::of_error(&error), error.to_string())
 }

@@ -33,7 +33,8 @@
 //! attempts, and after [`max_robots_attempts`](crate::RetryPolicy::max_robots_attempts) the origin is closed for a while. The kinds that are
 //! given up at once close it at once.
 
-use std::fmt;
+use std::error::Error;
+use std::{fmt, io, iter};
 
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +114,34 @@ impl FailureKind {
         }
     }
 
+    /// Returns the kind that an error of an HTTP client stands for. It reads the error and its causes, which need not be of a known type: I/O
+    /// errors by their kind, others by the words that reqwest, hyper, ureq and rustls use. [`Other`](Self::Other) if it knows none of
+    /// them.
+    ///
+    /// ```
+    /// use std::io::{Error, ErrorKind};
+    /// use frontier::FailureKind;
+    ///
+    /// let cause = Error::new(ErrorKind::ConnectionRefused, "port 80");
+    /// assert_eq!(FailureKind::of_error(&Error::other(cause)), FailureKind::Connect);
+    /// ```
+    pub fn of_error(error: &(dyn Error + 'static)) -> Self {
+        let mut words = String::new();
+        for cause in causes(error) {
+            // A URL may have any words.
+            words += cause.to_string().split("://").next().unwrap_or_default();
+            if let Some(error) = cause.downcast_ref::<io::Error>() {
+                words += &format!(" {}", error.kind());
+            }
+            words.push('\n');
+        }
+        words.make_ascii_lowercase();
+        let found = WORDS
+            .iter()
+            .find(|(_, any)| any.split('|').any(|one| words.contains(one)));
+        found.map_or(Self::Other, |(kind, _)| *kind)
+    }
+
     /// Returns whether a failure of this kind does not show that the host answered.
     pub(crate) fn says_nothing_of_the_host(self) -> bool {
         matches!(self, Self::Panic | Self::Other)
@@ -162,6 +191,33 @@ pub(crate) enum Blame {
     Traffic,
     /// This machine.
     Us,
+}
+
+/// What errors say. The first row that has a word of the error decides: a time that runs out while a connection is made is a failure to
+/// connect, and one that runs out in a body leaves it incomplete.
+const WORDS: [(FailureKind, &str); 10] = [
+    (FailureKind::OutOfHandles, "too many open files"),
+    (FailureKind::Unresolved, "dns error|lookup address|host not found"),
+    (FailureKind::Tls, "certificate|tls|fatal alert|corrupt message"),
+    (FailureKind::HeadTooLarge, "head is too large|header is too large"),
+    (FailureKind::Malformed, "invalid http|content-length|transfer-encoding"),
+    (FailureKind::Connect, "(connect)|tcp connect|connection refused"),
+    (
+        FailureKind::Connect,
+        "no route|unreachable|address not|timeout: connect",
+    ),
+    (FailureKind::Incomplete, "a body|response body|message length"),
+    (FailureKind::Timeout, "timed out|timeout|deadline|would block"),
+    (FailureKind::Broken, "connection|broken pipe|end of file|http2 error"),
+];
+
+/// Goes through the causes of an error, itself first.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |&cause| {
+        // An I/O error skips what it wraps when it is asked for its source.
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map_or_else(|| cause.source(), |wrapped| Some(wrapped))
+    })
 }
 
 /// One failure: its kind, and a message for people.

@@ -9,6 +9,7 @@
 mod address_suite;
 mod assets;
 mod certificates_and_cookies;
+mod client_errors;
 mod completeness;
 mod connections;
 mod content;
