@@ -113,7 +113,7 @@ pub use fetch::{
 pub use frontier::{self, Failure, FailureKind};
 pub use page::link_graph::LinkRecord;
 #[doc(inline)]
-pub use page::select::Field;
+pub use page::select::{Field, SelectLimits};
 #[doc(inline)]
 pub use peers::Peers;
 #[doc(inline)]

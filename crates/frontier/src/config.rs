@@ -84,7 +84,7 @@ pub struct FrontierConfig {
     /// The hash of the seen-set. The default draws a random secret, so that no site can craft URLs that hide a page. Set a seed
     /// for reproducible runs.
     pub hashing: sieve::Hashing,
-    /// What happens once the estimate of the seen-set exceeds its capacity.
+    /// What happens once the estimate of the seen-set exceeds its capacity. By default it grows: then it takes 14 bits per URL and more.
     pub on_saturation: sieve::OnSaturation,
     /// The most memory that a seen-set may grow to, in bytes, if it grows. At this bound it stays as it is, and wrongly drops more and more
     /// new URLs, as one that does not grow. `None` for no bound.
@@ -170,7 +170,7 @@ impl Default for FrontierConfig {
             false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
             hashing: sieve::Hashing::random(),
             exact: false,
-            on_saturation: sieve::OnSaturation::default(),
+            on_saturation: sieve::OnSaturation::Grow,
             max_seen_set_bytes: None,
             scope: ScopeConfig::default(),
             per_host: NonZeroU32::MIN,

@@ -142,7 +142,7 @@
 //! | | cost |
 //! |---|---|
 //! | a queued URL of 80 bytes | 67 bytes on one site, 118 on 60 000 hosts, these included |
-//! | a seen URL | 10.1 bits at a false-positive rate of 1 %; the whole key if [`exact`](FrontierConfig::exact) |
+//! | a seen URL | 10.1 bits at a false-positive rate of 1 %, 14 and more once the seen-set has grown; the whole key if [`exact`](FrontierConfig::exact) |
 //! | a host with rules of robots.txt | about 700 bytes |
 //! | [`offer`](Frontier::offer), per link | the scope, one hash, one cache miss in the seen-set, one look-up of the host |
 //! | [`lease`](Frontier::lease), per lease | one look-up of the host; O(log hosts) if the host then waits for its delay |
@@ -178,7 +178,7 @@
 //!
 //! Which HTTP status and which failure has which outcome is in [`answer`]; [`Lease::answered`] applies it. In the
 //! repository, `examples/embed_frontier.rs` has a whole loop with an HTTP client, and `examples/drive_frontier.rs` one with links,
-//! redirects, failures and rules of its own.
+//! redirects, failures and rules of its own, and `examples/durable_frontier.rs` one in a directory, with several requests at a time.
 //!
 //! | module | contents |
 //! |---|---|
@@ -278,6 +278,7 @@ pub use rules::{ParseRules, RobotsRules};
 pub use scope::{Reach, Refusal, ScopeConfig};
 #[doc(inline)]
 pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
+pub use sieve::{Hashing, OnSaturation, Saturation};
 #[doc(inline)]
 pub use store::{LockHolder, StoreError};
 #[doc(inline)]

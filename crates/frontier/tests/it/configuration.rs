@@ -35,6 +35,20 @@ fn a_configuration_comes_back_from_json_as_it_was() {
 }
 
 #[test]
+fn by_default_the_seen_set_grows() {
+    let config = FrontierConfig {
+        capacity: 1_000,
+        scope: config().scope,
+        ..FrontierConfig::default()
+    };
+    assert_eq!(config.on_saturation, frontier::OnSaturation::Grow);
+    let frontier = with_pages(config, &pages("https://a.example/", 20_000));
+    let saturation = frontier.report().saturation;
+    assert!(saturation.grown_capacity > Some(20_000), "{saturation}");
+    assert!(saturation.lost < 200.0, "{saturation}");
+}
+
+#[test]
 fn what_a_written_configuration_leaves_out_is_the_default() {
     let read: FrontierConfig = serde_json::from_str(r#"{"max_pages": 9, "retries": {"max_attempts": 2}}"#).unwrap();
     let expected = FrontierConfig {

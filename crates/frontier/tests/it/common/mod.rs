@@ -47,6 +47,7 @@ pub(crate) fn config() -> FrontierConfig {
     FrontierConfig {
         exact: true,
         capacity: 100,
+        on_saturation: sieve::OnSaturation::Warn,
         hashing: sieve::Hashing::Murmur3 { seed: 7 },
         delay: Duration::ZERO,
         ask_robots: false,
