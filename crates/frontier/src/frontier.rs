@@ -161,6 +161,9 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn offer(&mut self, links: &[Link], now: Time) -> Result<Vec<Verdict>, FrontierError> {
+        if !links.iter().any(Link::is_seed) {
+            return Ok(self.apply(Call::Offer(links.into()), now)?.verdicts);
+        }
         let mut verdicts = Vec::with_capacity(links.len());
         for alike in links.chunk_by(|one, next| one.is_seed() == next.is_seed()) {
             let call = match alike {

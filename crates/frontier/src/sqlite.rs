@@ -106,7 +106,7 @@ impl SqliteStore {
         let summaries = format::check(&connection, &path, true)?;
         let sqlite = |error| store_error(&path, error);
         // SQLite reads a file of an unknown version, and fails with the first commit.
-        if connection.is_readonly("main").map_err(sqlite)? {
+        if connection.is_readonly(rusqlite::MAIN_DB).map_err(sqlite)? {
             return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
         }
         let limit = connection.pragma_update(None, "journal_size_limit", sizes.log_bytes.cast_signed());
