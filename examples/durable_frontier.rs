@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,13 +15,14 @@ use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Le
 use frontier::{Outcome, ParseRules, RobotsRules, Settlement, Time};
 use tokio::task::{Id, JoinError, JoinSet, block_in_place};
 
-const MAX_IN_FLIGHT: usize = 4;
+const MAX_IN_FLIGHT: u32 = 4;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or("which directory?")?);
     let mut config = FrontierConfig::default();
     (config.delay, config.ask_robots) = (Duration::from_millis(5), false);
+    config.per_host = NonZeroU32::MIN.saturating_add(MAX_IN_FLIGHT - 1);
     config.retries.first_wait = Duration::from_millis(5);
     let parse: ParseRules = Arc::new(|_: &[u8]| Arc::new(NoRules));
     let clock = Time::since_epoch(SystemTime::now().duration_since(UNIX_EPOCH)?);
@@ -41,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     frontier.add_seed(&urls.parse("https://example.com/1")?, now())?;
     let (mut tasks, mut in_flight) = (JoinSet::new(), HashMap::<Id, Lease>::new());
     loop {
-        let wait = match frontier.lease(now(), MAX_IN_FLIGHT - in_flight.len())? {
+        let wait = match frontier.lease(now(), MAX_IN_FLIGHT as usize - in_flight.len())? {
             Leasing::Ready(leases) => {
                 // Before their requests are sent: so a kill repeats no request that has ended.
                 persist(&mut frontier, &pages, now())?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use frontier::{Fate, FrontierConfig, LeaseId, Outcome, PageTask, Reach, RetryPolicy, ScopeConfig};
 
-use crate::common::{START, at, commit, config, one, pages, with_pages};
+use crate::common::{START, at, commit, config, frontier, one, pages, with_pages};
 
 #[test]
 fn a_configuration_comes_back_from_json_as_it_was() {
@@ -41,8 +41,9 @@ fn by_default_the_seen_set_grows() {
         scope: config().scope,
         ..FrontierConfig::default()
     };
-    assert_eq!(config.on_saturation, frontier::OnSaturation::Grow);
-    let frontier = with_pages(config, &pages("https://a.example/", 20_000));
+    assert_eq!(config.on_saturation, sieve::OnSaturation::Grow);
+    let mut frontier = frontier(config);
+    frontier.offer(&pages("https://a.example/", 20_000), START).unwrap();
     let saturation = frontier.report().saturation;
     assert!(saturation.grown_capacity > Some(20_000), "{saturation}");
     assert!(saturation.lost < 200.0, "{saturation}");

@@ -291,11 +291,11 @@ fn the_time_that_is_left_is_named_on_request() {
     let why = frontier.why(&url("https://a.example/0"), at(0.25));
     assert_eq!(
         why.at(at(0.25)).to_string(),
-        "queued at a.example: its host can be asked in 750.0ms (0 ahead of it; its host has 1 more waiting, 0 in flight)"
+        "queued at a.example: its host can be asked in 750.0ms (1 ahead of it; its host has 1 more waiting, 0 in flight)"
     );
     assert_eq!(
         why.to_string(),
-        "queued at a.example: its host can be asked from 2023-11-14T22:13:21.000Z on (0 ahead of it; its host has 1 more waiting, 0 in flight)"
+        "queued at a.example: its host can be asked from 2023-11-14T22:13:21.000Z on (1 ahead of it; its host has 1 more waiting, 0 in flight)"
     );
     assert_eq!(Why::NeverOffered.at(START).to_string(), Why::NeverOffered.to_string());
 }
