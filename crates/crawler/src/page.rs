@@ -10,7 +10,6 @@ pub mod select;
 pub mod sitemap;
 pub(crate) mod xml;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use frontier::Fingerprint;
@@ -127,15 +126,16 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
             ..page_without_markup(sitemap, answer, config)
         };
     };
-    let decoded = charset::decode(&answer.body, content_type);
-    let (html, is_cut) = match syntax {
-        Syntax::Html => (Cow::Borrowed(&*decoded.text), false),
-        Syntax::Xml => {
-            let (html, is_cut) = xml::to_html(&decoded.text);
-            (Cow::Owned(html), is_cut)
-        }
+    let decoded = match syntax {
+        Syntax::Html => charset::decode(&answer.body, content_type),
+        Syntax::Xml => charset::decode_xml(&answer.body, content_type),
     };
-    let (html, known) = (&*html, wanted.known.as_deref());
+    let rewritten = (syntax == Syntax::Xml).then(|| xml::to_html(&decoded.text));
+    let (html, is_cut) = match &rewritten {
+        Some((html, is_cut)) => (&**html, *is_cut),
+        None => (&*decoded.text, false),
+    };
+    let known = wanted.known.as_deref();
     let (found, text_hash) = if wanted.fingerprint {
         let mut text = TextHash::default();
         let found = links::extract_new(html, decoded.encoding, url, options, known, &mut text);

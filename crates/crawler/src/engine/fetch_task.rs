@@ -74,7 +74,7 @@ pub(crate) async fn fetch<S: Fetcher>(
         return Fetched::not_parsed(Err(FetchError::Other(why)));
     }
     let inline = match kind {
-        ResourceKind::Page if !sitemap::is_packed(&url) => INLINE_PARSE_BYTES,
+        ResourceKind::Page if !sitemap::is_packed(&answer.body) => INLINE_PARSE_BYTES,
         ResourceKind::Page | ResourceKind::Sitemap => INLINE_SITEMAP_BYTES,
         ResourceKind::Robots => return Fetched::not_parsed(Ok(answer)),
     };

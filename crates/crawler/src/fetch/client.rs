@@ -32,7 +32,7 @@ use crate::config::{CrawlConfig, CrawlOptions};
 use crate::decoding::ACCEPTED;
 use crate::fetch::address_guard::is_public;
 use crate::page::media_type::{is_css, may_be_html};
-use crate::page::sitemap::is_packed;
+use crate::page::sitemap::has_packed_name;
 
 /// The `Accept` header, for servers that can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
@@ -222,7 +222,7 @@ impl HttpFetcher {
             ResourceKind::Sitemap => Some(self.max_sitemap.saturating_add(1)),
             // Archives and saved files need what a crawl does not.
             ResourceKind::Page if self.http.keep_exchanges || self.keep_bodies => Some(self.http.max_body_bytes),
-            ResourceKind::Page if is_packed(&request.url) => Some(self.http.max_body_bytes),
+            ResourceKind::Page if has_packed_name(&request.url) => Some(self.http.max_body_bytes),
             ResourceKind::Page if may_be_html(content_type) || self.assets && is_css(content_type) => {
                 Some(self.http.max_body_bytes)
             }

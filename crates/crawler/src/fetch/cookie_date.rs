@@ -1,42 +1,40 @@
 //! When a cookie ends by its `Expires`, in every form that RFC 6265, section 5.1.1, accepts.
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// Returns a `Set-Cookie` header that says by `Max-Age` what it says by `Expires`: the cookie library reads dates in a few forms only.
-pub(super) fn with_max_age(header: &str) -> Cow<'_, str> {
-    let attributes = || {
-        let pairs = header
-            .split(';')
-            .skip(1)
-            .filter_map(|attribute| attribute.split_once('='));
-        pairs.map(|(name, value)| (name.trim(), value.trim()))
-    };
-    let of = |wanted: &'static str| attributes().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
-    let is_seconds = |value: &str| value.trim_start_matches('-').parse::<u64>().is_ok();
-    if of("max-age").any(|(_, value)| is_seconds(value)) {
-        return Cow::Borrowed(header);
-    }
-    match of("expires").filter_map(|(_, date)| parse(date)).last() {
-        Some(end) => {
-            let left = end.as_second().saturating_sub(Timestamp::now().as_second()).max(0);
-            Cow::Owned(format!("{header}; Max-Age={left}"))
+pub(super) fn with_max_age(header: &str) -> String {
+    let mut end = None;
+    for (name, value) in header
+        .split(';')
+        .skip(1)
+        .filter_map(|attribute| attribute.split_once('='))
+    {
+        let (name, value) = (name.trim(), value.trim());
+        let digits = value.strip_prefix('-').unwrap_or(value);
+        let is_seconds = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_seconds && name.eq_ignore_ascii_case("max-age") {
+            return header.to_owned();
+        } else if name.eq_ignore_ascii_case("expires") {
+            end = parse(value).or(end);
         }
-        None => Cow::Borrowed(header),
     }
+    let left = |end: Timestamp| end.as_second().saturating_sub(Timestamp::now().as_second()).max(0);
+    header.to_owned() + &end.map(|end| format!("; Max-Age={}", left(end))).unwrap_or_default()
 }
 
 /// Parses a date: a time, a day, a month and a year, each the first token that may be one, in any order and between anything.
 fn parse(date: &str) -> Option<Timestamp> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
-    for token in date.split(|c: char| c == '\t' || c.is_ascii() && !c.is_ascii_control() && !is_part(c)) {
+    for token in date.split(|c: char| c.is_ascii_punctuation() && c != ':' || matches!(c, ' ' | '\t')) {
         if time.is_none() && time_of(token).is_some() {
             time = time_of(token);
-        } else if day.is_none() && number(token, 1..=2).is_some() {
+        } else if day.is_none() && number::<i8>(token, 1..=2).is_some() {
             day = number(token, 1..=2);
         } else if month.is_none() && month_of(token).is_some() {
             month = month_of(token);
@@ -49,28 +47,15 @@ fn parse(date: &str) -> Option<Timestamp> {
         year @ 70..=99 => year + 1900,
         year => year,
     };
-    let ([hour, minute, second], day) = (time?, i8::try_from(day?).ok()?);
-    let moment = DateTime::new(year, month?, day, hour, minute, second, 0).ok()?;
-    let is_valid = year >= 1601 && second < 60;
-    is_valid
-        .then(|| moment.to_zoned(TimeZone::UTC).ok())?
-        .map(|zoned| zoned.timestamp())
-}
-
-fn is_part(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == ':'
+    let [hour, minute, second] = time?;
+    let moment = DateTime::new(year, month?, day?, hour, minute, second, 0).ok()?;
+    TimeZone::UTC.to_timestamp(moment).ok().filter(|_| year >= 1601)
 }
 
 fn time_of(token: &str) -> Option<[i8; 3]> {
     let mut parts = token.splitn(3, ':');
-    let mut next = |is_last: bool| {
-        let part = parts.next()?;
-        let is_number = is_last || part.bytes().all(|byte| byte.is_ascii_digit());
-        number(part, 1..=2)
-            .filter(|_| is_number)
-            .and_then(|part| i8::try_from(part).ok())
-    };
-    Some([next(false)?, next(false)?, next(true)?])
+    let mut next = || parts.next();
+    Some([next()?.parse().ok()?, next()?.parse().ok()?, number(next()?, 1..=2)?])
 }
 
 fn month_of(token: &str) -> Option<i8> {
@@ -81,7 +66,7 @@ fn month_of(token: &str) -> Option<i8> {
 }
 
 /// Returns the number at the start of a token, if it has so many digits.
-fn number(token: &str, digits: RangeInclusive<usize>) -> Option<i16> {
+fn number<T: FromStr>(token: &str, digits: RangeInclusive<usize>) -> Option<T> {
     let end = token.find(|c: char| !c.is_ascii_digit()).unwrap_or(token.len());
     digits.contains(&end).then(|| token.get(..end)?.parse().ok()).flatten()
 }

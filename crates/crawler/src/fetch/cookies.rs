@@ -110,11 +110,7 @@ impl Jars {
         let all = headers.get_all(SET_COOKIE).iter();
         let (short, long): (Vec<_>, Vec<_>) = all.partition(|value| value.len() <= MAX_COOKIE_BYTES);
         // What is no cookie, or one for another host, is refused, as browsers do; nobody needs to know.
-        let read = |value: &HeaderValue| {
-            let header = text_of(value.as_bytes());
-            let cookie = Cookie::parse(with_max_age(&header).into_owned(), url);
-            cookie.ok()
-        };
+        let read = |value: &HeaderValue| Cookie::parse(with_max_age(&text_of(value.as_bytes())), url).ok();
         let mut cookies = short.into_iter().filter_map(read).peekable();
         let mut dropped = long.len();
         if cookies.peek().is_none() {

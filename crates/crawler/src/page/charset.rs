@@ -53,6 +53,13 @@ pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     Decoded { text, encoding }
 }
 
+/// Decodes an XML file to text.
+pub(crate) fn decode_xml<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
+    let encoding = xml_file_encoding(body, content_type);
+    let (text, _) = encoding.decode_with_bom_removal(body);
+    Decoded { text, encoding }
+}
+
 fn declared_or_guessed(body: &[u8], content_type: Option<&str>) -> &'static Encoding {
     content_type
         .and_then(header_charset)

@@ -82,12 +82,12 @@ pub(crate) fn may_be_html(content_type: Option<&str>) -> bool {
 
 /// Returns whether a body is HTML, also as XML.
 pub(crate) fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
-    syntax_of(content_type, body).is_some_and(|syntax| syntax == Syntax::Html || root_of(body) != "svg")
+    syntax_of(content_type, body).is_some_and(|syntax| syntax == Syntax::Html || root_of(content_type, body) != "svg")
 }
 
 /// Returns how the links of a body are written; `None` if they are not looked for in it.
 pub(crate) fn syntax_of(content_type: Option<&str>, body: &[u8]) -> Option<Syntax> {
-    let of_root = || matches!(&*root_of(body), "html" | "svg").then_some(Syntax::Xml);
+    let of_root = || matches!(&*root_of(content_type, body), "html" | "svg").then_some(Syntax::Xml);
     match says(content_type) {
         Says::Html => Some(Syntax::Html),
         Says::Xhtml => Some(Syntax::Xml),
@@ -114,14 +114,20 @@ fn is_text(body: &[u8]) -> bool {
 }
 
 /// Returns the name of the root element of an XML file, without its prefix.
-fn root_of(body: &[u8]) -> String {
+pub(crate) fn root_of(content_type: Option<&str>, body: &[u8]) -> String {
     let start = body.get(..PROLOG_BYTES).unwrap_or(body);
-    let text: Cow<'_, str> = charset::xml_file_encoding(start, None).decode(start).0;
-    // What ends in the middle are declarations inside a DOCTYPE.
-    let trimmed = |text: &'_ str| text.find(|c: char| !c.is_whitespace() && !matches!(c, ']' | '>'));
-    let mut rest: &str = &text;
+    let text: Cow<'_, str> = charset::xml_file_encoding(start, content_type).decode(start).0;
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | '/');
+    let name = after_prolog(&text).get(1..).and_then(|tag| tag.split(is_end).next());
+    let local = name.and_then(|name| name.rsplit(':').next());
+    local.unwrap_or_default().to_owned()
+}
+
+/// Returns an XML file from its root element on; empty if it has none.
+pub(crate) fn after_prolog(xml: &str) -> &str {
+    let mut rest = xml;
     loop {
-        rest = trimmed(rest).and_then(|at| rest.get(at..)).unwrap_or_default();
+        rest = rest.find('<').and_then(|at| rest.get(at..)).unwrap_or_default();
         let end = match rest {
             _ if rest.starts_with("<!--") => "-->",
             _ if rest.starts_with("<?") => "?>",
@@ -129,17 +135,13 @@ fn root_of(body: &[u8]) -> String {
                 rest = after_declaration(rest);
                 continue;
             }
-            _ => break,
+            _ => return rest,
         };
         rest = rest.split_once(end).map_or("", |(_, after)| after);
     }
-    let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | '/');
-    let name = rest.strip_prefix('<').and_then(|tag| tag.split(is_end).next());
-    let local = name.and_then(|name| name.rsplit(':').next());
-    local.unwrap_or_default().to_owned()
 }
 
-/// Returns the text behind the `>` that ends a declaration: one in quotes does not.
+/// Returns the text behind the `>` that ends a declaration, or the `[` behind which its own declarations stand: none in quotes does.
 fn after_declaration(text: &str) -> &str {
     let mut quote = None;
     let end = text.find(|c| {
@@ -148,7 +150,7 @@ fn after_declaration(text: &str) -> &str {
             None if matches!(c, '"' | '\'') => quote = Some(c),
             _ => {}
         }
-        quote.is_none() && c == '>'
+        quote.is_none() && matches!(c, '>' | '[')
     });
     end.and_then(|end| text.get(end + 1..)).unwrap_or_default()
 }

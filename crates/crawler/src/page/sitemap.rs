@@ -9,7 +9,7 @@
 //! literally. From broken markup it keeps the entries before the error.
 //!
 //! Any `loc` counts, wherever it stands: in a `sitemap` as a sitemap, in a `url` as a page, elsewhere as what the root element lists.
-//! The pages of other languages (`xhtml:link`) count, too.
+//! The text of an entry without one counts, and so do the pages of other languages (`xhtml:link`). The base of a feed is its `xml:base`.
 //!
 //! It expands no entities but character references and the five of XML, so that no file grows when it is read. It
 //! ignores `changefreq` and `priority`, which are hints only. It also ignores images, videos and news.
@@ -21,14 +21,12 @@ mod plain;
 mod unpack;
 mod xml;
 
-use std::collections::HashSet;
-
 use frontier::Time;
 use indexmap::IndexSet;
 use url::Url;
 
 use crate::page::links::resolve_reference;
-use crate::page::media_type::essence;
+use crate::page::media_type::{essence, root_of};
 
 pub(crate) use date::{parse as parse_date, rfc3339};
 
@@ -36,9 +34,6 @@ pub(crate) use date::{parse as parse_date, rfc3339};
 pub const DEFAULT_MAX_SITEMAP_BYTES: u64 = 50 * 1024 * 1024;
 /// Default of [`SitemapLimits::max_urls`]: the maximum that the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_URLS: usize = 50_000;
-
-/// The bytes at the start of a page that tell whether it may be a sitemap.
-const HEAD_BYTES: usize = 256;
 
 /// Paths that are tried in turn when robots.txt names no sitemap.
 pub(crate) const WELL_KNOWN: [&str; 2] = ["/sitemap.xml", "/sitemap_index.xml"];
@@ -152,24 +147,20 @@ fn is_blank(c: char) -> bool {
 }
 
 /// Returns whether a URL is that of a compressed sitemap, as far as its name tells.
-pub(crate) fn is_packed(url: &Url) -> bool {
+pub(crate) fn has_packed_name(url: &Url) -> bool {
     [".xml.gz", ".txt.gz"].iter().any(|end| url.path().ends_with(end))
+}
+
+/// Returns whether a body is compressed as a file.
+pub(crate) fn is_packed(body: &[u8]) -> bool {
+    body.starts_with(b"\x1f\x8b")
 }
 
 /// Reads a page that is a sitemap or a feed; `None` if it is none. A text is one if each of its lines is a URL.
 pub(crate) fn recognize(body: &[u8], content_type: Option<&str>, url: &Url, limits: &SitemapLimits) -> Option<Sitemap> {
-    let start = body.get(..HEAD_BYTES).unwrap_or(body);
-    let text = String::from_utf8_lossy(start);
-    let is_xml = match text.trim_start_matches(is_blank).as_bytes() {
-        [b'<', next, ..] => b"?ursfR".contains(next),
-        _ => start.starts_with(b"\xff\xfe<") || start.starts_with(b"\xfe\xff\0<"),
-    };
-    let is_packed = start.starts_with(b"\x1f\x8b") && is_packed(url);
-    let is_text = || {
-        content_type
-            .and_then(essence)
-            .is_some_and(|essence| essence == "text/plain")
-    };
+    let is_xml = xml::is_root(&root_of(content_type, body));
+    let is_packed = is_packed(body);
+    let is_text = || content_type.and_then(essence).as_deref() == Some("text/plain");
     if !is_xml && !is_packed && !is_text() {
         return None;
     }
@@ -178,8 +169,8 @@ pub(crate) fn recognize(body: &[u8], content_type: Option<&str>, url: &Url, limi
 }
 
 /// Collects entries up to the limit.
-struct EntryCollector<'a> {
-    base: &'a Url,
+struct EntryCollector {
+    base: Url,
     max_urls: usize,
     entries: Vec<SitemapEntry>,
     /// Pages in other languages. Each of them mostly has an entry, too, which lists them again.
@@ -188,10 +179,10 @@ struct EntryCollector<'a> {
     invalid: u64,
 }
 
-impl<'a> EntryCollector<'a> {
-    fn new(base: &'a Url, max_urls: usize) -> Self {
+impl EntryCollector {
+    fn new(base: &Url, max_urls: usize) -> Self {
         Self {
-            base,
+            base: base.clone(),
             max_urls,
             entries: Vec::new(),
             alternates: IndexSet::new(),
@@ -205,9 +196,14 @@ impl<'a> EntryCollector<'a> {
         self.push_url(self.resolved(location), lastmod, lists);
     }
 
+    /// Resolves what follows on another base.
+    fn rebase(&mut self, base: &str) {
+        self.base = self.resolved(base).unwrap_or_else(|| self.base.clone());
+    }
+
     fn resolved(&self, location: &str) -> Option<Url> {
         let location = location.trim();
-        let url = resolve_reference(self.base, location).ok()?;
+        let url = resolve_reference(&self.base, location).ok()?;
         (!location.is_empty()).then_some(url)
     }
 
@@ -215,11 +211,8 @@ impl<'a> EntryCollector<'a> {
     fn push_alternate(&mut self, location: &str) {
         match self.resolved(location).filter(is_http) {
             None => self.invalid += 1,
-            Some(url) if self.alternates.contains(&url) => {}
-            Some(_) if self.alternates.len() >= self.max_urls => self.cut += 1,
-            Some(url) => {
-                self.alternates.insert(url);
-            }
+            Some(url) if self.alternates.len() < self.max_urls => _ = self.alternates.insert(url),
+            Some(url) => self.cut += u64::from(!self.alternates.contains(&url)),
         }
     }
 
@@ -240,15 +233,14 @@ impl<'a> EntryCollector<'a> {
     }
 
     fn into_sitemap(mut self, lists: Lists, broken: Option<String>) -> Sitemap {
-        if !self.alternates.is_empty() {
-            let listed: HashSet<&Url> = self.entries.iter().map(|entry| &entry.url).collect();
-            self.alternates.retain(|url| !listed.contains(url));
-            self.entries.extend(self.alternates.into_iter().map(|url| SitemapEntry {
-                url,
-                lastmod: None,
-                lists: Lists::Pages,
-            }));
+        for entry in &self.entries {
+            self.alternates.swap_remove(&entry.url);
         }
+        self.entries.extend(self.alternates.into_iter().map(|url| SitemapEntry {
+            url,
+            lastmod: None,
+            lists: Lists::Pages,
+        }));
         Sitemap {
             lists,
             entries: self.entries,

@@ -10,9 +10,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use quick_xml::Reader;
-use quick_xml::escape::{minimal_escape, resolve_predefined_entity};
-use quick_xml::events::{BytesEnd, BytesRef, BytesStart, Event};
-use quick_xml::name::{Namespace, NamespaceResolver, ResolveResult};
+use quick_xml::escape::{minimal_escape, resolve_predefined_entity, unescape};
+use quick_xml::events::{BytesEnd, BytesStart, Event};
+use quick_xml::name::{Namespace, NamespaceResolver, QName, ResolveResult};
+
+use crate::page::media_type::after_prolog;
 
 /// Maximum bytes of all expanded entities of a document.
 const EXPANDED_BYTES: usize = 1024 * 1024;
@@ -20,81 +22,106 @@ const EXPANDED_BYTES: usize = 1024 * 1024;
 const DEPTH_LIMIT: usize = 16;
 
 const XLINK: &str = "http://www.w3.org/1999/xlink";
-const SVG: &str = "http://www.w3.org/2000/svg";
 /// The namespaces whose elements HTML has, too.
 const KNOWN: [&str; 3] = [
     "http://www.w3.org/1999/xhtml",
-    SVG,
+    "http://www.w3.org/2000/svg",
     "http://www.w3.org/1998/Math/MathML",
 ];
 
-/// Elements without an end tag in HTML.
-const VOID: [&str; 17] = [
-    "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta",
-    "param", "source", "track", "wbr",
-];
-/// Elements that hold no elements in HTML, and whether their text counts.
-const HOLDS_TEXT: [(&str, bool); 7] = [
-    ("iframe", false),
-    ("noembed", false),
-    ("noframes", false),
-    ("script", false),
-    ("style", true),
-    ("textarea", true),
-    ("title", true),
-];
-/// Elements that would hide in HTML what follows.
-const LEFT_OUT: [&str; 3] = ["plaintext", "listing", "xmp"];
+/// Elements that hold no elements in HTML. The text of the first two counts for nothing.
+const HOLDS_TEXT: [&str; 5] = ["script", "iframe", "style", "textarea", "title"];
+/// Elements that would hide in HTML what they hold, or what follows.
+const LEFT_OUT: [&str; 4] = ["noembed", "noframes", "plaintext", "xmp"];
 
 /// Returns a document as HTML, and whether entities were left out because they are too long.
 pub(crate) fn to_html(xml: &str) -> (String, bool) {
+    let body = after_prolog(xml);
+    let prolog = xml.strip_suffix(body).unwrap_or_default();
+    let (document, is_cut) = expanded(if body.is_empty() { xml } else { body }, &entities_of(prolog));
     let mut writer = Writer {
-        html: String::with_capacity(xml.len()),
+        html: String::with_capacity(document.len()),
         names: NamespaceResolver::default(),
-        entities: HashMap::new(),
-        expandable: EXPANDED_BYTES,
-        is_cut: false,
         holder: None,
     };
-    if let Err(at) = writer.read(xml, 0) {
-        writer.html.push_str(xml.get(at..).unwrap_or_default());
+    let mut reader = Reader::from_str(&document);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    loop {
+        let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
+        match reader.read_event() {
+            Ok(Event::Eof) => break,
+            Ok(event) if writer.write(&event).is_some() => {}
+            _ => {
+                writer.html.push_str(document.get(at..).unwrap_or_default());
+                break;
+            }
+        }
     }
-    (writer.html, writer.is_cut)
+    (writer.html, is_cut)
 }
 
-/// Why a document cannot be read on as XML.
-struct NotWellFormed;
+/// Returns the entities that a DTD declares, each with its first value.
+fn entities_of(prolog: &str) -> HashMap<&str, &str> {
+    let mut entities = HashMap::new();
+    for entity in prolog.split("<!ENTITY").skip(1) {
+        let (name, rest) = entity.trim_start().split_once(char::is_whitespace).unwrap_or_default();
+        let quoted = rest.trim_start();
+        let quote = quoted.chars().next().filter(|quote| matches!(quote, '"' | '\''));
+        let value = quote.and_then(|quote| quoted.split(quote).nth(1));
+        if let Some(value) = value.filter(|_| resolve_predefined_entity(name).is_none()) {
+            entities.entry(name).or_insert(value);
+        }
+    }
+    entities
+}
+
+/// Returns a text with its entities replaced, and whether some were left out. HTML knows those that are not declared.
+fn expanded<'t>(text: &'t str, entities: &HashMap<&str, &'t str>) -> (Cow<'t, str>, bool) {
+    if entities.is_empty() {
+        return (Cow::Borrowed(text), false);
+    }
+    let (mut whole, mut expandable, mut is_cut) = (String::with_capacity(text.len()), EXPANDED_BYTES, false);
+    // What is left of the text, and above it of the entities that are open.
+    let mut open = vec![text];
+    while let Some(rest) = open.pop() {
+        let Some((before, reference)) = rest.split_once('&') else {
+            whole.push_str(rest);
+            continue;
+        };
+        whole.push_str(before);
+        let end = reference.find(|c: char| matches!(c, ';' | '&' | '<') || c.is_whitespace());
+        let (name, after) = reference.split_at(end.unwrap_or(0));
+        let Some(value) = entities.get(name).filter(|_| after.starts_with(';')) else {
+            whole.push('&');
+            open.push(reference);
+            continue;
+        };
+        open.push(after.get(1..).unwrap_or_default());
+        let left = expandable
+            .checked_sub(value.len())
+            .filter(|_| open.len() <= DEPTH_LIMIT);
+        is_cut |= left.is_none();
+        if let Some(left) = left {
+            expandable = left;
+            open.push(value);
+        }
+    }
+    (Cow::Owned(whole), is_cut)
+}
 
 struct Writer {
     html: String,
     names: NamespaceResolver,
-    entities: HashMap<String, String>,
-    /// How many bytes entities may still expand to.
-    expandable: usize,
-    is_cut: bool,
-    /// The open element that holds no elements, and whether its text counts.
-    holder: Option<(String, bool)>,
+    /// The open element that holds no elements.
+    holder: Option<&'static str>,
 }
 
 impl Writer {
-    /// Reads the document, or the replacement of an entity at this depth; fails with the place from which on it is no XML.
-    fn read(&mut self, xml: &str, depth: usize) -> Result<(), usize> {
-        let mut reader = Reader::from_str(xml);
-        let config = reader.config_mut();
-        config.check_end_names = false;
-        config.allow_unmatched_ends = true;
-        config.allow_dangling_amp = true;
-        loop {
-            let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
-            let event = reader.read_event().map_err(|_| at)?;
-            if matches!(event, Event::Eof) {
-                return Ok(());
-            }
-            self.write(&event, depth).map_err(|NotWellFormed| at)?;
-        }
-    }
-
-    fn write(&mut self, event: &Event<'_>, depth: usize) -> Result<(), NotWellFormed> {
+    /// Writes what was read; `None` if it is no XML.
+    fn write(&mut self, event: &Event<'_>) -> Option<()> {
         match event {
             Event::Start(tag) => self.start_tag(tag)?,
             Event::Empty(tag) => {
@@ -104,134 +131,58 @@ impl Writer {
             Event::End(tag) => self.end_tag(tag),
             Event::Text(text) => self.text(text),
             Event::CData(text) => self.text(&minimal_escape(&**text)),
-            Event::GeneralRef(reference) => self.reference(reference, depth),
-            Event::PI(instruction) if instruction.target() == "xml-stylesheet" => {
-                let attributes = instruction.content();
-                self.html.push_str(&format!("<link rel=stylesheet {attributes}>"));
-            }
-            Event::DocType(declaration) => self.declare(declaration),
+            Event::GeneralRef(reference) => self.text(&format!("&{};", &**reference)),
             _ => {}
         }
-        Ok(())
+        Some(())
     }
 
-    fn start_tag(&mut self, tag: &BytesStart<'_>) -> Result<(), NotWellFormed> {
-        self.names.push(tag).map_err(|_| NotWellFormed)?;
+    fn start_tag(&mut self, tag: &BytesStart<'_>) -> Option<()> {
+        self.names.push(tag).ok()?;
         let Some(name) = self.html_name(tag.name()).filter(|_| self.holder.is_none()) else {
-            return Ok(());
+            return Some(());
         };
-        let start = self.html.len();
-        self.html.push('<');
-        self.html.push_str(name);
+        let mut link = String::new();
         for attribute in tag.attributes().with_checks(false) {
-            let Ok(attribute) = attribute else {
-                self.html.truncate(start);
-                return Err(NotWellFormed);
-            };
-            let (namespace, local) = self.names.resolve_attribute(attribute.key);
-            let name = match namespace {
-                ResolveResult::Bound(Namespace(XLINK)) => Cow::Owned(format!("xlink:{}", local.into_inner())),
-                ResolveResult::Bound(_) => continue,
-                ResolveResult::Unbound | ResolveResult::Unknown(_) => Cow::Borrowed(attribute.key.as_ref()),
-            };
-            let value = self.expanded(&attribute.value, DEPTH_LIMIT).replace('"', "&quot;");
-            self.html.push_str(&format!(" {name}=\"{value}\""));
+            let attribute = attribute.ok()?;
+            if let (ResolveResult::Bound(Namespace(XLINK)), local) = self.names.resolve_attribute(attribute.key) {
+                let value = attribute.value.replace('"', "&quot;");
+                link = format!("{link} xlink:{}=\"{value}\"", local.into_inner());
+            }
         }
-        self.html.push('>');
-        self.holder = HOLDS_TEXT
-            .iter()
-            .find(|(holder, _)| *holder == name)
-            .map(|(_, counts)| (name.to_owned(), *counts));
-        Ok(())
+        self.html.extend(["<", name, &*link, tag.attributes_raw(), ">"]);
+        self.holder = HOLDS_TEXT.into_iter().find(|holder| *holder == name);
+        Some(())
     }
 
     fn end_tag(&mut self, tag: &BytesEnd<'_>) {
-        let name = self.html_name(tag.name());
-        let is_held = |name: &str| self.holder.as_ref().is_some_and(|(holder, _)| holder != name);
-        if let Some(name) = name.filter(|name| !VOID.contains(name) && !is_held(name)) {
+        // An end tag of an element without content is ignored in HTML, but for this one.
+        let name = self.html_name(tag.name()).filter(|name| *name != "br");
+        if let Some(name) = name.filter(|name| self.holder.is_none_or(|holder| holder == *name)) {
             self.holder = None;
-            self.html.push_str(&format!("</{name}>"));
+            self.html.extend(["</", name, ">"]);
         }
         self.names.pop();
     }
 
     /// Returns the name of an element in HTML; `None` if HTML has none like it. One without a namespace is taken for HTML.
-    fn html_name<'n>(&self, name: quick_xml::name::QName<'n>) -> Option<&'n str> {
+    fn html_name<'n>(&self, name: QName<'n>) -> Option<&'n str> {
         let (namespace, local) = self.names.resolve_element(name);
-        let is_known = match namespace {
-            ResolveResult::Bound(Namespace(uri)) => KNOWN.contains(&uri),
-            ResolveResult::Unbound | ResolveResult::Unknown(_) => true,
-        };
+        let is_other = matches!(namespace, ResolveResult::Bound(Namespace(uri)) if !KNOWN.contains(&uri));
         let name = local.into_inner();
-        let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic()) && !LEFT_OUT.contains(&name);
-        (is_known && is_name).then_some(name)
+        (!is_other && !LEFT_OUT.contains(&name)).then_some(name)
     }
 
     /// Writes text as it stands, with its references.
     fn text(&mut self, text: &str) {
-        match &self.holder {
-            Some((_, false)) => {}
+        match self.holder {
+            Some("script" | "iframe") => {}
             // Its text has no references in HTML.
-            Some((name, true)) if name == "style" => {
-                let css = quick_xml::escape::unescape(text).unwrap_or(Cow::Borrowed(text));
+            Some("style") => {
+                let css = unescape(text).unwrap_or(Cow::Borrowed(text));
                 self.html.push_str(&css.replace("</", "<\\/"));
             }
             _ => self.html.push_str(text),
-        }
-    }
-
-    /// Writes what a reference stands for. HTML knows those that the document does not declare.
-    fn reference(&mut self, reference: &BytesRef<'_>, depth: usize) {
-        let name = &**reference;
-        match self.entities.get(name).cloned() {
-            Some(text) if depth < DEPTH_LIMIT && self.may_expand(&text) => {
-                // What is wrong in an entity ends with it.
-                let _ = self.read(&text, depth + 1);
-            }
-            Some(_) => self.is_cut = true,
-            None => self.text(&format!("&{name};")),
-        }
-    }
-
-    fn may_expand(&mut self, text: &str) -> bool {
-        let left = self.expandable.checked_sub(text.len());
-        self.is_cut |= left.is_none();
-        self.expandable = left.unwrap_or(0);
-        left.is_some()
-    }
-
-    /// Returns the value of an attribute with the document's entities replaced.
-    fn expanded<'v>(&mut self, value: &'v str, depth: usize) -> Cow<'v, str> {
-        if self.entities.is_empty() || !value.contains('&') {
-            return Cow::Borrowed(value);
-        }
-        let mut parts = value.split('&');
-        let mut expanded = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let (name, rest) = part.split_once(';').unwrap_or((part, ""));
-            match self.entities.get(name).cloned() {
-                Some(text) if depth > 0 && self.may_expand(&text) => {
-                    expanded.push_str(&self.expanded(&text, depth - 1));
-                    expanded.push_str(rest);
-                }
-                Some(_) => self.is_cut = true,
-                None => expanded.extend(["&", part]),
-            }
-        }
-        Cow::Owned(expanded)
-    }
-
-    /// Keeps the entities of a DTD's internal subset, each with its first value.
-    fn declare(&mut self, declaration: &str) {
-        for entity in declaration.split("<!ENTITY").skip(1) {
-            let (name, rest) = entity.trim_start().split_once(char::is_whitespace).unwrap_or_default();
-            let rest = rest.trim_start();
-            let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\''));
-            let value = quote.and_then(|quote| rest.split(quote).nth(1));
-            let is_predefined = resolve_predefined_entity(name).is_some();
-            if let Some(value) = value.filter(|_| !is_predefined) {
-                self.entities.entry(name.to_owned()).or_insert_with(|| value.to_owned());
-            }
         }
     }
 }
@@ -245,7 +196,7 @@ mod tests {
 
     /// Separated by bars.
     const PIECES: &str = "<!DOCTYPE html [|<!ENTITY a '&b;&b;'>|<!ENTITY b \"<p>&a;</p>\">|]>|&a;|&b;|&#60;|<a x='&b;'>|</a>|<h:a|/>|>|\"|'|é|\
-        <![CDATA[|]]>|<style>|</style>|<script/>|<?xml-stylesheet|?>|<!--|-->| xmlns:h='u'| h:x=1|text & text|<|\u{feff}";
+        <![CDATA[|]]>|<style>|</style>|<script/>|<?pi|?>|<!--|-->| xmlns:h='u'| h:x=1|text & text|<|\u{feff}";
 
     proptest! {
         #[test]
@@ -262,9 +213,6 @@ mod tests {
     fn what_is_no_xml_is_left_as_it_is() {
         let html = "<p class=a>1 & 2<br><script>if (a<b) x()</script>";
         assert_eq!(to_html(html).0, html);
-        assert_eq!(
-            to_html("<p/><br/><p x='\"'>a&lt;").0,
-            "<p></p><br><p x=\"&quot;\">a&lt;"
-        );
+        assert_eq!(to_html("<p/><br/><p x='\"'>a&lt;").0, "<p></p><br><p x='\"'>a&lt;");
     }
 }

@@ -146,6 +146,13 @@ fn xhtml_is_read_as_xml() {
             xhtml("<a href='/x'/><p class=q>1 <script>if (a<b && c)</script><a href='/y'>"),
         ),
         (
+            "a DTD with references of its own",
+            format!(
+                "<!DOCTYPE html [<!-- it's --><!ENTITY % more SYSTEM 'x'> %more; <!ENTITY x '/x'>]>{}",
+                xhtml("<title/><a href='&x;'/><a href='/y'/>")
+            ),
+        ),
+        (
             "an end that is missing",
             xhtml("<p><b><a href='/x'></p><script/><a href='/y'/>"),
         ),
@@ -156,6 +163,14 @@ fn xhtml_is_read_as_xml() {
             ["/x", "/y"],
             "{what}, by its root element"
         );
+    }
+    let query = xhtml("<a href='/x?q=&#233;'/>");
+    let without_declaration = query.replace("<?xml version='1.0'?>", "");
+    let wide: Vec<u8> = without_declaration.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for answer in [page_of(XHTML, query), page_of("text/xml; charset=utf-16le", wide)] {
+        let run = run(|_| {}, vec![("/", answer)]);
+        let is_asked = run.requests.iter().any(|asked| asked.url.ends_with("/x?q=%C3%A9"));
+        assert!(is_asked, "queries are in UTF-8");
     }
     let page = run(
         |_| {},
@@ -264,7 +279,7 @@ fn a_seed_that_is_a_sitemap_or_a_feed_is_read_as_one() {
     for (content_type, body) in [
         (
             "application/xml",
-            "<urlset><url><loc>/x</loc></url><url><loc>/y</loc></url></urlset>",
+            "<!-- made by hand --><urlset><url><loc>/x</loc></url><url>/y</url></urlset>",
         ),
         (
             "text/html",
@@ -276,7 +291,7 @@ fn a_seed_that_is_a_sitemap_or_a_feed_is_read_as_one() {
         ),
         (
             "application/atom+xml",
-            "<feed><entry><link href='/x'/></entry><entry><id>http://a.example/y</id></entry></feed>",
+            "<feed xml:base='/b/'><entry><link href='../x'/></entry><entry><link href='/y'/></entry></feed>",
         ),
         ("text/plain", "http://a.example/x\nhttp://a.example/y\n"),
     ] {
@@ -291,6 +306,14 @@ fn a_seed_that_is_a_sitemap_or_a_feed_is_read_as_one() {
     assert_eq!(
         asked("text/plain", "see http://a.example/x\nhttp://a.example/y\n"),
         [""; 0]
+    );
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(b"<urlset><url><loc>/x</loc></url></urlset>").unwrap();
+    let packed = page_of("application/xml", packer.finish().unwrap());
+    assert_eq!(
+        paths(&run(|_| {}, vec![("/", packed)])),
+        ["/x"],
+        "packed under another name"
     );
     let broken = run(
         |_| {},

@@ -9,7 +9,7 @@ use super::{EntryCollector, Lists, NotASitemap, Sitemap, is_blank};
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
 /// Reads all lines. A line that is not an absolute URL counts as invalid; empty lines are ignored.
-pub(super) fn read(file: &Text<'_>, mut found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
+pub(super) fn read(file: &Text<'_>, mut found: EntryCollector) -> Result<Sitemap, NotASitemap> {
     let mut text = &*file.text;
     if file.is_cut || file.broken.is_some() {
         // The last line would be a different URL.

@@ -11,17 +11,12 @@ use super::{EntryCollector, Lists, NotASitemap, Sitemap};
 /// Longer URLs and dates are ignored.
 const MAX_FIELD_BYTES: usize = 8 * 1024;
 
-/// The element names of one format. They are local names, because namespaces are often wrong.
-#[derive(Debug)]
-struct Format {
-    root: &'static str,
-    lists: Lists,
-    /// The elements of entries, and what their locations are.
-    items: &'static [(&'static str, Lists)],
-    location: Location,
-    lastmod: &'static [&'static str],
-}
+/// The local names of a date of change in all formats: namespaces are often wrong.
+const LASTMOD: [&str; 4] = ["lastmod", "pubDate", "date", "updated"];
+/// Elements whose `loc` is no page.
+const MEDIA: [&str; 2] = ["image", "video"];
 
+/// Where a format has the locations of its entries.
 #[derive(Debug, Clone, Copy)]
 enum Location {
     /// The text of each `loc` within the root element.
@@ -29,51 +24,29 @@ enum Location {
     /// The text of a child `link`, or else of a `guid` that is a permanent link, as it is by default (RSS 2.0).
     Link,
     /// The `href` of a child `link` that points to the item itself: with `rel=alternate` or without `rel` (RFC 4287,
-    /// section 4.2.7.2), or else the `id`.
+    /// section 4.2.7.2).
     Href,
 }
 
-const ENTRIES: &[(&str, Lists)] = &[("url", Lists::Pages), ("sitemap", Lists::Sitemaps)];
-const ITEMS: &[(&str, Lists)] = &[("item", Lists::Pages)];
+/// Returns what the format with this root element lists; `None` if it is none of a sitemap.
+fn format_of(root: &str) -> Option<(Lists, Location)> {
+    Some(match root {
+        "urlset" => (Lists::Pages, Location::Loc),
+        "sitemapindex" => (Lists::Sitemaps, Location::Loc),
+        // RDF is the root of RSS 0.9 and 1.0.
+        "rss" | "RDF" => (Lists::Pages, Location::Link),
+        "feed" => (Lists::Pages, Location::Href),
+        _ => return None,
+    })
+}
 
-/// Elements whose `loc` is no page.
-const MEDIA: [&str; 2] = ["image", "video"];
-
-const FORMATS: [Format; 5] = [
-    Format::new("urlset", Lists::Pages, ENTRIES, Location::Loc, &["lastmod"]),
-    Format::new("sitemapindex", Lists::Sitemaps, ENTRIES, Location::Loc, &["lastmod"]),
-    Format::new("rss", Lists::Pages, ITEMS, Location::Link, &["pubDate", "date"]),
-    // RSS 0.9 and 1.0.
-    Format::new("RDF", Lists::Pages, ITEMS, Location::Link, &["date"]),
-    Format::new(
-        "feed",
-        Lists::Pages,
-        &[("entry", Lists::Pages)],
-        Location::Href,
-        &["updated"],
-    ),
-];
-
-impl Format {
-    const fn new(
-        root: &'static str,
-        lists: Lists,
-        items: &'static [(&'static str, Lists)],
-        location: Location,
-        lastmod: &'static [&'static str],
-    ) -> Self {
-        Self {
-            root,
-            lists,
-            items,
-            location,
-            lastmod,
-        }
-    }
+/// Returns whether a file with this root element is a sitemap.
+pub(super) fn is_root(name: &str) -> bool {
+    format_of(name).is_some()
 }
 
 /// Reads up to the end of the root element, or to the first markup error.
-pub(super) fn read(text: &str, found: EntryCollector<'_>) -> Result<Sitemap, NotASitemap> {
+pub(super) fn read(text: &str, found: EntryCollector) -> Result<Sitemap, NotASitemap> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.check_end_names = false;
@@ -84,7 +57,8 @@ pub(super) fn read(text: &str, found: EntryCollector<'_>) -> Result<Sitemap, Not
         match reader.read_event() {
             Ok(Event::Eof) => break Some("the file ends before its last end tag".to_owned()),
             Ok(event) => {
-                if walk.step(&event)? == Step::Done {
+                walk.step(&event)?;
+                if walk.depth == 0 && walk.format.is_some() {
                     break None;
                 }
             }
@@ -92,12 +66,6 @@ pub(super) fn read(text: &str, found: EntryCollector<'_>) -> Result<Sitemap, Not
         }
     };
     walk.finish(broken)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    On,
-    Done,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,9 +77,9 @@ enum Field {
 }
 
 /// The position of the reader in the document. An element is known by the depth of its children.
-struct DocumentReader<'a> {
-    found: EntryCollector<'a>,
-    format: Option<&'static Format>,
+struct DocumentReader {
+    found: EntryCollector,
+    format: Option<(Lists, Location)>,
     depth: usize,
     /// The open entry, and what its locations are.
     item: Option<(usize, Lists)>,
@@ -125,8 +93,8 @@ struct DocumentReader<'a> {
     lastmod: String,
 }
 
-impl<'a> DocumentReader<'a> {
-    fn new(found: EntryCollector<'a>) -> Self {
+impl DocumentReader {
+    fn new(found: EntryCollector) -> Self {
         Self {
             found,
             format: None,
@@ -141,7 +109,7 @@ impl<'a> DocumentReader<'a> {
         }
     }
 
-    fn step(&mut self, event: &Event<'_>) -> Result<Step, NotASitemap> {
+    fn step(&mut self, event: &Event<'_>) -> Result<(), NotASitemap> {
         match event {
             Event::Start(tag) => {
                 self.open(tag)?;
@@ -150,49 +118,53 @@ impl<'a> DocumentReader<'a> {
             Event::Empty(tag) => {
                 self.open(tag)?;
                 self.close();
-                return Ok(self.at_end());
             }
             Event::End(_) => {
                 self.depth = self.depth.saturating_sub(1);
                 self.close();
-                return Ok(self.at_end());
             }
             Event::Text(text) => self.add(text),
             Event::CData(text) => self.add(text),
             Event::GeneralRef(reference) => self.add(&resolved(reference)),
             _ => {}
         }
-        Ok(Step::On)
-    }
-
-    fn at_end(&self) -> Step {
-        if self.depth == 0 { Step::Done } else { Step::On }
+        Ok(())
     }
 
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), NotASitemap> {
         let name = tag.local_name().into_inner();
-        let Some(format) = self.format else {
-            let format = FORMATS.iter().find(|format| format.root == name);
-            self.format = Some(format.ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()))?);
+        let Some((_, location)) = self.format else {
+            let format = format_of(name).ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()));
+            self.format = Some(format?);
+            if let Some(base) = attribute(tag, "xml:base") {
+                self.found.rebase(&base);
+            }
             return Ok(());
         };
         let children = self.depth + 1;
-        if let Some((_, lists)) = format.items.iter().find(|(item, _)| *item == name) {
+        let entry = match (location, name) {
+            (Location::Loc, "sitemap") => Some(Lists::Sitemaps),
+            (Location::Loc, "url") | (Location::Link, "item") | (Location::Href, "entry") => Some(Lists::Pages),
+            _ => None,
+        };
+        if let Some(lists) = entry {
             // An item that was never closed ends here.
             self.end_item();
-            self.item = Some((children, *lists));
+            self.item = Some((children, lists));
+            // Some have their location without a `loc`.
+            self.field = matches!(location, Location::Loc).then_some((children, Field::Fallback));
         } else if MEDIA.contains(&name) {
             self.media.get_or_insert(children);
         } else if self.media.is_none() {
-            self.open_field(format, name, tag);
+            self.open_field(location, name, tag);
         }
         Ok(())
     }
 
-    fn open_field(&mut self, format: &Format, name: &str, tag: &BytesStart<'_>) {
+    fn open_field(&mut self, location: Location, name: &str, tag: &BytesStart<'_>) {
         let is_in_item = self.item.is_some_and(|(item, _)| item == self.depth);
         let is_wanted = is_in_item && self.locations.is_empty();
-        let field = match (format.location, name) {
+        let field = match (location, name) {
             (Location::Loc, "loc") => Field::Location,
             (Location::Loc, "link") => {
                 if let Some(alternate) = href(tag) {
@@ -202,12 +174,11 @@ impl<'a> DocumentReader<'a> {
             }
             (Location::Link, "link") if is_wanted => Field::Location,
             (Location::Link, "guid") if is_wanted && is_permanent(tag) => Field::Fallback,
-            (Location::Href, "id") if is_wanted => Field::Fallback,
             (Location::Href, "link") if is_wanted => {
                 self.locations.extend(href(tag));
                 return;
             }
-            _ if is_in_item && format.lastmod.contains(&name) && self.lastmod.is_empty() => Field::Lastmod,
+            _ if is_in_item && LASTMOD.contains(&name) && self.lastmod.is_empty() => Field::Lastmod,
             _ => return,
         };
         self.text.clear();
@@ -229,7 +200,7 @@ impl<'a> DocumentReader<'a> {
         let text = std::mem::take(&mut self.text);
         match self.field.take() {
             Some((_, Field::Location)) if self.item.is_none() => {
-                let lists = self.format.map_or(Lists::Pages, |format| format.lists);
+                let lists = self.format.map_or(Lists::Pages, |(lists, _)| lists);
                 self.found.push(&text, "", lists);
             }
             Some((_, Field::Location)) if !text.trim().is_empty() => self.locations.push(text),
@@ -267,7 +238,7 @@ impl<'a> DocumentReader<'a> {
     }
 
     fn finish(mut self, broken: Option<String>) -> Result<Sitemap, NotASitemap> {
-        let Some(format) = self.format else {
+        let Some((lists, _)) = self.format else {
             return Err(NotASitemap::NoRoot(broken.unwrap_or_default()));
         };
         // A truncated URL would be a different URL: it counts only if its element was closed.
@@ -275,15 +246,13 @@ impl<'a> DocumentReader<'a> {
         if !self.locations.is_empty() {
             self.end_item();
         }
-        Ok(self.found.into_sitemap(format.lists, broken))
+        Ok(self.found.into_sitemap(lists, broken))
     }
 }
 
 /// Returns whether a `guid` is a URL.
 fn is_permanent(guid: &BytesStart<'_>) -> bool {
-    let mut attributes = guid.attributes();
-    let mut read = attributes.with_checks(false).flatten();
-    !read.any(|one| one.key.as_ref() == "isPermaLink" && one.value.trim().eq_ignore_ascii_case("false"))
+    attribute(guid, "isPermaLink").is_none_or(|value| !value.trim().eq_ignore_ascii_case("false"))
 }
 
 /// Returns the text of a reference. An unknown one is kept as written: most likely it is an unescaped `&` in a URL.
@@ -297,16 +266,15 @@ fn resolved(reference: &BytesRef<'_>) -> Cow<'static, str> {
     }
 }
 
-fn href(tag: &BytesStart<'_>) -> Option<String> {
-    let mut found = None;
-    for attribute in tag.attributes().with_checks(false).flatten() {
-        match attribute.key.as_ref() {
-            "rel" if attribute.value.trim() != "alternate" => return None,
-            "href" => found = Some(attribute.value),
-            _ => {}
-        }
-    }
-    let raw = found?;
-    let text = unescape(&raw).map(Cow::into_owned);
-    Some(text.unwrap_or_else(|_| raw.to_string())).filter(|text| text.len() <= MAX_FIELD_BYTES)
+fn href(link: &BytesStart<'_>) -> Option<String> {
+    let is_alternate = attribute(link, "rel").is_none_or(|rel| rel.trim() == "alternate");
+    is_alternate.then(|| attribute(link, "href")).flatten()
+}
+
+fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    let mut attributes = tag.attributes();
+    let mut read = attributes.with_checks(false).flatten();
+    let raw = read.find(|one| one.key.as_ref() == name)?.value;
+    let text = unescape(&raw).unwrap_or(Cow::Borrowed(&*raw));
+    (text.len() <= MAX_FIELD_BYTES).then(|| text.into_owned())
 }
