@@ -19,10 +19,8 @@ READ_PAGE = """(() => {
         wrong: all("#wrong li").map((one) => one.textContent),
         seen_set: text("#seen-set"),
         counts: Object.fromEntries(rows("counts").map(([name, number]) => [name, number])),
-        busiest: rows("busiest"),
-        slowest: rows("slowest"),
+        hosts: rows("hosts"),
         shares: Object.fromEntries(["depths", "times", "types"].map((id) => [id, rows(id).map(([name, pages]) => [name, pages])])),
-        away: rows("away"),
         curve: document.querySelector("#pages-chart polyline")?.getAttribute("points").split(" ") ?? [],
         end_of_curve: rows("pages-chart").at(-1) ?? [],
     };
@@ -109,17 +107,10 @@ def wrong(page, texts):
     return page["wrong"][: max(len(texts), 1)], texts or ["Nothing is missing."]
 
 
-def table_of_hosts(table):
-    def compare(page, hosts):
-        rows = [[host["host"], *(grouped(host[name]) for name in ["waiting", "requests", "failures"])] for host in hosts]
-        return [row[:4] for row in page[table]], rows
-
-    return compare
-
-
-def away(page, hosts):
-    rows = [[one["origin"], grouped(one["waiting"])] for one in hosts if one["state"] == "away"]
-    return [[row[0], row[3]] for row in page["away"]], rows
+def table_of_hosts(page, hosts):
+    rows = [[one["host"], one["state"].replace("_", " "), *(grouped(one[name]) for name in ["waiting", "requests", "failures"])] for one in hosts]
+    # A report has more hosts.
+    return [[*row[:2], row[3], *row[5:7]] for row in page["hosts"][:len(rows)]], rows
 
 
 # Each number by its name in the log, in `crawler status` and in events, with its metric, in which ? stands for the keys of an
@@ -150,10 +141,13 @@ NUMBERS = {
     "links_refused": ('crawler_links_refused_total{reason="?"}', counts("links refused:")),
     "queued": ('crawler_pages{state="queued"}', figure("queued", grouped)),
     "hosts": ("crawler_hosts", None),
-    "busiest": (None, table_of_hosts("busiest")),
-    "slowest": (None, table_of_hosts("slowest")),
+    "busiest": (None, None),
+    "slowest": (None, None),
     "least_slack_seconds": ("crawler_politeness_slack_seconds", None),
-    "host_table": (None, away),
+    "host_table": (None, table_of_hosts),
+    "held_up_by": (None, None),
+    "hosts_as_of": (None, None),
+    "hosts_by_state": ('crawler_hosts_by_state{state="?"}', None),
     "origins_given_up": ('crawler_origins{state="given_up"}', None),
     "saturation_level": (None, seen_set(r"\((.*?)\)", str)),
     "estimated": ("crawler_seen_set_estimated_keys", seen_set("about ([^ ]+) distinct", grouped)),
@@ -176,11 +170,11 @@ NUMBERS |= {name: (None, None) for name in OTHER_NUMBERS.split()}
 OF_A_RECORD = {"time", "level", "target", "message"}
 OTHER_METRICS = re.compile(
     r"crawler_(build_info|process_\w+|phase|responses_total|request_failures_total|response_duration_\w+|body_size_\w+|missing"
-    r"|pages_postponed|requests_in_flight|memory_\w+|state_\w+|disk_free_bytes|output_bytes|host_to_blame|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
+    r"|pages_postponed|requests_in_flight|memory_\w+|state_\w+|disk_free_bytes|output_bytes|host_to_blame|hosts_by_state|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
     r'|crawler_(pages\{state="(other_status|not_fetched)|links_total\{verdict="refused|origins\{state="away)"}'
 )
-# Memory of a process. A state directory does not say either why the crawl in it is not finished.
-NOT_IN_STATUS = {"peak_memory_bytes"}
+# Memory of a process, and a time that is that of the last commit. A state directory does not say either why the crawl in it is not finished.
+NOT_IN_STATUS = {"peak_memory_bytes", "hosts_as_of"}
 NOT_IN_STATUS_UNLESS_DRAINED = {"ending", "missing"}
 
 
@@ -213,5 +207,6 @@ def metric_of(metric, number, metrics):
     if not end:
         return {name: value for name, value in metrics.items() if name == metric}, {metric: number}
     wanted = number if isinstance(number, dict) else {number: 1}
-    found = {name: value for name, value in metrics.items() if name.startswith(start)}
-    return found, {f"{start}{key}{end}": value for key, value in wanted.items()}
+    wanted = {f"{start}{key}{end}": value for key, value in wanted.items()}
+    # Objects have no zeros.
+    return {name: value for name, value in metrics.items() if name.startswith(start) and (value or name in wanted)}, wanted

@@ -268,8 +268,8 @@ SPOIL = """(async (texts) => {
     };
     const spoilt = spoil(status);
     for (const [name, value] of Object.entries(spoilt.summary)) if (is_counts(value)) spoilt.summary[name] = counts;
-    const away = texts.map((text) => ({ origin: text, since: text, next_probe: text, waiting: 1, cause: text }));
-    Object.assign(spoilt.summary, { missing: texts, hint: texts[0], away });
+    const hosts = texts.map((text) => ({ host: text, state: text, until: text, waiting: 1, requests: 1, failures: 1, explanation: text }));
+    Object.assign(spoilt.summary, { missing: texts, hint: texts[0], host_table: hosts, held_up_by: hosts[0] });
     show(spoilt);
     window.show = () => {};
 })"""
@@ -346,7 +346,7 @@ def fits(stage):
     browser, promises, backgrounds = stage.browser, [], set()
     with Watched(stage, stage.large) as crawl:
         crawl.open(browser)
-        wait(browser, "!document.getElementById('away-section').hidden", "no host is away")
+        wait(browser, "document.getElementById('hosts').textContent.includes('away')", "no host is away")
         ticks(browser, 2)
         click(browser, "pause", "paused")
         views = [(width, height, theme) for width, height in SIZES for theme in ["light", "dark"]]

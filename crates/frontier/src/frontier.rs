@@ -340,9 +340,9 @@ impl Frontier {
         self.state.host_report(host, now)
     }
 
-    /// Iterates over the hosts that rest, hang, are away or whose robots.txt fails, in no particular order. Cost: a look at each host and
+    /// Returns the hosts that rest, hang, are away or whose robots.txt fails, in no particular order. Cost: a look at each host and
     /// each lease.
-    pub fn held_up(&self, now: Time) -> impl Iterator<Item = HostReport> {
+    pub fn held_up(&self, now: Time) -> Vec<HostReport> {
         self.state.held_up(now)
     }
 

@@ -1,8 +1,8 @@
 //! The metrics of a crawl, in the text format of Prometheus (version 0.0.4).
 //!
-//! No label has values that a site can choose, such as hosts, types or titles, but those of [`blamed`]. What may fall is a gauge, also if it is a count: a page that
-//! failed is asked again in a later run. All names begin with `crawler_`: the node exporter, which reads them from a file, has `process_*` of its
-//! own.
+//! No label has values that a site can choose, such as hosts, types or titles, but those of [`blamed`]. What may fall is a gauge, also if it
+//! is a count: a page that failed is asked again in a later run. All names begin with `crawler_`: the node exporter, which reads them from a
+//! file, has `process_*` of its own.
 
 mod blamed;
 mod disks;
@@ -12,7 +12,6 @@ use std::fmt;
 
 use crawler::summary::Summary;
 use crawler::{Ending, Phase};
-use frontier::Health;
 use frontier::report::MemoryReport;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text};
@@ -51,8 +50,7 @@ impl Collector for Status {
         encode_exchange(&mut page, summary)?;
         encode_missing(&mut page, summary)?;
         self.encode_hosts(&mut page, summary)?;
-        blamed::encode(&mut page, summary)?;
-        blamed::encode_held_up(&mut page, summary, self.is_finished)?;
+        blamed::encode(&mut page, summary, self.is_finished)?;
         self.encode_seen_set(&mut page, summary)?;
         self.encode_state(&mut page, summary)
     }
@@ -132,11 +130,6 @@ impl Status {
             "By how much a host was left alone for longer than it was owed, at least: below 0 is a broken promise",
             summary.least_slack_seconds.map(|slack| ([], slack)),
         )?;
-        let states = Health::ALL.map(|state| {
-            let hosts = summary.hosts_by_health.get(&state).copied().unwrap_or_default();
-            ([("state", state.name())], hosts as f64)
-        });
-        page.gauges("crawler_hosts_by_state", "Hosts by what they do", states)?;
         let origins = [("away", self.origins_away), ("given_up", report.origins_given_up)];
         let origins = origins.map(|(state, number)| ([("state", state)], number as f64));
         page.gauges(

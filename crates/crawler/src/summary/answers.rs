@@ -145,7 +145,7 @@ impl AnswerTimes {
     /// Returns the hosts of the table, and as many that hold the crawl up, the worst first.
     pub(crate) fn figures(&self, frontier: &Frontier, now: Time) -> Vec<HostFigures> {
         let of = |report| self.figures_of(report, now);
-        let mut hosts: Vec<_> = frontier.held_up(now).map(of).collect();
+        let mut hosts: Vec<_> = frontier.held_up(now).into_iter().map(of).collect();
         hosts.sort_by(HostFigures::worst_first);
         hosts.truncate(HOSTS);
         let held_up: HashSet<_> = hosts.iter().map(|one| one.host.clone()).collect();

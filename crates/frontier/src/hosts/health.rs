@@ -26,12 +26,12 @@ impl Host {
         origin.waiting_len() > 0 || self.delayed().any(|entry| OriginId::of(&entry.url) == origin.id)
     }
 
-    /// Returns what it does. `oldest` is the start of its oldest request in flight, and of which origin that is.
+    /// Returns what it does. `oldest` is the start of its oldest request that hangs, and of which origin that is.
     pub(crate) fn health(&self, key: &HostKey, oldest: Option<(Time, OriginId)>, now: Time) -> HostHealth {
         let health = self
             .deciding_origin()
             .map_or_else(HostHealth::default, |origin| self.health_of(key, origin, now));
-        match oldest.filter(|(started, _)| now.since(*started) >= Health::HANGING) {
+        match oldest {
             Some((started, id)) if health.state < Health::Hanging => HostHealth {
                 state: Health::Hanging,
                 origin: id.origin(key),
@@ -65,7 +65,7 @@ impl Host {
                 let Some(outage) = origin.outage() else { return health };
                 health.since = Some(outage.since);
                 health.cause = Some(outage.cause.clone());
-                health.until = Some(outage.next).filter(|_| !outage.is_probing);
+                health.until = Some(outage.next).filter(|next| !outage.is_probing && is_ahead(next));
                 health.times = outage.probes;
             }
             Health::Closed => {

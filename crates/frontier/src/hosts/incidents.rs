@@ -245,7 +245,7 @@ impl HostQueues {
     /// Does the same for all such origins. Cost: a look at all hosts, and at the evicted ones with such an origin.
     pub(crate) fn reopen_all(&mut self, now: Time) {
         let mut shut = Vec::new();
-        for (key, host) in self.hosts.iter_if(|facts| facts.is_shut) {
+        for (key, host) in self.hosts.iter_if(|_, facts| facts.is_shut) {
             let of_host = host.origins().iter().filter(|origin| origin.is_shut());
             shut.extend(of_host.map(|origin| (key.clone(), origin.id.text(key))));
         }

@@ -137,7 +137,7 @@ impl HostQueues {
     /// Cost: a scan of all hosts, and a look at those with rules, amortised over the bytes of new rules.
     fn make_room(&mut self, now: Time) {
         let (mut used, mut fresh) = (Vec::new(), Vec::new());
-        for (key, host) in self.hosts.iter_if(|facts| facts.has_rules) {
+        for (key, host) in self.hosts.iter_if(|_, facts| facts.has_rules) {
             for origin in host.origins() {
                 let Some(known) = origin.known.as_ref().filter(|known| known.policy.bytes() > 0) else {
                     continue;

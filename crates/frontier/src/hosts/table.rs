@@ -216,29 +216,32 @@ impl HostTable {
 
     /// Iterates over all hosts, those of one group after the other. Cost: each group is read once, and one at a time is in memory.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
-        self.iter_if(|_| true)
+        self.iter_if(|_, _| true)
     }
 
     /// Iterates over the hosts with these facts. Cost: a look at each host, and each group is read once that has such a host.
-    pub(crate) fn iter_if(&self, is_wanted: fn(Facts) -> bool) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
+    pub(crate) fn iter_if<'a>(
+        &'a self,
+        is_wanted: impl Fn(&HostKey, Facts) -> bool + Copy + 'a,
+    ) -> impl Iterator<Item = (&'a HostKey, HostRef<'a>)> {
         let here = self.slots.iter().filter_map(move |(key, slot)| match slot {
-            Slot::Resident(resident) if is_wanted(Facts::of(&resident.host, &self.rules)) => {
+            Slot::Resident(resident) if is_wanted(key, Facts::of(&resident.host, &self.rules)) => {
                 Some((key, HostRef::Here(&resident.host)))
             }
             _ => None,
         });
         let groups: BTreeSet<u64> = self
             .slots
-            .values()
-            .filter_map(move |slot| match slot {
-                Slot::Evicted(evicted) if is_wanted(evicted.facts) => Some(evicted.group),
+            .iter()
+            .filter_map(move |(key, slot)| match slot {
+                Slot::Evicted(evicted) if is_wanted(key, evicted.facts) => Some(evicted.group),
                 _ => None,
             })
             .collect();
         let evicted = groups
             .into_iter()
             .flat_map(|group| self.groups.hosts_of(group, &self.slots));
-        let wanted = evicted.filter(move |(_, _, evicted)| is_wanted(evicted.facts));
+        let wanted = evicted.filter(move |(_, key, evicted)| is_wanted(key, evicted.facts));
         here.chain(wanted.filter_map(|(_, key, evicted)| {
             let host = self.groups.read(key.as_str(), evicted)?;
             Some((key, HostRef::Read(Box::new(host))))

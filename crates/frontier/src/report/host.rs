@@ -36,13 +36,12 @@ pub struct HostReport {
 
 impl HostReport {
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
-    /// each entry. `None` if nothing waits or is in flight.
+    /// each entry. What goes wrong goes on for as long again, at least. `None` if nothing waits or is in flight.
     pub fn time_left(&self, answer: Duration, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
-        let rest = self.health.until.map_or(Duration::ZERO, |until| until.since(now));
-        // What hangs takes at least as long again.
-        let hanging = self.health.since.filter(|_| self.health.state == Health::Hanging);
-        let answer = answer.max(hanging.map_or(Duration::ZERO, |since| now.since(since)));
+        let health = &self.health;
+        let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
+        let rest = rest.max(health.since.map_or(Duration::ZERO, |since| now.since(since)));
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
         let all = each.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
         (waiting > 0).then(|| rest.saturating_add(all))

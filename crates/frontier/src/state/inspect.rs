@@ -1,6 +1,6 @@
 //! Looks at a state: its numbers, and why a URL was or was not fetched. [`Frontier`](crate::Frontier) says what each function returns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::State;
@@ -87,65 +87,57 @@ impl State {
     }
 
     pub(crate) fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
+        let hanging = self.hanging(now);
         let hosts = self.sieve.queue().hosts().iter();
-        hosts.map(move |(key, host)| self.report_of(key, &host, now))
+        hosts.map(move |(key, host)| self.report_of(key, &host, hanging.get(key).copied(), now))
     }
 
     pub(crate) fn host_report(&self, key: &HostKey, now: Time) -> Option<HostReport> {
         let host = self.sieve.queue().get(key)?;
-        Some(self.report_of(key, &host, now))
+        Some(self.report_of(key, &host, self.hanging(now).remove(key), now))
     }
 
-    pub(crate) fn held_up(&self, now: Time) -> impl Iterator<Item = HostReport> {
-        let hosts = self.sieve.queue().hosts();
-        let is_held_up = |state| (Health::Resting..Health::Closed).contains(&state);
-        let held_up = hosts.iter_if(|facts| (Health::Resting..Health::Closed).contains(&facts.state));
-        let hanging: BTreeSet<&HostKey> = self.hanging(now).map(|leased| &leased.entry.queue).collect();
-        let hanging = hanging
-            .into_iter()
-            .filter_map(move |key| Some((key, hosts.get(key.as_str())?)));
-        let others = hanging.filter(move |(_, host)| !is_held_up(host.settled_health()));
-        held_up
-            .chain(others)
-            .map(move |(key, host)| self.report_of(key, &host, now))
+    pub(crate) fn held_up(&self, now: Time) -> Vec<HostReport> {
+        let hanging = &self.hanging(now);
+        let hosts = self.sieve.queue().hosts().iter_if(|key, facts| {
+            (Health::Resting..Health::Closed).contains(&facts.state) || hanging.contains_key(key)
+        });
+        hosts
+            .map(|(key, host)| self.report_of(key, &host, hanging.get(key).copied(), now))
+            .collect()
     }
 
     pub(crate) fn hosts_by_health(&self, now: Time) -> BTreeMap<Health, u64> {
-        let hanging: BTreeSet<&HostKey> = self.hanging(now).map(|leased| &leased.entry.queue).collect();
+        let hanging = self.hanging(now);
         let mut hosts = BTreeMap::new();
         for (key, state) in self.sieve.queue().hosts().healths() {
-            let state = if hanging.contains(key) {
-                state.max(Health::Hanging)
-            } else {
-                state
-            };
-            *hosts.entry(state).or_default() += 1;
+            let hangs = hanging.contains_key(key).then_some(Health::Hanging);
+            *hosts.entry(state.max(hangs.unwrap_or_default())).or_default() += 1;
         }
         hosts
     }
 
-    /// Returns the leases whose requests hang.
-    fn hanging(&self, now: Time) -> impl Iterator<Item = &LeasedEntry> {
+    /// Returns the oldest request to each host of which one hangs.
+    fn hanging(&self, now: Time) -> BTreeMap<&HostKey, &LeasedEntry> {
+        let mut hanging: BTreeMap<&HostKey, &LeasedEntry> = BTreeMap::new();
         let leases = self.tables.leases.values();
-        leases.filter(move |leased| now.since(leased.started) >= Health::HANGING)
-    }
-
-    pub(crate) fn began_to_hang(&self, since: Time, now: Time) -> Vec<Notice> {
-        let began = self
-            .hanging(now)
-            .filter(|leased| since.since(leased.started) < Health::HANGING);
-        let is_first = |leased: &&LeasedEntry| {
-            let report = self.host_report(&leased.entry.queue, since);
-            report.is_some_and(|report| report.health.state < Health::Hanging)
-        };
-        let mut first: BTreeMap<&HostKey, &LeasedEntry> = BTreeMap::new();
-        for leased in began.filter(is_first) {
-            let oldest = first.entry(&leased.entry.queue).or_insert(leased);
+        for leased in leases.filter(|leased| now.since(leased.started) >= Health::HANGING) {
+            let oldest = hanging.entry(&leased.entry.queue).or_insert(leased);
             if (leased.started, &leased.entry.url) < (oldest.started, &oldest.entry.url) {
                 *oldest = leased;
             }
         }
-        let notices = first.into_iter().filter_map(|(key, leased)| {
+        hanging
+    }
+
+    pub(crate) fn began_to_hang(&self, since: Time, now: Time) -> Vec<Notice> {
+        let mut began = self.hanging(now);
+        began.retain(|key, oldest| {
+            let host = self.sieve.queue().get(key);
+            since.since(oldest.started) < Health::HANGING
+                && host.is_some_and(|host| host.settled_health() < Health::Hanging)
+        });
+        let notices = began.into_iter().filter_map(|(key, leased)| {
             Some(Notice::Hanging {
                 origin: OriginId::of(&leased.entry.url).origin(key)?,
                 url: leased.entry.url.clone(),
@@ -155,12 +147,10 @@ impl State {
         notices.collect()
     }
 
-    fn report_of(&self, key: &HostKey, host: &HostRef<'_>, now: Time) -> HostReport {
+    /// Returns the report of a host, of which `hanging` is the oldest request that hangs.
+    fn report_of(&self, key: &HostKey, host: &HostRef<'_>, hanging: Option<&LeasedEntry>, now: Time) -> HostReport {
         let rules = self.sieve.queue().rules();
-        let hanging = self.hanging(now).filter(|leased| leased.entry.queue == *key);
-        let oldest = hanging
-            .map(|leased| (leased.started, OriginId::of(&leased.entry.url)))
-            .min();
+        let oldest = hanging.map(|leased| (leased.started, OriginId::of(&leased.entry.url)));
         HostReport {
             host: key.clone(),
             requests: host.requests(),

@@ -24,7 +24,7 @@ fn seen(frontier: &Frontier, now: Time) -> (Health, Option<f64>, Option<f64>) {
     let health = health(frontier, now);
     let states: Vec<_> = frontier.hosts_by_health(now).into_iter().collect();
     assert_eq!(states, [(health.state, 1)]);
-    let is_listed = frontier.held_up(now).any(|one| one.health == health);
+    let is_listed = frontier.held_up(now).iter().any(|one| one.health == health);
     let is_held_up = (Health::Resting..Health::Closed).contains(&health.state);
     assert_eq!(is_listed, is_held_up, "{health:?}");
     (
@@ -142,11 +142,11 @@ fn a_request_in_flight_for_ten_seconds_hangs_and_so_does_a_host_whose_requests_a
     assert!(frontier.began_to_hang(at(11), at(12)).is_empty(), "once");
     assert_eq!(seen(&frontier, at(12)), (Health::Hanging, Some(1.0), None));
     let report = frontier.host_report(&host(), at(12)).unwrap();
-    let left = Duration::from_secs(4 * 11);
+    let left = |answer| report.time_left(Duration::from_secs(answer), at(12)).unwrap().as_secs();
     assert_eq!(
-        report.time_left(Duration::ZERO, at(12)),
-        Some(left),
-        "each of four so long"
+        [0, 2].map(left),
+        [11, 11 + 4 * 2],
+        "as long again, and then the four as its others"
     );
 
     settle(&mut frontier, &lease, failing(FailureKind::Timeout), at(20));
@@ -171,6 +171,8 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
         now = at(until.unwrap());
         let probe = one(&mut frontier, now);
         assert_eq!(seen(&frontier, now).2, None, "the probe is in flight");
+        let report = frontier.host_report(&host(), now).unwrap();
+        assert_eq!(report.time_left(Duration::ZERO, now), Some(now.since(START)));
         settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
     }
     assert_eq!(seen(&frontier, now), (Health::GivenUp, Some(0.0), None));

@@ -364,7 +364,7 @@ fn everything_that_waits_is_visited_once_and_an_origin_that_is_away_says_why() {
     frontier.visit_waiting(&mut visit).unwrap();
     assert_eq!(count, 7);
 
-    let held_up: Vec<_> = frontier.held_up(at(1)).map(|host| host.health).collect();
+    let held_up: Vec<_> = frontier.held_up(at(1)).into_iter().map(|host| host.health).collect();
     assert_eq!(held_up.len(), 1);
     assert_eq!(held_up[0].origin, Some(common::origin("https://b.example/")));
     assert_eq!((held_up[0].state, held_up[0].since), (Health::Away, Some(at(1))));

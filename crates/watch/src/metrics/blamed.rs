@@ -1,4 +1,4 @@
-//! The hosts to blame, so that an alert can name one.
+//! What hosts do, and which are to blame, so that an alert can name one.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,12 @@ use super::page::Page;
 /// A host that is asked holds the crawl up if what waits for it takes longer.
 const HELD_UP: Duration = Duration::from_secs(60);
 
-pub(super) fn encode(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
+pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_finished: bool) -> fmt::Result {
+    let states = Health::ALL.map(|state| {
+        let hosts = summary.hosts_by_health.get(&state).copied().unwrap_or_default();
+        ([("state", state.name())], hosts as f64)
+    });
+    page.gauges("crawler_hosts_by_state", "Hosts by what they do", states)?;
     let failing = summary.host_table.iter().max_by_key(|host| host.failures);
     let failing = failing.filter(|host| host.failures > 0);
     let failing = failing.map(|host| {
@@ -26,11 +31,8 @@ pub(super) fn encode(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         "crawler_host_to_blame",
         "The worst host: failing has the most failed requests, and counts them; given_up was the first, and is 1",
         failing.into_iter().chain(given_up),
-    )
-}
-
-/// Writes the host that holds a crawl up that is not finished: one series at a time, and none for what passes soon.
-pub(super) fn encode_held_up(page: &mut Page<'_>, summary: &Summary, is_finished: bool) -> fmt::Result {
+    )?;
+    // One series at a time, and none for what passes soon.
     let held_up_by = summary.held_up_by().filter(|_| !is_finished);
     let held_up_by = held_up_by.filter(|host| host.health.state > Health::Asked || host.left > Some(HELD_UP));
     page.gauges(

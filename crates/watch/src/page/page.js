@@ -78,15 +78,20 @@ function showFigures(summary) {
 const OPTION = /(--(?:set )?[a-z][a-z-]*)/;
 const asOption = (text, at) => (at % 2 === 1 ? make("span", { class: "option" }, text) : text);
 
+/** The most hosts that are named among what is wrong. */
+const NAMED = 5;
+
 function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
   if (summary.hint) lines.push(["bad", summary.hint]);
-  if (status.origins_away > 0) {
-    const [one, many, when] = status.finished ? ["did", "did", "at the end"] : ["does", "do", "at present: see below when they are asked again"];
-    const origins = status.origins_away === 1 ? `origin ${one}` : `origins ${many}`;
-    lines.push(["bad", `${grouped(status.origins_away)} ${origins} not answer ${when}`]);
-  }
+  const ill = Object.entries(summary.hosts_by_state).filter(([state]) => state !== "asked");
+  const named = summary.host_table.filter((one) => one.state !== "asked").slice(0, NAMED);
+  named.forEach((one) => lines.push(["bad", `${one.host}: ${one.explanation}`]));
+  const more = ill.reduce((sum, [, hosts]) => sum + hosts, 0) - named.length;
+  if (more > 0) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
+  const slow = summary.held_up_by;
+  if (slow?.state === "asked" && !status.finished) lines.push(["", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   const isSaid = summary.missing.some((text) => text.startsWith("seen-set"));
   if (summary.capacity !== null && summary.estimated > summary.capacity && !isSaid) {
     const fate = summary.layers > 1 ? "it has grown, and takes more memory" : "it drops more and more new URLs";
@@ -141,13 +146,15 @@ function draw(figure, times, lines, { limit, future, present = times.at(-1) ?? 0
   // The forecast takes a fifth of the width at most.
   const last = Math.max(1, future ? Math.min(future.time, present * 1.25) : present);
   const ahead = future ? lines[0].values.at(-1) + (future.value - lines[0].values.at(-1)) * ((last - present) / (future.time - present)) : 0;
-  const most = Math.max(...lines.flatMap((line) => line.values), limit ?? 0, ahead) || 1;
+  const most = rounded(Math.max(...lines.flatMap((line) => line.values), limit ?? 0, ahead) || 1);
   const x = (time) => ((time / last) * width).toFixed(1);
-  const y = (value) => (height - (value / most) * (height - 8)).toFixed(1);
+  const y = (value) => ((1 - value / most) * height).toFixed(1);
+  const pointed = figure.pointed === undefined ? times.length - 1 : nearest(times, figure.pointed * last);
   const names = lines.map((line) => line.name).join(", ");
   const text = `curves over ${duration(last)}, up to ${show(most)}: ${names}`;
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": text });
-  svg.append(make("line", { x1: 0, x2: width, y1: height, y2: height }));
+  [0, most / 2, most].forEach((value) => svg.append(make("line", { x1: 0, x2: width, y1: y(value), y2: y(value) })));
+  if (figure.pointed !== undefined) svg.append(make("line", { x1: x(times[pointed]), x2: x(times[pointed]), y1: 0, y2: height }));
   if (limit) svg.append(make("line", { class: "limit", x1: 0, x2: width, y1: y(limit), y2: y(limit) }));
   for (const line of lines) {
     const points = line.values.map((value, at) => `${x(times[at])},${y(value)}`).join(" ");
@@ -156,7 +163,8 @@ function draw(figure, times, lines, { limit, future, present = times.at(-1) ?? 0
   if (future) {
     svg.append(make("polyline", { class: "first ahead", points: `${x(present)},${y(lines[0].values.at(-1))} ${x(last)},${y(ahead)}` }));
   }
-  const keys = lines.map((line) => make("span", {}, make("i", { class: line.class }), `${line.name} ${show(line.values.at(-1) ?? 0)}`));
+  const keys = lines.map((line) => make("span", {}, make("i", { class: line.class }), `${line.name} ${show(line.values[pointed] ?? 0)}`));
+  if (figure.pointed !== undefined) keys.unshift(make("span", {}, `at ${duration(times[pointed])}:`));
   if (limit) keys.push(make("span", {}, make("i", { class: "limit" }), `capacity ${show(limit)}`));
   if (future) keys.push(make("span", {}, make("i", { class: "first ahead" }), "at the present pace"));
   const step = Math.max(1, Math.ceil(times.length / 20));
@@ -165,54 +173,62 @@ function draw(figure, times, lines, { limit, future, present = times.at(-1) ?? 0
   fill(table, ["time", ...lines.map((line) => line.name)], rows.filter((_, at) => (rows.length - 1 - at) % step === 0));
   const details = make("details", {}, make("summary", {}, `as a table: ${names}`), table);
   const edge = (side, text) => make("span", { class: side, "aria-hidden": "true" }, text);
-  const plot = make("div", { class: "plot" }, svg, edge("top", show(most)), edge("end", duration(last)));
-  put(figure, plot, make("figcaption", {}, ...keys), details);
+  const half = show(most / 2) === show(most) ? "" : show(most / 2);
+  const edges = [edge("top", show(most)), edge("half", half), edge("zero", "0"), edge("middle", duration(last / 2)), edge("end", duration(last))];
+  put(figure, make("div", { class: "plot" }, svg, ...edges), make("figcaption", {}, ...keys), details);
+  const point = (share) => {
+    figure.pointed = share;
+    draw(figure, times, lines, { limit, future, present, show });
+  };
+  figure.onpointermove = ({ clientX }) => {
+    const { left, width: wide } = figure.getBoundingClientRect();
+    if (times.length > 0) point((clientX - left) / wide);
+  };
+  figure.onpointerleave = () => point(undefined);
+}
+
+/** Returns the next number up whose half has as few digits. */
+function rounded(number) {
+  const unit = 10 ** Math.floor(Math.log10(number));
+  return unit * ([1, 2, 4, 6, 8].find((digit) => digit * unit >= number) ?? 10);
+}
+
+/** Returns the place of the time that is nearest. */
+function nearest(times, to) {
+  return times.reduce((best, time, at) => (Math.abs(time - to) < Math.abs(times[best] - to) ? at : best), 0);
 }
 
 function fill(table, heads, rows) {
-  const row = (cells, name, scope) => make("tr", {}, ...cells.map((cell) => make(name, scope, cell instanceof Node ? cell : String(cell))));
+  const row = (cells, name, scope) => make("tr", {}, ...cells.map((cell, at) =>
+    make(name, scope ?? { "data-head": heads[at] }, cell instanceof Node ? cell : String(cell))));
   const empty = [make("tr", {}, make("td", { colspan: heads.length }, "none"))];
   put(
     table,
     make("thead", {}, row(heads, "th", { scope: "col" })),
-    make("tbody", {}, ...(rows.length > 0 ? rows.map((cells) => row(cells, "td", {})) : empty)),
+    make("tbody", {}, ...(rows.length > 0 ? rows.map((cells) => row(cells, "td")) : empty)),
   );
 }
-
-const HOST_HEADS = ["host", "waiting", "requests", "failures", "median answer", "longest", "delay owed", "shortest pause", "median pause", "robots.txt age"];
-const hostRow = (one, asOf) => [
-  one.host, grouped(one.waiting), grouped(one.requests), grouped(one.failures),
-  duration(one.median_seconds), duration(one.longest_seconds), duration(one.delay_seconds),
-  duration(one.shortest_pause_seconds), duration(one.median_pause_seconds), between(one.robots_fetched_at, asOf),
-];
 
 /** Returns the time between two times in words. */
 function between(from, to) {
   return from ? duration(Math.max(0, (new Date(to) - new Date(from)) / 1000)) : "";
 }
 
-function showHosts({ summary, finished, as_of: asOf }) {
-  const away = summary.host_table.filter((one) => one.state === "away");
-  byId("away-section").hidden = away.length === 0;
-  fill(byId("away"), ["origin", "away for", "asked again in", "waiting", "why"], away.map((one) => [
-    one.origin, between(one.since, asOf), finished ? "" : between(asOf, one.until), grouped(one.waiting), one.cause,
+const HOST_HEADS = ["host", "state", "asked again in", "waiting", "time left", "requests", "failed", "median answer", "delay", "shortest pause", "robots.txt age"];
+
+/** Shows hosts: those of the status, or all that a report has. */
+function showHosts({ summary, finished }, hosts = summary.host_table) {
+  const asOf = summary.hosts_as_of;
+  const others = summary.hosts - hosts.length;
+  put(byId("hosts-text"), hosts.length === 0 ? "" : `${others > 0 ? `${hosts.length} of ${grouped(summary.hosts)}, as` : "As"} of ${time(asOf)}.`);
+  fill(byId("hosts"), HOST_HEADS, hosts.map((one) => [
+    one.host, words(one.state), finished || !one.until ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), duration(one.left_seconds), grouped(one.requests),
+    grouped(one.failures), duration(one.median_seconds), duration(one.delay_seconds), duration(one.shortest_pause_seconds), between(one.robots_fetched_at, asOf),
   ]));
-  byId("busiest-section").hidden = summary.busiest.every((one) => one.waiting === 0);
-  fill(byId("busiest"), HOST_HEADS, summary.busiest.map((one) => hostRow(one, asOf)));
-  fill(byId("slowest"), HOST_HEADS, summary.slowest.map((one) => hostRow(one, asOf)));
   const slack = summary.least_slack_seconds;
   put(byId("receipt-text"), slack === null ? "No host was asked twice." : slack < 0
     ? `A host was asked ${duration(-slack)} sooner than its delay allows.`
     : `No host was asked sooner than its delay allows: the shortest pause was ${slack < 0.001 ? "as long as" : `${duration(slack)} longer than`} the delay. A delay that robots.txt asks for counts once it is read.`);
-}
-
-/** Fills in the receipt of a report: how each host was treated. */
-function showReceipt({ status: { summary, as_of: asOf }, hosts }) {
-  if (!summary) return;
-  const others = summary.hosts - hosts.length;
-  put(byId("receipt-more"), others > 0 ? `The table has the ${hosts.length} hosts that took most time, of ${grouped(summary.hosts)}.` : "");
-  byId("receipt-wide").hidden = false;
-  fill(byId("receipt"), HOST_HEADS, hosts.map((one) => hostRow(one, asOf)));
 }
 
 function showLast({ last_pages: pages, last_failures: failures }) {
@@ -334,7 +350,7 @@ function show(status) {
   const why = ending === "drained" && !isWhole ? "nothing is left to fetch, but pages are missing" : ENDINGS[ending] ?? ending;
   const phase = isFinished ? `ended, ${isWhole ? "complete" : "incomplete"}: ${why}` : status.phase;
   put(byId("phase"), phase);
-  byId("phase").className = isFinished && !isWhole ? "bad" : "good";
+  byId("phase").className = isFinished && !isWhole ? "bad" : isFinished || phase === "running" ? "good" : "held";
   document.title = summary ? `${phase}, ${grouped(summary.pages)} pages: crawler` : "crawler";
   const more = status.more_seeds > 0 ? ` and ${grouped(status.more_seeds)} more` : "";
   const of = status.seeds.length > 0 ? `${status.seeds.join(", ")}${more}; as` : "As";
@@ -393,7 +409,7 @@ function startReport(data) {
   byId("links").hidden = true;
   show(data.status);
   if (!isFinished) byId("about").append("; it went on after that");
-  showReceipt(data);
+  if (data.status.summary) showHosts(data.status, data.hosts);
 }
 
 async function loadSeries() {
