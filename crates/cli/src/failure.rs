@@ -109,21 +109,44 @@ impl Failure {
             Self::Start(StartError::Client(ClientError::Setup(_)) | StartError::State(StateError::NotWritten(_))) => 1,
             Self::Start(StartError::Open(OpenError::Frontier(FrontierError::NotSaved(_)))) => 1,
             Self::Start(StartError::Open(OpenError::Store(
-                StoreError::Locked { .. } | StoreError::Full { .. } | StoreError::Io { .. } | StoreError::Moved { .. },
+                StoreError::Locked { .. } | StoreError::Full { .. } | StoreError::Moved { .. },
             ))) => 1,
+            Self::Start(StartError::Open(OpenError::Store(StoreError::Io { source: error, .. })))
+            | Self::Watch(WatchError::Address(_, error) | WatchError::File { error, .. })
+            | Self::Output(OutputError::Open(error))
+            | Self::CommandNotKept(error) => 1 + u8::from(needs_a_person(error)),
             Self::Arguments(_)
             | Self::Seeds(_)
             | Self::Recrawl(_)
             | Self::Cookies(_)
             | Self::OpenFiles(_)
+            | Self::Output(_)
             | Self::Start(_)
             | Self::Damaged(..)
             | Self::DamagedCrawl(..) => 2,
-            Self::Output(error) if error.is_usage() => 2,
             Self::Cluster(error) if error.is_usage() => 2,
             Self::Crawl(CrawlError::Peers(error)) if error.downcast_ref().is_some_and(MemberError::is_usage) => 2,
             Self::Incomplete(_) | Self::NothingLeft(_) => 3,
             _ => 1,
         }
     }
+}
+
+/// Returns whether the same call of the system would fail again, until somebody changes something.
+fn needs_a_person(error: &io::Error) -> bool {
+    use io::ErrorKind::*;
+    matches!(
+        error.kind(),
+        AddrNotAvailable
+            | AlreadyExists
+            | InvalidData
+            | InvalidFilename
+            | InvalidInput
+            | IsADirectory
+            | NotADirectory
+            | NotFound
+            | PermissionDenied
+            | ReadOnlyFilesystem
+            | Unsupported
+    )
 }

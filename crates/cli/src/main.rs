@@ -297,8 +297,8 @@ async fn run(
         let accepts_loss = site.is_some_and(|site| site.accept_loss);
         builder = builder.state_dir(state).accept_loss(accepts_loss);
     }
-    let mut made = MadeDirectory(None);
-    let new_directory = new_state.filter(|state| !state.exists());
+    let mut made = MadeDirectory(Vec::new());
+    let new_directories = new_state.map_or_else(Vec::new, missing_folders);
     let crawl = builder.build().map_err(|error| match state {
         Some(state) if state::is_damage_at_start(&error) => {
             let hint = state::repair_hint_at_start(&error, state);
@@ -306,7 +306,7 @@ async fn run(
         }
         _ => Failure::Start(error),
     })?;
-    made.0 = new_directory;
+    made.0 = new_directories;
     log_records::robots_name(&crawl);
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
@@ -327,7 +327,7 @@ async fn run(
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
-    made.0 = None;
+    made.0.clear();
     let watching = Arc::new(Mutex::new(watching));
     let signal_lines = signals::handle(stop, status, Arc::clone(&watching)).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
@@ -346,15 +346,22 @@ async fn run(
     Ok(summary)
 }
 
-/// A state directory that this start has made. It is removed if the start is refused.
-struct MadeDirectory<'s>(Option<&'s Path>);
+/// Returns a directory that is missing, and the missing ones above it.
+fn missing_folders(dir: &Path) -> Vec<&Path> {
+    let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    dir.ancestors().take_while(is_missing).collect()
+}
+
+/// The state directory that this start has made, and those above it. They are removed if the start is refused.
+struct MadeDirectory<'s>(Vec<&'s Path>);
 
 impl Drop for MadeDirectory<'_> {
     fn drop(&mut self) {
-        let is_free = |dir: &&Path| matches!(Directory::new(dir).lock_holder(), Ok(LockHolder::Nobody));
-        if let Some(dir) = self.0.filter(is_free) {
+        let is_free = |dir: &&&Path| matches!(Directory::new(dir).lock_holder(), Ok(LockHolder::Nobody));
+        if let Some(dir) = self.0.first().filter(is_free) {
             // What stays is a crawl that has not begun.
             let _ = std::fs::remove_dir_all(dir);
+            let _ = self.0[1..].iter().try_for_each(std::fs::remove_dir);
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) enum OutputError {
          counts as incomplete"
     )]
     Changed(io::Error),
+    #[error("{path} is in the state directory, among the files of the crawl: give the output another folder")]
+    InState { path: String },
     #[error("two outputs go to {0}: give each its own file")]
     Shared(String),
     #[error("{path} is the input of --{option}, and would be replaced: give the output another name")]
@@ -47,15 +49,6 @@ pub(crate) enum OutputError {
     CannotContinue(&'static str),
     #[error("the crawl in {state} also writes {arguments}: give it again, or add --accept-loss to go on without it")]
     NotGiven { state: String, arguments: String },
-}
-
-impl OutputError {
-    /// Returns whether the same start would fail again, until somebody changes something.
-    pub(crate) fn is_usage(&self) -> bool {
-        use io::ErrorKind::{Interrupted, QuotaExceeded, ResourceBusy, StorageFull};
-        // These may pass by themselves.
-        !matches!(self, Self::Open(error) if matches!(error.kind(), Interrupted | QuotaExceeded | ResourceBusy | StorageFull | io::ErrorKind::Other))
-    }
 }
 
 /// The content of standard output.

@@ -127,7 +127,8 @@ async fn suspend(stop: StopHandle, watching: Arc<Mutex<Watching>>, continued: io
     warn("SIGTSTP", format!("SIGTSTP: {what}")).await;
     let is_told = async {
         stop.paused().await;
-        watching.lock().await.tell_pause().await;
+        let lasts = || matches!(stop.phase(), Phase::Paused);
+        watching.lock().await.tell_pause(lasts).await;
     };
     let is_continued = async {
         match continued {

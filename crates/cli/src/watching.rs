@@ -74,14 +74,14 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
 }
 
 impl Watching {
-    /// Waits until those who read the metrics know of a pause. The process stops after it, and answers nobody.
-    pub(crate) async fn tell_pause(&self) {
+    /// Waits until those who read the metrics know of a pause, as long as it lasts. The process stops after it, and answers nobody.
+    pub(crate) async fn tell_pause(&self, lasts: impl Fn() -> bool) {
         let Some(mut watch) = self.watch.clone() else { return };
         if self.file.is_none() && self.server.is_none() {
             return;
         }
         while matches!(watch.status().phase, Phase::Running | Phase::Pausing) {
-            if watch.changed().await.is_none() {
+            if !lasts() || watch.changed().await.is_none() {
                 return;
             }
         }

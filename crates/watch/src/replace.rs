@@ -82,7 +82,8 @@ impl Replaceable {
 
     /// Returns what the path names, behind all links. It need not be there.
     fn target(&self) -> io::Result<PathBuf> {
-        let no_file = || Err(io::Error::other("it is not a file, so it cannot be replaced"));
+        let why = "it is not a file, so it cannot be replaced: give another name";
+        let no_file = || Err(io::Error::new(ErrorKind::InvalidInput, why));
         // Without a slash at its end.
         let mut path: PathBuf = self.0.components().collect();
         for _ in 0..MOST_LINKS {
@@ -99,7 +100,7 @@ impl Replaceable {
             }
             path = folder.join(target);
         }
-        Err(io::Error::other("its links lead to no file"))
+        Err(io::Error::new(ErrorKind::InvalidInput, "its links lead to no file"))
     }
 }
 
@@ -194,8 +195,11 @@ fn check_beginning(path: &Path, beginning: &str) -> io::Result<()> {
     if beginning.as_bytes().starts_with(&found) {
         return Ok(());
     }
-    let why = format!("{} holds something else, and is not replaced", path.display());
-    Err(io::Error::other(why))
+    let why = format!(
+        "{} holds something else, and is not replaced: give another name",
+        path.display()
+    );
+    Err(io::Error::new(ErrorKind::AlreadyExists, why))
 }
 
 #[cfg(unix)]

@@ -14,7 +14,7 @@ use crawler::{Crawl, Event, Observer};
 use regex::Regex;
 
 use super::{OutputError, StandardOutput, refuse_shared};
-use crate::options::{Format, Options, Outputs, is_compressed, is_stdout};
+use crate::options::{Format, Options, Outputs, is_compressed, is_same, is_stdout};
 
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
@@ -240,18 +240,28 @@ pub(super) fn check_new(options: &Options, saved: &[SavedOutput], state: &Path) 
     let records = Records::all(outputs).into_iter().flatten();
     let files = records.map(|records| (records.name(), records.path));
     let files = files.chain(outputs.warc.iter().map(|path| (WARC.to_owned(), path)));
-    for (_, path) in files.filter(|(name, _)| is_new(name)) {
+    let files = files.chain(outputs.save.iter().map(|folder| (SAVE.to_owned(), folder)));
+    for (name, path) in files.filter(|(name, _)| is_new(name)) {
+        if path.ancestors().take(2).any(|place| is_same(place, state)) {
+            let path = path.display().to_string();
+            return Err(OutputError::InState { path });
+        }
+        let is_folder = name == SAVE;
         match path.metadata() {
+            Ok(found) if found.is_dir() && is_folder => {
+                if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+                    return Err(foreign(path, "files".to_owned()));
+                }
+            }
+            Ok(found) if found.is_file() && (found.len() > 0 || is_folder) => {
+                return Err(foreign(path, size(found.len()).to_string()));
+            }
             Ok(found) if !found.is_file() => {}
-            Ok(found) if found.len() > 0 => return Err(foreign(path, size(found.len()).to_string())),
+            _ if is_folder => {}
             _ => SavedFile::default().check(path, max_bytes).map_err(OutputError::Open)?,
         }
     }
-    let folder = outputs.save.as_ref().filter(|_| is_new(SAVE));
-    match folder.filter(|folder| folder.read_dir().is_ok_and(|mut entries| entries.next().is_some())) {
-        Some(folder) => Err(foreign(folder, "files".to_owned())),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Checks that the files of earlier runs are as these left them. One that is not is begun anew, if that is accepted.

@@ -42,7 +42,7 @@ pub(crate) enum ArgumentsError {
     NotKept { dir: PathBuf, why: String },
     #[error(
         "{} was copied or moved: its crawl was started as {}, and its command names the outputs there. Repeat the whole command with \
-         --state {} and the outputs that belong to it, or resume the original",
+         --state {} and the outputs that belong to it, resume the original, or move it away if it is another crawl",
         dir.display(), original.display(), dir.display()
     )]
     Copied { dir: PathBuf, original: PathBuf },
@@ -291,7 +291,9 @@ fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {
         return Err("--seeds -");
     }
     let given = Given::read(site.given.get(1..).unwrap_or_default());
-    let arguments = given.ok_or("an argument that is not UTF-8")?.arguments();
+    let mut arguments = given.ok_or("an argument that is not UTF-8")?.arguments();
+    // It is for the loss of this start.
+    arguments.retain(|argument| argument != "--accept-loss");
     // A password stands before an @, which an address has nowhere else.
     let has_password = |argument: &String| argument.starts_with("--cluster=") && argument.contains('@');
     if arguments.iter().any(has_password) {

@@ -27,9 +27,9 @@ fn bad_arguments_exit_with_code_2_and_the_message_says_what_to_do() {
 }
 
 #[test]
-fn a_crawl_that_cannot_start_exits_with_code_1_and_a_reason() {
+fn a_crawl_that_needs_a_folder_exits_with_code_2_and_a_reason() {
     let reason = "/nonexistent/pages.jsonl cannot be written: the folder /nonexistent does not exist: create it";
-    fails("--output /nonexistent/pages.jsonl http://127.0.0.1:1/", 1, &[reason]);
+    fails("--output /nonexistent/pages.jsonl http://127.0.0.1:1/", 2, &[reason]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_command_that_cannot_start_keeps_the_previous_results() {
     let pages = folder.file("pages.jsonl", text);
     let archive = folder.file("torn.warc", "my thesis");
     let arguments = format!("--output {pages} --warc {archive} http://127.0.0.1:1/");
-    fails(&arguments, 1, &["torn.warc"]);
+    fails(&arguments, 2, &["torn.warc"]);
     assert_eq!(
         fs::read_to_string(pages).unwrap(),
         text,
@@ -190,7 +190,7 @@ fn a_file_that_another_crawl_writes_to_is_refused_and_stays_as_it_is() {
     };
     let other = fs::OpenOptions::new().append(true).open(&pages).unwrap();
     other.lock().unwrap();
-    for more in ["", &state, &format!("--warc {archive}")] {
+    for more in ["", &format!("--warc {archive}")] {
         refused(more, &pages);
     }
     drop(other);
@@ -198,9 +198,12 @@ fn a_file_that_another_crawl_writes_to_is_refused_and_stays_as_it_is() {
     let links = folder.file("links.jsonl", "");
     let other = fs::OpenOptions::new().append(true).open(&links).unwrap();
     other.lock().unwrap();
-    for state in ["", &state] {
-        refused(&format!("--links {links} {state}"), &links);
-    }
+    refused(&format!("--links {links}"), &links);
+    fails(
+        &format!("http://127.0.0.1:1/ --links {links} {state}"),
+        1,
+        &[&*links, "another crawl writes to this file"],
+    );
     succeeds(&format!("demo --output {pages}"));
     assert!(lines_of(pages).len() > 1);
 }

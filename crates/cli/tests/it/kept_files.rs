@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::program::{Folder, fails, folder, number, succeeds, text_of, texts_of};
+use crate::program::{Folder, command, fails, folder, has_failed, number, succeeds, text_of, texts_of};
 use crate::servers::site_of;
 
 /// A site of ten pages, and what is done before the answer to `/3`, once.
@@ -191,6 +191,9 @@ fn an_output_that_is_not_as_the_crawl_left_it_has_ways_on() {
             assert!(fs::metadata(&next).unwrap().len() > 100, "{message} {damaged}");
             // The loss is said from now on, and the option is needed once.
             assert!(succeeds(&same).stdout.contains("1 output begun anew"));
+            succeeds(&format!("{same} --accept-loss"));
+            damage(&next).unwrap();
+            crawl.refuses(&format!("resume {}", crawl.path("state")), "add --accept-loss");
         }
     }
 }
@@ -236,19 +239,15 @@ fn a_file_that_goes_away_meanwhile_ends_the_crawl_before_a_line_is_lost() {
             fs::rename(path, kept)?;
             fs::create_dir(path)
         }),
-        ("state", "is no longer the directory that was opened", |path, kept| {
-            fs::rename(path, kept)
-        }),
-        ("state", "is no longer the directory that was opened", |path, kept| {
+        ("state", "was renamed or removed", |path, kept| fs::rename(path, kept)),
+        ("state", "was renamed or removed", |path, kept| {
             fs::rename(path, kept)?;
             fs::create_dir(path)?;
             fs::write(path.join("lock"), "")
         }),
-        (
-            "state/frontier.sqlite",
-            "is no longer the directory that was opened",
-            |path, kept| fs::rename(path, kept),
-        ),
+        ("state/frontier.sqlite", "was renamed or removed", |path, kept| {
+            fs::rename(path, kept)
+        }),
     ];
     for (name, message, meanwhile) in cases {
         let folder = folder("kept-meanwhile");
@@ -331,4 +330,112 @@ fn all_outputs_are_series_of_files_by_one_setting_that_later_runs_continue() {
         "{links:?}"
     );
     assert!(files("pages-", ".warc.gz").len() >= 3 && files("refused", ".jsonl").len() >= 3);
+}
+
+/// A refusal: what is done before it, the options, the exit code, a part of the message, and the way on that it names.
+type Refusal = (fn(&Path), &'static str, i32, &'static str, WayOn);
+
+enum WayOn {
+    /// Something is done, and the command is repeated.
+    Do(fn(&Path)),
+    /// Other options.
+    With(&'static str),
+}
+
+#[test]
+fn each_refusal_names_a_way_on_that_works_and_leaves_no_folder_behind() {
+    use WayOn::{Do, With};
+    let nothing: fn(&Path) = |_| ();
+    let refusals: [Refusal; 12] = [
+        (
+            nothing,
+            "-o no/a.jsonl",
+            2,
+            "no does not exist: create it",
+            Do(|dir| fs::create_dir(dir.join("no")).unwrap()),
+        ),
+        (
+            nothing,
+            "-o a.xml",
+            2,
+            "or give --format jsonl",
+            With("-o a.xml --format jsonl"),
+        ),
+        (nothing, "-o -", 2, "with --state, give a file", With("-o a.jsonl")),
+        (
+            nothing,
+            "-o a.jsonl --links a.jsonl",
+            2,
+            "give each its own file",
+            With("-o a.jsonl --links b.jsonl"),
+        ),
+        (
+            nothing,
+            "--metrics-file no/a.prom",
+            2,
+            "no does not exist: create it",
+            Do(|dir| fs::create_dir(dir.join("no")).unwrap()),
+        ),
+        (
+            |dir| fs::write(dir.join("a.jsonl"), "{}").unwrap(),
+            "-o a.jsonl",
+            2,
+            "give another name",
+            With("-o b.jsonl"),
+        ),
+        (
+            |dir| fs::write(dir.join("a.jsonl"), "{}").unwrap(),
+            "-o a.jsonl",
+            2,
+            "or remove it",
+            Do(|dir| fs::remove_file(dir.join("a.jsonl")).unwrap()),
+        ),
+        (
+            |dir| fs::write(dir.join("site"), "{}").unwrap(),
+            "-o a.jsonl --save site",
+            2,
+            "site has 2 B, and the crawl",
+            With("-o a.jsonl --save pages"),
+        ),
+        (
+            |dir| fs::write(dir.join("a.html"), "mine").unwrap(),
+            "--report a.html",
+            2,
+            "is not replaced: give another name",
+            With("--report b.html"),
+        ),
+        (
+            |dir| fs::create_dir(dir.join("a.html")).unwrap(),
+            "--report a.html",
+            2,
+            "cannot be replaced: give another name",
+            With("--report b.html"),
+        ),
+        (nothing, "--memory 1MB", 2, "at least", With("--memory 1GB")),
+        (
+            |dir| fs::create_dir_all(dir.join("some/new/state")).unwrap(),
+            "-o some/new/state/paused --format jsonl",
+            2,
+            "give the output another folder",
+            With("-o a.jsonl"),
+        ),
+    ];
+    let seed = site(|| ());
+    for (before, options, code, message, way_on) in refusals {
+        let folder = folder("kept-ways");
+        before(&folder);
+        let files = tree(&folder);
+        let with = |options: &str| format!("--delay 0 --max-pages 2 --state some/new/state {options} {seed}");
+        let run = |options: &str| command(&with(options)).current_dir(&*folder).output().unwrap();
+        has_failed(&run(options), code, &[message]);
+        assert!(tree(&folder) == files, "{options}: {:?}", tree(&folder).keys());
+        let options = match way_on {
+            Do(change) => {
+                change(&folder);
+                options
+            }
+            With(others) => others,
+        };
+        has_failed(&run(options), 0, &[]);
+    }
 }

@@ -336,6 +336,7 @@ fn sigcont_before_the_process_stops_cancels_the_pause() {
 fn order(watch: &Value, name: &str) {
     let (address, token) = (watch["address"].as_str().unwrap(), watch["token"].as_str().unwrap());
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let head = format!("POST /{name} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -387,4 +388,32 @@ fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_pro
     send(site.wait(), "200 OK", "the end");
     has(&summary(&again.end()), json!({"ending": "drained", "pages": 2}));
     assert!(!text().contains("in a pause"), "{}", text());
+}
+
+#[test]
+fn a_pause_by_ctrl_z_that_the_page_ends_does_not_stop_the_process_at_a_later_pause() {
+    let site = Site::start();
+    let folder = folder("resumed");
+    let metrics = folder.path("crawler.prom");
+    let mut crawl = crawl(&site, &format!("--watch 0 --metrics-file {metrics}"));
+    let watch = crawl.wait_for("crawler::watch");
+    let held = site.wait();
+    crawl.signal("TSTP");
+    assert_eq!(crawl.wait_for("crawler::signals")["signal"], "SIGTSTP");
+    let is_shown = |phase: &str| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let row = format!("crawler_phase{{phase=\"{phase}\"}} 1");
+        while !fs::read_to_string(&metrics).unwrap().contains(&row) {
+            assert!(Instant::now() < deadline, "the crawl is not {phase}");
+            thread::yield_now();
+        }
+    };
+    is_shown("pausing");
+    order(&watch, "resume");
+    is_shown("running");
+    order(&watch, "pause");
+    send(held, "200 OK", "<a href=/last>last</a>");
+    is_shown("paused");
+    order(&watch, "resume");
+    has(&summary(&crawl.end()), json!({"ending": "drained", "pages": 2}));
 }

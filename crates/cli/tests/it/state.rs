@@ -363,7 +363,7 @@ fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it
     let limited = run_with_limit("-f 128", &crawl.with(""));
     has_failed(&limited, 1, &["frontier.sqlite cannot be used", "ulimit -f"]);
     let before = crawl.urls().len() as u64;
-    assert!((1..PAGES).contains(&before), "{before} pages");
+    assert!(before < PAGES, "{before} pages");
     // With less room than the shared memory of the database needs.
     has_failed(&run_with_limit("-f 16", &["resume", &crawl.state]), 1, &["ulimit -f"]);
     succeeds(&crawl.with(""));

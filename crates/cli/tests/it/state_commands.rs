@@ -258,10 +258,11 @@ fn what_is_no_crawl_damaged_or_no_url_is_an_error_that_says_so() {
     let (site, folder) = (site(), folder("state-errors"));
     let state = folder.path("state");
     let nothing = folder.to_str().unwrap();
-    for look in ["status", "why example.com", "list --done", "list --waiting", "resume"] {
+    for look in ["status", "why example.com", "list --done", "list --waiting"] {
         let (command, rest) = look.split_once(' ').unwrap_or((look, ""));
         fails(&format!("{command} {nothing} {rest}"), 1, &["holds no crawl"]);
     }
+    fails(&format!("resume {nothing}"), 2, &["holds no crawl"]);
     assert_eq!(fs::read_dir(nothing).unwrap().count(), 0, "nothing was made there");
     let seed = site.seed.clone();
     succeeds(&format!("--delay 0 --max-pages 2 --state {state} {seed}"));

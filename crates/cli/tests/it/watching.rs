@@ -128,8 +128,8 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
     assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
     for option in ["--metrics-file", "--report"] {
         let pages = folder.path("pages.jsonl");
-        fails(&[option, "/dev/null", "-o", &kept, &seed], 1, &["is not a file"]);
-        fails(&[option, &kept, "-o", &pages, &seed], 1, &["holds something else"]);
+        fails(&[option, "/dev/null", "-o", &kept, &seed], 2, &["is not a file"]);
+        fails(&[option, &kept, "-o", &pages, &seed], 2, &["holds something else"]);
         fails(&[option, "", &seed], 2, &["give a file"]);
     }
     assert_eq!(fs::read_to_string(&kept).unwrap(), "an earlier line\n");
