@@ -130,10 +130,10 @@ fn a_single_word_is_not_a_seed_at_any_position() {
     // Each is named.
     let bad = [
         "\"intranet\" is not a seed",
-        "\"hosts\" is not a seed",
+        "\"printers\" is not a seed",
         "ftp://a.example/",
     ];
-    fails(&["intranet", "example.com", "hosts", "ftp://a.example/"], 2, &bad);
+    fails(&["intranet", "example.com", "printers", "ftp://a.example/"], 2, &bad);
     let folder = folder("words");
     let seeds = folder.file("seeds.txt", "# comment\n\nhttp://127.0.0.1:1/\nintranet/page\n");
     let messages = ["line 4 of", &seeds, "\"intranet/page\" is not a seed"];
