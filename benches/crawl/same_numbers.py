@@ -176,6 +176,8 @@ OTHER_METRICS = re.compile(
 # Memory of a process, and a time that is that of the last commit. A state directory does not say either why the crawl in it is not finished.
 NOT_IN_STATUS = {"peak_memory_bytes", "hosts_as_of"}
 NOT_IN_STATUS_UNLESS_DRAINED = {"ending", "missing"}
+# Of a host they say how long ago, and until when: from the last commit on.
+FROM_NOW_ON = {"explanation", "left_seconds"}
 
 
 def differences(log, status, event, metrics, pages):
@@ -189,7 +191,7 @@ def differences(log, status, event, metrics, pages):
         number = log[name]
         others = [("the event", event.get(name, "missing"), number)]
         if name not in excused:
-            others.append(("crawler status", status.get(name, "missing"), number))
+            others.append(("crawler status", timeless(status.get(name, "missing")), timeless(number)))
         if metric:
             others.append(("the metrics", *metric_of(metric, number, metrics)))
             used |= set(others[-1][1])
@@ -199,6 +201,13 @@ def differences(log, status, event, metrics, pages):
     found += [f"NUMBERS lacks {name} of the log" for name in set(log) - set(NUMBERS) - OF_A_RECORD]
     found += [f"NUMBERS lacks {name} of the metrics" for name in set(metrics) - used if not OTHER_METRICS.match(name)]
     return found
+
+
+def timeless(value):
+    """Returns what a host, or a list of hosts, has that does not depend on the moment."""
+    if isinstance(value, list):
+        return [timeless(one) for one in value]
+    return {key: one for key, one in value.items() if key not in FROM_NOW_ON} if isinstance(value, dict) else value
 
 
 def metric_of(metric, number, metrics):
