@@ -126,6 +126,7 @@ fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time)
             Shape::Offers => urls / NEW_ONE_OF,
             _ => urls,
         },
+        on_saturation: sieve::OnSaturation::Warn,
         delay: Duration::ZERO,
         per_host: NonZeroU32::new(BATCH as u32).unwrap_or(NonZeroU32::MIN),
         ask_robots: false,

@@ -153,6 +153,7 @@ fn new(capacity: usize) -> Outcome<Frontier> {
     };
     Ok(Frontier::in_memory(FrontierConfig {
         capacity: capacity as u64,
+        on_saturation: frontier::OnSaturation::Warn,
         scope,
         ..FrontierConfig::default()
     })?)

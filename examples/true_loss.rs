@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crawler::{Crawl, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
-use frontier::{FrontierConfig, Reach, ScopeConfig, Verdict};
+use frontier::{FrontierConfig, OnSaturation, Reach, ScopeConfig, Verdict};
 
 /// Remembers, exactly, every URL that reached the seen-set, and how many of them it accepted.
 #[derive(Default)]
@@ -49,6 +49,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         seeds: vec![seed.unwrap_or_else(|| server.site().seed().to_string())],
         frontier: FrontierConfig {
             capacity,
+            // By default it grows, and loses none.
+            on_saturation: OnSaturation::Warn,
             delay: Duration::ZERO,
             scope: ScopeConfig {
                 reach: Reach::Site,
