@@ -166,11 +166,21 @@ impl Frontier {
         }
         let mut verdicts = Vec::with_capacity(links.len());
         for alike in links.chunk_by(|one, next| one.is_seed() == next.is_seed()) {
-            let call = match alike {
-                [seed, ..] if seed.is_seed() => Call::AddSeed(alike.into()),
-                _ => Call::Offer(alike.into()),
-            };
-            verdicts.extend(self.apply(call, now)?.verdicts);
+            if !alike[0].is_seed() {
+                verdicts.extend(self.apply(Call::Offer(alike.into()), now)?.verdicts);
+                continue;
+            }
+            let of_seeds = self.apply(Call::AddSeed(alike.into()), now)?.verdicts;
+            // The seeds of a crawl are known to all partitions. One that is offered later has to be sent to its own.
+            let elsewhere = alike
+                .iter()
+                .zip(&of_seeds)
+                .filter(|(_, verdict)| **verdict == Verdict::Elsewhere);
+            let elsewhere: Vec<_> = elsewhere.map(|(seed, _)| seed.clone()).collect();
+            if !elsewhere.is_empty() {
+                self.apply(Call::Offer(elsewhere.as_slice().into()), now)?;
+            }
+            verdicts.extend(of_seeds);
         }
         Ok(verdicts)
     }

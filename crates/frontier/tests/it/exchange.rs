@@ -69,6 +69,15 @@ fn a_link_to_another_partition_is_sent_once_and_arrives_whole() {
 }
 
 #[test]
+fn an_offered_seed_of_another_partition_is_sent_there() {
+    let (mut here, mut there) = (partition(0, 2), partition(1, 2));
+    let seed = Link::seed(url(&url_of(1, 2, "a")));
+    assert_eq!(here.offer(&[seed], NOW).unwrap(), [Verdict::Elsewhere]);
+    let batch = next(&mut here, 1, 0);
+    assert_eq!(accepted(&mut there, 0, &batch), [Verdict::Queued]);
+}
+
+#[test]
 fn only_the_next_batch_of_the_same_history_is_accepted() {
     let (mut here, mut there) = (partition(0, 2), partition(1, 2));
     let batches = ["a", "b", "c"].map(|kind| {
