@@ -9,7 +9,6 @@ use crawler::{Crawl, CrawlBuilder};
 use crate::failure::Failure;
 use crate::options::{ClusterCommand, Site};
 
-/// Returns what a process needs to join others, if it shares the crawl.
 pub(crate) fn joining(builder: &CrawlBuilder, site: &Site) -> Option<Joining> {
     Some(Joining {
         address: site.cluster.clone()?,
@@ -46,7 +45,6 @@ async fn blocking<T: Send + 'static>(
     Ok(ended.map_err(|error| Failure::Cancelled(error.to_string()))??)
 }
 
-/// Returns the name of the machine, and the number of the process.
 fn owner() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let name = name.ok().or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

@@ -73,7 +73,6 @@ struct File {
 }
 
 impl File {
-    /// Returns the entries as arguments, without the file options that the command line sets.
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, ConfigFileError> {
         let table = DeTable::parse(&self.text).map_err(|error| ConfigFileError::NotToml {
             path: self.path.clone(),
@@ -101,7 +100,6 @@ impl File {
     }
 }
 
-/// Returns an entry as arguments, or what is wrong with it.
 fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     if settings::find(name).is_some() {
         let value = scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?;
@@ -161,7 +159,6 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
     })
 }
 
-/// Returns an entry as the arguments of a command line.
 fn command_line_texts(argument: &Arg, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let name = argument.get_long().unwrap_or_default();
     let is_list = matches!(argument.get_action(), ArgAction::Append) || argument.is_positional();
@@ -198,12 +195,11 @@ fn with_name(argument: &Arg, text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns a text or a number as on the command line; `None` for other values.
+/// `None` for other values.
 fn text_of(value: &DeValue<'_>) -> Option<String> {
     scalar(value).filter(|_| !matches!(value, DeValue::Boolean(_)))
 }
 
-/// Returns a text, a number, `true` or `false`.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),

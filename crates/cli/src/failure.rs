@@ -132,7 +132,6 @@ impl Failure {
     }
 }
 
-/// Returns whether the same call of the system would fail again, until somebody changes something.
 fn needs_a_person(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(

@@ -2,7 +2,6 @@
 
 use crate::options::settings;
 
-/// Returns the option for a field of the library's options: `--max-pages` of `max_pages`, or `--set max-hosts` of `max_hosts`.
 pub(crate) fn of(field: &str) -> String {
     let name = match field {
         "select_limits" => return "--set max-select-values or max-select-bytes".to_owned(),
@@ -19,7 +18,6 @@ pub(crate) fn of(field: &str) -> String {
     }
 }
 
-/// Returns a text of the library with the option that it describes.
 pub(crate) fn in_text(text: &str) -> String {
     text.replace("to accept any certificate", "--insecure")
         .replace("to allow more of them", "--set max-headers or max-header-bytes")

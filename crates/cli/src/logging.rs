@@ -53,7 +53,7 @@ pub(crate) fn start(options: &Options, bar: &ProgressBar) {
     }
 }
 
-/// Returns the filter of the environment, or why it is not valid; `None` if it is not set, or if an option sets the filter.
+/// `None` if it is not set, or if an option sets the filter.
 fn filter_of_environment(options: &Options) -> Option<Result<String, String>> {
     if options.verbose > 0 || options.quiet > 0 {
         return None;
@@ -157,7 +157,7 @@ fn write_object(
     to.write_all(b"\n")
 }
 
-/// Returns the present time as RFC 3339, in UTC, with milliseconds.
+/// The present time as RFC 3339, in UTC, with milliseconds.
 fn now() -> String {
     format!("{:.3}", Timestamp::now())
 }

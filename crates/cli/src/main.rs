@@ -137,7 +137,6 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     Ok(())
 }
 
-/// Returns whether the same command over the same state directory would request nothing.
 fn is_final(summary: &Summary) -> bool {
     match summary.ending {
         Ending::Drained => !summary.has_unanswered(),
@@ -222,7 +221,6 @@ async fn serve_demo(port: u16) -> Result<(), Failure> {
     Ok(tokio::signal::ctrl_c().await?)
 }
 
-/// Returns whether these options let the crawl find every page of the demo: all that can leave one out are the defaults.
 fn is_unlimited(crawl: &CrawlOptions) -> bool {
     let given = &crawl.frontier;
     let unlimited = FrontierConfig {
@@ -346,7 +344,6 @@ async fn run(
     Ok(summary)
 }
 
-/// Returns a directory that is missing, and the missing ones above it.
 fn missing_folders(dir: &Path) -> Vec<&Path> {
     let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
     dir.ancestors().take_while(is_missing).collect()
@@ -397,7 +394,7 @@ fn missing_line(summary: &Summary) -> String {
     missing.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a random seed for the hash of the seen-set, so that no site can predict collisions.
+/// A random seed for the hash of the seen-set, so that no site can predict collisions.
 fn random_secret() -> Result<u128, Failure> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(Failure::Random)?;

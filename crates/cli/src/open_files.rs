@@ -58,7 +58,6 @@ pub(crate) fn fit_into_limit(http: &mut HttpOptions, concurrency: &mut NonZeroUs
     http.max_idle_connections = http.max_idle_connections.min(at_least_one(left));
 }
 
-/// Returns the limit of open files, if the system says it.
 fn limit() -> Option<usize> {
     let (limit, _) = rlimit::getrlimit(rlimit::Resource::NOFILE).ok()?;
     Some(usize::try_from(limit).unwrap_or(usize::MAX))

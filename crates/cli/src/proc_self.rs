@@ -1,6 +1,6 @@
 //! The fields of `/proc/self/status` (Linux, proc(5)): the kernel's data about this process.
 
-/// Returns the value of a field, such as `SigIgn`; `None` on systems without that file.
+/// `None` on systems without that file.
 fn status_field(name: &str) -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut fields = status.lines().filter_map(|line| line.split_once(':'));

@@ -223,7 +223,7 @@ impl Reporter {
     }
 }
 
-/// Returns how many pages are lost: at least, or about; `None` if none is.
+/// `None` if none is.
 fn lost(summary: &Summary) -> Option<String> {
     let lost = summary.missing().iter().map(Missing::lost).sum::<u64>();
     match (summary.lost_at_least(), lost) {

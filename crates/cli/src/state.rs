@@ -60,7 +60,7 @@ impl StateFailure {
         }
     }
 
-    /// Returns whether the directory is damaged, so that a repair may help.
+    /// Whether the directory is damaged, so that a repair may help.
     fn is_damage(&self) -> bool {
         match self {
             Self::Read(error) => is_damage_at_start(error),
@@ -116,7 +116,6 @@ impl From<NotASeed> for StateFailure {
     }
 }
 
-/// Returns the time of the system.
 fn now() -> Time {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Time::since_epoch(since_epoch.unwrap_or_default())

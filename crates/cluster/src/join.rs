@@ -274,7 +274,6 @@ impl Joining {
         }
     }
 
-    /// Returns whether a crawl is the one that this process would begin, and partition 0 has said nothing yet.
     fn has_begun(&self, log: &mut RedisLog, found: &Founded) -> Result<bool, LogError> {
         log.observe(&found.id);
         let has_said = words_of(log.words()?).0.contains_key(&0);
@@ -324,7 +323,6 @@ impl Joining {
     }
 }
 
-/// Returns whether a process of a crawl lives.
 fn is_alive(log: &mut RedisLog, crawl: &Founded) -> Result<bool, LogError> {
     log.observe(&crawl.id);
     Ok(beating(log, |_| true)?.is_some())

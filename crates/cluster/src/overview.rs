@@ -186,7 +186,6 @@ impl Row {
         row
     }
 
-    /// Returns what is wrong if it does not run.
     fn problem(&self) -> Option<String> {
         let (index, links) = (self.partition, self.numbers.to_receive);
         let (what, remedy) = match (self.state, self.age_milliseconds) {

@@ -65,7 +65,6 @@ impl RedisLog {
         self.call(&key, cmd("GET").arg(&key))
     }
 
-    /// Returns the error that this version cannot read the word of a partition, if it is among the fields that are none.
     pub(crate) fn unreadable_word(&self, others: &[(String, String)]) -> Option<LogError> {
         let (index, _) = others.iter().find(|(field, _)| field.parse::<u32>().is_ok())?;
         Some(self.unreadable(format!("{}, field {index},", self.words_key())))
@@ -148,13 +147,11 @@ impl RedisLog {
         self.parsed(tag, answers)
     }
 
-    /// Returns the last answer.
     fn parsed<T: FromRedisValue>(&self, tag: &str, mut answers: Vec<Value>) -> Result<T, LogError> {
         let parsed = from_redis_value(answers.pop().unwrap_or(Value::Nil));
         parsed.map_err(|_| self.unreadable(tag.to_owned()))
     }
 
-    /// Returns the error that this version cannot read what is under a key.
     pub(crate) fn unreadable(&self, key: String) -> LogError {
         let server = self.nodes.address.to_string();
         LogError::Unreadable { server, key }
@@ -168,7 +165,6 @@ impl RedisLog {
         format!("{}:{}:words", self.name, self.id)
     }
 
-    /// Returns the hash tag of all streams to a partition.
     fn tag(&self, to: u32) -> String {
         format!("{}:{}:{to}", self.name, self.id)
     }
@@ -250,7 +246,6 @@ impl LinkLog for RedisLog {
     }
 }
 
-/// Returns the Redis id of an entry, as one number.
 fn place(id: EntryId) -> u128 {
     let round = u64::from(id.round.min(LAST_ROUND));
     u128::from(id.term) << u64::BITS | u128::from(round << NUMBER_BITS | id.number.min(LAST_NUMBER))

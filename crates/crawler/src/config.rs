@@ -120,7 +120,6 @@ pub struct CrawlOptions {
 }
 
 impl CrawlOptions {
-    /// Returns whether an observer needs all links of a page, including those that the frontier has seen.
     pub(crate) fn needs_all_links(&self) -> bool {
         self.report_links || self.report_content
     }
@@ -242,7 +241,6 @@ impl CrawlConfig {
         })
     }
 
-    /// Returns the bytes of memory that are not for the frontier.
     pub(crate) fn memory_beside_frontier(&self) -> u64 {
         let requests = self.options.concurrency.get() as u64;
         MEMORY_BESIDE_FRONTIER.saturating_add(requests.saturating_mul(MEMORY_PER_REQUEST))
@@ -258,7 +256,6 @@ impl CrawlConfig {
         &self.options
     }
 
-    /// Returns the seeds as URLs with their user names and passwords, which canonical URLs lack.
     pub(crate) fn seeds_with_logins(&self) -> Vec<Url> {
         let seeds = self.options.seeds.iter();
         seeds
@@ -303,7 +300,6 @@ pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<Canonical
     })
 }
 
-/// Adds a scheme to a bare host: `http` for this machine and for IP addresses, which seldom have a certificate, else `https`.
 pub(crate) fn with_scheme(seed: &str) -> String {
     let end = seed.find(['/', '?', '#']).unwrap_or(seed.len());
     let authority = &seed[..end];

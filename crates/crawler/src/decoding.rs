@@ -123,7 +123,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::default();
 }
 
-/// Makes the body of a whole gzip stream, which takes little more than half of the time; `None` if it is not whole or not sound, or long.
+/// `None` if it is not whole or not sound, or long.
 fn gunzip_at_once(stream: &[u8], cap: usize) -> Option<Vec<u8>> {
     // RFC 1952, section 2.3.1: the fourth byte has flags, of which one says that the head has a checksum, which libdeflate does not verify.
     // The stream ends with the length of the body modulo 2³², which need not be true.

@@ -140,12 +140,11 @@ impl<S: Fetcher> Run<S> {
         }
     }
 
-    /// Returns why the crawl ends; `None` if it continues.
+    /// `None` if it continues.
     fn ending(&self) -> Option<Ending> {
         self.observers.has_failed().then_some(Ending::Error).or(self.ending)
     }
 
-    /// Returns whether the crawl ends, or has to because a stop was requested: no more requests may start.
     fn is_ending(&self) -> bool {
         self.ending().is_some() || self.orders.borrow().stop != Stop::No
     }
@@ -234,7 +233,6 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
-    /// Returns the summary without what the hosts are asked for.
     pub(crate) fn summary(&self, ending: Ending) -> Summary {
         Summary {
             elapsed: self.clock.elapsed(),

@@ -128,7 +128,6 @@ pub struct Response {
 }
 
 impl Response {
-    /// Returns the target of a redirect from `url`.
     fn target(&self, url: &Url) -> Option<Url> {
         let location = self.location.as_deref().filter(|_| (300..400).contains(&self.status))?;
         let mut target = frontier::reference::resolve(Some(url), location, None).ok()?;

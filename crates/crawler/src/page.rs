@@ -157,7 +157,6 @@ fn read_body(answer: &Response, url: &Url, config: &CrawlConfig, wanted: &ReadOp
     }
 }
 
-/// Makes the page of an answer in which no links are looked for, unless it is a sitemap.
 fn page_without_markup(sitemap: Option<Sitemap>, answer: &Response, config: &CrawlConfig) -> Page {
     let robots = with_headers(RobotsMeta::default(), answer, config.product_token());
     let mut page = Page {
@@ -173,7 +172,6 @@ fn page_without_markup(sitemap: Option<Sitemap>, answer: &Response, config: &Cra
     page
 }
 
-/// Makes the page from what was extracted, without the links that must not be followed.
 fn page_of(new: NewLinks, answer: &Response, config: &CrawlConfig) -> Page {
     let found = new.extracted;
     let robots = with_headers(found.robots, answer, config.product_token());

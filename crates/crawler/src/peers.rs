@@ -27,26 +27,26 @@ pub trait Peers: Send {
     /// The crawl cannot go on. The text says what to do.
     fn exchange(&mut self, frontier: &mut Frontier, now: Time) -> Result<Exchanged, PeersError>;
 
-    /// Returns what it keeps from one run to the next, for the next commit; `None` if it is as at the last call.
+    /// What it keeps from one run to the next, for the next commit; `None` if it is as at the last call.
     fn unsaved(&mut self) -> Option<Vec<u8>>;
 
     /// All is on the medium as it is now: the frontier, and what the last [`unsaved`](Self::unsaved) returned. Only this may be told to
     /// others.
     fn synced(&mut self, frontier: &Frontier, here: Here, now: Time);
 
-    /// Returns whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.
+    /// Whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.
     fn knows_end(&self) -> bool;
 
-    /// Returns whether the crawl has ended in all processes, and the others know it.
+    /// Whether the crawl has ended in all processes, and the others know it.
     fn has_ended(&self, now: Time) -> bool;
 
-    /// Returns whether links of any process were lost, so that the crawl is incomplete.
+    /// Whether links of any process were lost, so that the crawl is incomplete.
     fn has_lost(&self) -> bool;
 
-    /// Returns how many batches of links this process has sent again.
+    /// How many batches of links this process has sent again.
     fn repeated(&self) -> u64;
 
-    /// Returns what wakes the loop when something has come.
+    /// What wakes the loop when something has come.
     fn woken(&self) -> Arc<Notify>;
 
     /// This run ends, and all is on the medium.

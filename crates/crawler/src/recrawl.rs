@@ -67,7 +67,7 @@ pub struct PreviousPage {
 }
 
 impl PreviousPage {
-    /// Returns the validators of the fetched body; none if there was no body, or if it was truncated.
+    /// None if there was no body, or if it was truncated.
     fn validators(&self) -> Validators {
         let validators = Validators {
             etag: self.etag.clone(),
@@ -76,7 +76,6 @@ impl PreviousPage {
         validators_of_body(self.status, self.truncation.as_deref(), validators)
     }
 
-    /// Returns the URL that redirected to it.
     fn redirect_source(&self) -> Option<&String> {
         self.redirected_from.as_ref().or(self.was_redirected_from.as_ref())
     }
@@ -111,7 +110,7 @@ impl PreviousPage {
     }
 }
 
-/// Returns the validators that may be sent when a page is requested again: none if its body was not fetched, or is not whole.
+/// None if its body was not fetched, or is not whole.
 pub(crate) fn validators_of_body(status: u16, truncation: Option<&str>, validators: Validators) -> Validators {
     let is_fetched = matches!(status, 200..=299 | 304);
     let is_whole = !matches!(truncation, Some("time" | "connection" | "coding" | "part"));
@@ -264,7 +263,6 @@ impl PreviousCrawl {
         })
     }
 
-    /// Returns a hash of the bytes of the file.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
@@ -309,7 +307,7 @@ impl PreviousCrawl {
         }))
     }
 
-    /// Returns the page of a line; `None` if a later line has it.
+    /// `None` if a later line has it.
     fn page_of_line(&self, line: usize, mut page: PreviousPage) -> Option<PreviousPage> {
         if self.replaced.get(line) == Some(&true) {
             // It may redirect elsewhere now.

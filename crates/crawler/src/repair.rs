@@ -33,7 +33,6 @@ pub fn repair(dir: &Path, export: &mut dyn FnMut(Exported<'_>)) -> Result<(Repai
     Ok((report, aside))
 }
 
-/// Gives a damaged file another name, and returns it.
 fn set_aside(file: &Path) -> Result<PathBuf, StateError> {
     let mut name = file.as_os_str().to_owned();
     name.push(".damaged");

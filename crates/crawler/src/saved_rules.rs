@@ -62,7 +62,6 @@ impl SavedRules {
         replace_file(&state.join(RULES_FILE), &text).map_err(|error| not_written(&error))
     }
 
-    /// Returns a hash of the rules of which URLs have the same keys.
     pub(crate) fn hash_of_urls(&self) -> u64 {
         let text = serde_json::to_vec(&self.canonicalizer).unwrap_or_default();
         content_hash(&text).map_or(0, |hash| hash.value() as u64)

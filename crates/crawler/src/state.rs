@@ -127,7 +127,7 @@ impl Commit {
     }
 }
 
-/// Returns a hash of all seeds, so that a later run knows whether it has the same.
+/// A hash of all seeds, so that a later run knows whether it has the same.
 pub(crate) fn hash_of_seeds(seeds: &[CanonicalUrl]) -> u64 {
     let mut text = Vec::new();
     for seed in seeds {

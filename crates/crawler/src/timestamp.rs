@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use frontier::Time;
 
-/// Returns a time of a frontier, whose clock is `ahead` of the time of day, as a time of day.
 pub(crate) fn less_ahead(time: Time, ahead: Duration) -> Time {
     Time::since_epoch(Duration::from_millis(time.as_millis()).saturating_sub(ahead))
 }

@@ -79,7 +79,6 @@ impl Answer {
         self.status == 304 && !self.conditional || (100..200).contains(&self.status)
     }
 
-    /// Returns the failure that the status stands for.
     fn failure(&self) -> Option<Failure> {
         let status = self.status;
         let unasked = self.is_unasked().then_some(FailureKind::Status);
@@ -91,7 +90,6 @@ impl Answer {
         Some(Failure::new(kind, why))
     }
 
-    /// Returns how long the host must rest, by its own words.
     fn rest(&self) -> Option<Duration> {
         let is_throttled = FailureKind::of_status(self.status, true) == Some(FailureKind::Throttled);
         self.retry_after.filter(|_| is_throttled)

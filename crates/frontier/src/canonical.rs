@@ -157,7 +157,7 @@ impl Canonicalizer {
 }
 
 impl Rules {
-    /// Returns the key of a URL; `None` if it is the URL itself.
+    /// `None` if it is the URL itself.
     fn key(&self, url: &Url) -> Option<Box<str>> {
         // Most links are canonical already: there is nothing to build and compare.
         if !url.as_str().contains('%') && *self == Self::default() {

@@ -117,7 +117,6 @@ impl Durable {
     }
 }
 
-/// Returns why a segment of a queue, a host, or a part of the keys could not be read, if so.
 fn read_error(segments: &StoredSegments, keys: Option<&SharedKeys>) -> Option<StoreError> {
     segments.take_error().or_else(|| keys?.lock().take_error())
 }

@@ -113,7 +113,6 @@ impl Entry {
         }
     }
 
-    /// Returns whether it was leased before.
     pub(crate) fn was_asked_for(&self) -> bool {
         self.attempts > 0 || self.deferrals > 0
     }
@@ -126,7 +125,6 @@ impl Entry {
             .is_some_and(|previous| previous.is_of_this_crawl)
     }
 
-    /// Returns whether a previous fetch left validators, which the request has then.
     pub(crate) fn has_validators(&self) -> bool {
         let previous = self.metadata.previous.as_ref();
         previous.is_some_and(|previous| !previous.validators.is_empty())
@@ -198,13 +196,12 @@ impl Entry {
 }
 
 impl AsRef<[u8]> for Entry {
-    /// Returns the bytes of the key, which the filter hashes.
     fn as_ref(&self) -> &[u8] {
         self.key().as_bytes()
     }
 }
 
-/// Returns the origin of a URL as the WHATWG serialises it: everything before the path.
+/// Everything before the path.
 pub(crate) fn origin_text(url: &str) -> &str {
     let (scheme, rest) = split_scheme(url);
     let authority = rest.bytes().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
@@ -221,7 +218,6 @@ pub(crate) fn split_scheme(url: &str) -> (&str, &str) {
     url.split_at(length)
 }
 
-/// Returns path and query of a URL.
 pub(crate) fn path_of(url: &str) -> &str {
     let path = url.get(origin_text(url).len()..).unwrap_or_default();
     path.split_once('#').map_or(path, |(path, _)| path)

@@ -58,7 +58,6 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Returns the mark behind one more batch with these links.
     pub(crate) fn then(self, links: &[u8]) -> Self {
         let mut hasher = SipHasher13::new_with_keys(self.digest, self.number);
         hasher.write(links);

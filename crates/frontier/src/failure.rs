@@ -142,12 +142,10 @@ impl FailureKind {
         found.map_or(Self::Other, |(kind, _)| *kind)
     }
 
-    /// Returns whether a failure of this kind does not show that the host answered.
     pub(crate) fn says_nothing_of_the_host(self) -> bool {
         matches!(self, Self::Panic | Self::Other)
     }
 
-    /// Returns what a failure of this kind counts against.
     pub(crate) fn blame(self) -> Blame {
         match self {
             Self::Unresolved | Self::Connect | Self::Tls => Blame::Origin,
@@ -168,7 +166,6 @@ impl fmt::Display for FailureKind {
 }
 
 impl Blame {
-    /// Returns whether a request was made, which spends the delay of its host.
     pub(crate) fn was_requested(self) -> bool {
         !matches!(self, Self::Us | Self::NotRequested)
     }

@@ -198,27 +198,24 @@ impl HostQueues {
         self.traps.admit(link, is_late)
     }
 
-    /// Returns the number of entries, including postponed ones, and dropped ones that were not returned yet.
+    /// The number of entries, including postponed ones, and dropped ones that were not returned yet.
     pub(crate) fn len(&self) -> u64 {
         self.queued + self.postponed + self.dropped_len()
     }
 
-    /// Returns whether anything is queued that is not postponed.
+    /// Whether anything is queued that is not postponed.
     pub(crate) fn has_queued(&self) -> bool {
         self.queued > 0
     }
 
-    /// Returns the number of origins that were given up.
     pub(crate) fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Returns how many pages wait, those behind everything else included.
     pub(crate) fn queued_pages(&self) -> u64 {
         self.queued_pages + self.postponed
     }
 
-    /// Returns how many pages wait behind everything else.
     pub(crate) fn postponed(&self) -> u64 {
         self.postponed
     }
@@ -343,18 +340,15 @@ impl HostQueues {
         &self.rules
     }
 
-    /// Returns a host to look at.
     pub(crate) fn get(&self, key: &HostKey) -> Option<HostRef<'_>> {
         self.hosts.get(key.as_str())
     }
 
-    /// Returns all hosts to look at.
     pub(crate) fn hosts(&self) -> &HostTable {
         &self.hosts
     }
 }
 
-/// Returns the origin of an entry.
 fn origin_of(entry: &Entry) -> OriginId {
     OriginId::of(&entry.url)
 }

@@ -45,7 +45,6 @@ pub fn resolve(base: Option<&Url>, text: &str, encode_query: EncodingOverride<'_
     Ok(with_path(url, &path))
 }
 
-/// Returns a reference to another host with no more than two slashes before it.
 fn with_two_slashes<'a>(base: Option<&Url>, text: &'a str) -> Cow<'a, str> {
     // Most references begin with a letter, a digit or a dot.
     if text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') {

@@ -40,7 +40,6 @@ pub struct PageCounts {
 }
 
 impl PageCounts {
-    /// Returns the pages that count against the budget.
     pub(crate) fn spent(&self) -> u64 {
         self.done + self.rejected + self.gave_up.saturating_sub(self.gave_up_again)
     }
@@ -70,7 +69,6 @@ impl LinkCounts {
         }
     }
 
-    /// Counts links that were refused, or seen.
     pub(crate) fn count_others(&mut self, refused: Option<Refusal>, links: u64) {
         let count = match refused {
             None => &mut self.seen,

@@ -48,7 +48,7 @@ pub const MAX_RULES_BYTES: usize = 64 * 1024 * 1024;
 /// assert!(!NotBelow("/private/").allows("/private/a?b=c"));
 /// ```
 pub trait RobotsRules: fmt::Debug + Send + Sync {
-    /// Returns whether a URL of the origin may be fetched, given its path and query, as in `/a/b?c=d`.
+    /// Whether a URL of the origin may be fetched, given its path and query, as in `/a/b?c=d`.
     fn allows(&self, path: &str) -> bool;
 
     /// Returns the `Crawl-delay` of the file, if any. For a host, the longest delay of its origins applies, up to
@@ -127,7 +127,6 @@ impl Policy {
         }
     }
 
-    /// Returns why a URL may not be fetched, given its path and query.
     pub(crate) fn forbids(&self, path: &str) -> Option<NotFetched> {
         match self {
             Self::AllowAll => None,
@@ -136,7 +135,6 @@ impl Policy {
         }
     }
 
-    /// Returns the failure that closed the origin, if any.
     pub(crate) fn cause(&self) -> Option<Arc<Failure>> {
         match self {
             Self::Closed(_, cause) => cause.clone(),

@@ -197,7 +197,6 @@ impl Scope {
         &self.reached
     }
 
-    /// Sets what is in reach, as it was read from a store.
     pub(crate) fn set_reached(&mut self, reached: Reached) {
         self.reached = reached;
     }

@@ -183,7 +183,6 @@ pub(crate) struct OtherLinks {
 }
 
 impl OtherLinks {
-    /// Counts a link with others of its kind.
     pub(crate) fn count_one(all: &mut Vec<Self>, link: &Link, refused: Option<Refusal>) {
         let are_sitemaps = link.sitemap_of.is_some();
         let same = all
@@ -252,7 +251,6 @@ impl Settlement {
         matches!(self.end, End::Page(Outcome::Redirected))
     }
 
-    /// Returns whether it has rules that a durable frontier cannot store.
     pub(crate) fn has_rules_without_text(&self) -> bool {
         matches!(&self.end, End::Robots(RobotsOutcome::Known { rules, .. }) if rules.text().is_none())
     }

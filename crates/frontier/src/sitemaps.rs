@@ -29,7 +29,6 @@ impl Sitemaps {
         }
     }
 
-    /// Sets the limit, after the sitemaps were read from a store.
     pub(crate) fn configure(&mut self, most: usize) {
         self.most = most;
     }
@@ -44,7 +43,6 @@ impl Sitemaps {
         !self.read.is_empty() && self.read.contains(key)
     }
 
-    /// Adds a sitemap, unless it is known or exceeds the limit.
     pub(crate) fn insert(&mut self, key: &str) -> Verdict {
         if self.seen.contains(key) {
             return Verdict::Seen;

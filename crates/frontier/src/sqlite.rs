@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// More than all statements that are ever prepared.
 const STATEMENTS: usize = 64;
 
-/// Returns the size of the database in a directory, with its log; `None` if there is none.
+/// `None` if there is none.
 pub(crate) fn bytes_in(dir: &Path) -> Option<u64> {
     let bytes = |name: &str| fs::metadata(dir.join(name)).map(|file| file.len()).ok();
     Some(bytes(format::FILE)? + bytes(&format!("{}-wal", format::FILE)).unwrap_or_default())
@@ -368,7 +368,6 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     connect().map_err(|error| store_error(path, error))
 }
 
-/// Sets whether the end of a connection, if it is the last one, moves the log into the database and removes it.
 fn move_log_at_close(connection: &Connection, does: bool) -> rusqlite::Result<()> {
     let set = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !does);
     set.map(drop)

@@ -119,7 +119,6 @@ impl State {
         })
     }
 
-    /// Makes one call.
     pub(crate) fn apply(&mut self, call: &Call<'_>, now: Time) -> Answer {
         self.tables.latest = self.tables.latest.max(now);
         let mut answer = Answer::default();
@@ -172,7 +171,6 @@ impl State {
         answer
     }
 
-    /// Returns whether nothing is queued, nothing is leased, and all dropped entries were returned.
     pub(crate) fn is_drained(&self) -> bool {
         self.sieve.is_empty() && self.tables.leases.is_empty() && !self.sieve.queue().has_dropped()
     }
@@ -202,7 +200,6 @@ impl State {
         self.tables.records_read
     }
 
-    /// Sets whether the seen-set says nothing of its saturation: it has said it before.
     pub(crate) fn set_silent(&mut self, is_silent: bool) {
         self.sieve.set_silent(is_silent);
     }
@@ -217,7 +214,6 @@ impl State {
         &mut self.tables.refused_under
     }
 
-    /// Returns whether a link or a page was ever refused for a reason.
     pub(crate) fn has_refused(&self, why: Refusal) -> bool {
         let of_pages = match why {
             Refusal::HostBudget => Some(NotFetched::HostBudget),
@@ -230,7 +226,6 @@ impl State {
             || of_pages.is_some_and(|why| self.tables.not_fetched.contains_key(&why))
     }
 
-    /// Returns the entries that are in flight.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {
         self.tables.leases.values().map(|leased| &leased.entry)
     }

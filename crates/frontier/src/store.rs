@@ -92,7 +92,6 @@ impl Batch {
         self.changes.push(Change::Delete(space, keys));
     }
 
-    /// Sets a line of the table `status`, which is for the eyes of people and for ordinary tools: it has no checksum.
     pub(crate) fn set_status(&mut self, name: &'static str, value: impl ToString) {
         self.status.push((name, value.to_string()));
     }

@@ -61,7 +61,6 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Self;
 
-    /// Adds a duration, rounded up to a millisecond, so that no delay is cut short.
     fn add(self, delay: Duration) -> Self {
         let millis = delay.as_nanos().div_ceil(1_000_000);
         Self(self.0.saturating_add(u64::try_from(millis).unwrap_or(u64::MAX)))

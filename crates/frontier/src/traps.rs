@@ -74,7 +74,6 @@ impl Traps {
         }
     }
 
-    /// Sets the limits, after the counts were read from a store.
     pub(crate) fn configure(&mut self, config: &FrontierConfig) {
         self.max_queries_per_path = most(config.max_queries_per_path);
         self.max_hosts_per_site = most(config.max_hosts_per_site);
@@ -108,7 +107,6 @@ impl Traps {
         Ok(())
     }
 
-    /// Returns whether the next `count` links will be admitted, whatever they are.
     pub(crate) fn admits_next(&self, count: usize) -> bool {
         let more = u32::try_from(count).unwrap_or(u32::MAX);
         let has_room =
@@ -139,7 +137,6 @@ impl Traps {
         self.queries.add(path) > self.max_queries_per_path && !is_exempt(link)
     }
 
-    /// Counts the host of its first link, which is about to be queued.
     pub(crate) fn count_host(&mut self, link: &Link) {
         if self.max_hosts_per_site < u32::MAX {
             self.hosts.add(self.site(link));
@@ -159,37 +156,31 @@ impl Traps {
         }
     }
 
-    /// Returns whether a new entry waits behind everything else of the crawl.
     pub(crate) fn postpones(&self, entry: &Entry) -> bool {
         self.screen(entry) == Screening::Postpone
     }
 
-    /// Counts a page of a cluster, and returns how its links are treated.
     pub(crate) fn count_member(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
         self.near_duplicates.count(entry, member)
     }
 
-    /// Returns whether near-duplicates are so frequent on a site that all its pages are compared.
     pub(crate) fn suspects(&self, host: &HostKey) -> bool {
         self.near_duplicates.suspects(host.site())
     }
 
-    /// Returns whether near-duplicates are bounded.
     pub(crate) fn bounds_near_duplicates(&self) -> bool {
         self.near_duplicates.is_bounded()
     }
 
-    /// Returns the numbers of path prefixes that were closed and postponed.
+    /// The numbers of path prefixes that were closed and postponed.
     pub(crate) fn prefixes(&self) -> (u64, u64) {
         self.near_duplicates.prefixes()
     }
 
-    /// Returns the keyed hash.
     pub(crate) fn hash(&self) -> KeyedHash {
         self.hash
     }
 
-    /// Returns the hash of the path of a URL with a query.
     fn counted_path(&self, link: &Link) -> Option<u64> {
         if self.max_queries_per_path == u32::MAX {
             return None;
@@ -203,12 +194,12 @@ impl Traps {
     }
 }
 
-/// Returns the key by which those queries of a path are counted that were found on postponed pages.
+/// The key by which those queries of a path are counted that were found on postponed pages.
 fn late(path: u64) -> u64 {
     !path
 }
 
-/// Returns a limit; `u32::MAX` for none.
+/// `u32::MAX` for none.
 fn most(max: Option<NonZeroU32>) -> u32 {
     max.map_or(u32::MAX, NonZeroU32::get)
 }

@@ -22,7 +22,7 @@ pub(crate) fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// Returns the host without the dot of the DNS root: empty if there is no host, or only dots.
+/// Empty if there is no host, or only dots.
 pub(crate) fn host_name(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_end_matches('.')
 }
@@ -59,7 +59,7 @@ impl HostKey {
     }
 }
 
-/// Returns the site of a host in lower-case ASCII without trailing dots.
+/// The site of a host in lower-case ASCII without trailing dots.
 pub(crate) fn site(host: &str) -> &str {
     // By the list, 10.0.0.1 and 192.168.0.1 would share the domain `0.1`. A name whose last label is a number is an IPv4 address,
     // or not a host (URL standard, "ends in a number").

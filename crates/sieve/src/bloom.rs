@@ -222,7 +222,6 @@ impl BloomFilter {
         }
     }
 
-    /// Returns the load of a filter of several layers, of which this one is the newest.
     pub(crate) fn load_with<'a>(&self, older: impl IntoIterator<Item = &'a Self>) -> Load {
         let mut load = self.load();
         let mut variance = load.estimate_noise * load.estimate_noise;

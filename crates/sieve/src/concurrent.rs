@@ -190,7 +190,6 @@ impl std::fmt::Debug for ConcurrentBloomFilter {
     }
 }
 
-/// Returns a word without the lock.
 fn probes_of(at: usize, word: u64) -> u64 {
     if at == WORDS - 1 { word & !LOCK } else { word }
 }

@@ -191,7 +191,6 @@ fn nth_one(mut word: u64, below: u64) -> u32 {
     word.trailing_zeros()
 }
 
-/// Returns the number of low bits of a gap that are not coded: log₂ of ln 2 times the mean gap, the best for a geometric distribution.
 fn rice_parameter(zeros: u64, added: u64) -> u32 {
     let mean = zeros as f64 / added.max(1) as f64;
     (mean * std::f64::consts::LN_2)
@@ -247,7 +246,6 @@ impl<'a> BitReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Returns at least the next 57 bits, with zeros past the end of the code.
     fn ahead(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
         let word = match rest.first_chunk() {

@@ -75,7 +75,7 @@ pub trait Filter {
         1
     }
 
-    /// Returns the least [`ones`](Self::ones) at which the estimated number of keys exceeds `keys`; `None` if it never does.
+    /// The least [`ones`](Self::ones) at which the estimated number of keys exceeds `keys`; `None` if it never does.
     fn ones_above(&self, keys: f64) -> Option<u64>;
 }
 
@@ -144,7 +144,6 @@ pub struct Load {
 }
 
 impl Default for Load {
-    /// Returns an empty, exact filter of one layer, without bits and limit.
     fn default() -> Self {
         Self {
             capacity: None,

@@ -64,7 +64,6 @@ impl LossMeter {
         self.lost + self.pending as f64 * self.per_accepted
     }
 
-    /// Returns the variance of the number lost.
     pub(crate) fn variance(&self) -> f64 {
         self.variance + self.pending as f64 * variance_of(self.per_accepted)
     }

@@ -193,7 +193,6 @@ impl<T> PackedQueue<T> {
         self.at == self.head.len()
     }
 
-    /// Returns whether all keys are in the tail.
     fn is_head_idle(&self) -> bool {
         self.is_head_drained() && self.cold.is_empty()
     }
@@ -236,7 +235,6 @@ impl<T> PackedQueue<T> {
         }
     }
 
-    /// Makes the tail the head, and the drained head the tail.
     fn turn(&mut self) {
         mem::swap(&mut self.head, &mut self.tail);
         self.tail.clear();
@@ -275,7 +273,6 @@ impl<T> PackedQueue<T> {
         None
     }
 
-    /// Returns an empty segment, a drained one if possible.
     fn segment(&mut self) -> Segment {
         let spare = self.spares.iter_mut().find(|spare| spare.is_allocated());
         spare.map_or_else(Segment::allocate, mem::take)

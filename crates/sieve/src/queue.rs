@@ -8,10 +8,10 @@ use std::fmt::Debug;
 ///
 /// [`Accepts`] says which items it takes. How items leave is up to the queue: a [`Fifo`] queue pops, a queue per host returns leases.
 pub trait Queue {
-    /// Returns the number of queued items.
+    /// The number of queued items.
     fn len(&self) -> usize;
 
-    /// Returns whether the queue is empty.
+    /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -239,7 +239,6 @@ impl Saturation {
         self.bits > 0 && self.ones == self.bits
     }
 
-    /// Returns the standard deviation of `lost_by_difference − lost`, in keys.
     fn loss_noise(&self) -> f64 {
         (self.estimate_noise * self.estimate_noise + self.loss_variance()).sqrt()
     }

@@ -127,7 +127,6 @@ impl ScalableBloomFilter {
         }
     }
 
-    /// Returns whether a layer of this size may be added.
     fn has_room_for(&self, sizing: &Sizing) -> bool {
         let bytes = self.memory_bytes().saturating_add(sizing.memory_bytes());
         self.max_bytes.is_none_or(|most| bytes <= most)
@@ -183,7 +182,7 @@ impl ScalableBloomFilter {
         })
     }
 
-    /// Creates a filter from layers, the oldest first; `None` without layers.
+    /// `None` without layers.
     pub(crate) fn from_layers(layers: Vec<BloomFilter>, rate: f64, hidden: f64, hashing: Hashing) -> Option<Self> {
         let mut layers = layers.into_iter();
         let first = layers.next()?;
@@ -252,7 +251,6 @@ impl ScalableBloomFilter {
         layer_sizing(capacity, self.rate, self.older.len() as i32 + 1)
     }
 
-    /// Returns the drops by older layers alone, per accepted key.
     fn hidden_per_accepted(&self) -> f64 {
         let rate = self.false_positive_rate();
         if rate < 1.0 {
@@ -263,7 +261,6 @@ impl ScalableBloomFilter {
     }
 }
 
-/// Returns the number of ones at which a layer is full.
 fn full_at(layer: &BloomFilter) -> u64 {
     layer.ones_above(layer.sizing().capacity() as f64).unwrap_or(u64::MAX)
 }

@@ -292,7 +292,6 @@ impl Sizing {
         }
     }
 
-    /// Returns the bits of a word that can be probes.
     pub(crate) fn probe_bits(&self, word: u64) -> u64 {
         match self.layout {
             Layout::Blocks if word % WORDS as u64 == WORDS as u64 - 1 => u64::MAX >> 1,
@@ -301,7 +300,6 @@ impl Sizing {
         }
     }
 
-    /// Returns the number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.bits / BLOCK_BITS
     }
@@ -328,7 +326,6 @@ impl RateModel {
         }
     }
 
-    /// Returns the rate for the next new key after `keys` distinct ones.
     pub(crate) fn at(&self, keys: f64) -> f64 {
         match self {
             Self::Classic { bits, hashes } => classic::rate_at(*bits, *hashes, keys),

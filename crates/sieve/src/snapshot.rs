@@ -194,7 +194,6 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Returns the length of `words` words with their checksums.
 pub(crate) fn stored_bytes(words: u64) -> u64 {
     let bytes = words.saturating_mul(8);
     bytes.saturating_add(bytes.div_ceil(CHUNK_BYTES as u64).saturating_mul(8))
@@ -240,7 +239,6 @@ pub(crate) fn read_words(words: u64, mut sum: u64, reader: &mut impl Read) -> Re
     Ok(memory)
 }
 
-/// Returns a checksum of all words, which identifies a state.
 pub(crate) fn fingerprint(words: &[u64]) -> u64 {
     let mut buffer = Vec::new();
     words.chunks(CHUNK_BYTES / 8).fold(words.len() as u64, |sum, chunk| {
@@ -248,7 +246,6 @@ pub(crate) fn fingerprint(words: &[u64]) -> u64 {
     })
 }
 
-/// Returns the hash that a header describes.
 pub(crate) fn hashing_of(header: &Header, secret: Option<[u8; 16]>) -> Result<Hashing, SnapshotError> {
     let hashing = match (header.hash, secret) {
         (1, _) => Hashing::Murmur3 { seed: header.seed },

@@ -11,7 +11,6 @@ pub(crate) struct Disks {
 }
 
 impl Disks {
-    /// Returns how many bytes are free for the state directory, and for the output with the least.
     pub(crate) fn free_bytes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let state = self.state.as_deref().and_then(free_at);
         let outputs = self.outputs.iter().filter_map(|path| free_at(path)).min();
@@ -19,7 +18,6 @@ impl Disks {
         found.filter_map(|(files, free)| Some((files, free?)))
     }
 
-    /// Returns the size of the outputs.
     pub(crate) fn output_bytes(&self) -> u64 {
         let found = self.outputs.iter().filter_map(|path| fs::metadata(path).ok());
         found.filter(fs::Metadata::is_file).map(|file| file.len()).sum()

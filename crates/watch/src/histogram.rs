@@ -10,7 +10,6 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Makes an empty one with finite, ascending bounds.
     pub(crate) fn new(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
@@ -33,7 +32,6 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Returns each bound with the number of values that lie in no earlier one.
     pub(crate) fn buckets(&self) -> Vec<(f64, u64)> {
         self.bounds.iter().copied().zip(self.counts.iter().copied()).collect()
     }

@@ -11,12 +11,11 @@ pub fn resident_memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Returns the number of open file descriptors.
 pub(crate) fn open_files() -> Option<u64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }
 
-/// Returns the time of day, in seconds since 1970.
+/// The time of day, in seconds since 1970.
 pub(crate) fn now() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -30,7 +30,6 @@ impl Recent {
         push(&mut self.failures, (kind, shortened(url), shortened(why), is_retried));
     }
 
-    /// Returns the last pages, and the last failures: each the last one first.
     pub(crate) fn to_json(&self) -> (Value, Value) {
         let pages = self.pages.iter().rev();
         let pages = pages.map(|(status, url, title)| json!({ "status": status, "url": url, "title": title }));

@@ -41,7 +41,6 @@ impl Remaining {
     }
 }
 
-/// Returns how many new pages each page has led to since `from` pages were settled.
 fn new_per_page(series: &Series, from: u64, now: &Point) -> Option<f64> {
     let earlier = series.points().iter().rfind(|point| point.settled() <= from)?;
     let settled = now.settled().saturating_sub(earlier.settled());

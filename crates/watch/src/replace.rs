@@ -140,7 +140,6 @@ fn temporary(path: &Path) -> io::Result<(File, PathBuf)> {
     Err(io::Error::new(ErrorKind::ResourceBusy, "too many programs write it"))
 }
 
-/// Returns whether a file cannot be replaced by another one, though perhaps it can be written.
 fn needs_its_place(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -171,7 +170,7 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Gives a file the owner and the permissions of another one, as far as the system allows.
+/// As far as the system allows.
 fn keep_owner(file: &File, path: &Path) {
     let Ok(old) = fs::metadata(path) else { return };
     #[cfg(unix)]

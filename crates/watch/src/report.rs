@@ -85,7 +85,6 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
     Ok(page.replace(STYLE_LINK, &style).replace(SCRIPT_LINK, &script))
 }
 
-/// Returns 32 hexadecimal digits that nobody can guess.
 pub(crate) fn random_hex() -> io::Result<String> {
     let mut secret = [0_u8; 16];
     getrandom::fill(&mut secret).map_err(io::Error::other)?;

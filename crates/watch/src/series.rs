@@ -47,7 +47,6 @@ impl Point {
         }
     }
 
-    /// Returns how many queued pages have come to an end.
     pub(crate) fn settled(&self) -> u64 {
         self.links_new
             .saturating_sub(self.queued.saturating_add(self.in_flight))
@@ -127,7 +126,6 @@ impl Series {
         &self.0
     }
 
-    /// Returns one list per number, each with the values in order.
     pub(crate) fn to_json(&self) -> Value {
         let list = |of: fn(&Point) -> Value| self.0.iter().map(of).collect::<Vec<_>>();
         json!({

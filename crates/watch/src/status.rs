@@ -205,7 +205,7 @@ impl Status {
     }
 }
 
-/// Returns how many distinct keys the seen-set has at its next level of saturation; `None` if it has no limit.
+/// `None` if it has no limit.
 pub(crate) fn next_level_keys(saturation: &Saturation) -> Option<f64> {
     Some(saturation.level.next().threshold() * saturation.capacity? as f64)
 }

@@ -50,7 +50,6 @@ slow | found/after-slow | | <a href="found/after-slow">x</a>
 unavailable-once | found/after-unavailable | | <a href="found/after-unavailable">x</a>
 "#;
 
-/// Returns all unusual pages except the index.
 pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
     let www = &hosts.www;
     let others = "/old/ /loop/ /calendar/2900 /private/ledger.html /private/open.html";
@@ -69,7 +68,6 @@ fn experiments() -> impl Iterator<Item = [&'static str; 4]> {
         .filter_map(move |line| columns(line).try_into().ok())
 }
 
-/// Returns the page of an experiment, and its target.
 fn experiment(www: &Url, [name, target, head, body]: [&str; 4]) -> [Page; 2] {
     let lab = at(www, "/lab/");
     let mut page = Page::html(at(&lab, name), format!("Experiment: {name}"));
@@ -91,7 +89,6 @@ fn experiment(www: &Url, [name, target, head, body]: [&str; 4]) -> [Page; 2] {
     [page, Page::html(at(&lab, target), format!("The other end of {name}"))]
 }
 
-/// Returns the index, which links to every page several times and at its end to one more page, and that page.
 pub(super) fn index(www: &Url, everything: &[Page]) -> [Page; 2] {
     let mut index = Page::html(at(www, "/index-of-everything"), "Index of everything");
     for Page { address, .. } in everything {
@@ -177,7 +174,6 @@ pub(super) fn well_known(Hosts { www, blog, private, .. }: &Hosts, everything: &
     ]
 }
 
-/// Returns a page of one of the two traps: the forbidden calendar, and the directory that seems to contain itself.
 pub(super) fn endless_page(address: &Url) -> Option<Page> {
     if let Some(week) = address.path().strip_prefix("/calendar/") {
         let week: u32 = week.parse().ok()?;

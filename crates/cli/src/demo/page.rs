@@ -77,7 +77,6 @@ pub(super) fn without_scheme(url: &Url) -> &str {
 }
 
 impl Page {
-    /// Makes a page of text, without links.
     pub(super) fn html(address: Url, title: impl Into<String>) -> Self {
         Self {
             base: address.clone(),
@@ -94,7 +93,6 @@ impl Page {
         }
     }
 
-    /// Makes a document that is not HTML and has no links.
     pub(super) fn file(address: Url, content_type: &'static str, bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             content: Content::File(content_type, bytes.into()),
@@ -102,7 +100,6 @@ impl Page {
         }
     }
 
-    /// Makes a redirect.
     pub(super) fn redirect(address: Url, status: StatusCode, location: &str) -> Self {
         Self {
             content: Content::Redirect(status, location.to_owned()),
@@ -110,7 +107,6 @@ impl Page {
         }
     }
 
-    /// Sets what the links after it are relative to.
     pub(super) fn based(mut self, base: &str) -> Self {
         self.head += &format!("<base href=\"{base}\">");
         self.base = at(&self.address, base);
@@ -123,7 +119,6 @@ impl Page {
         self
     }
 
-    /// Adds an anchor with this reference.
     pub(super) fn link(mut self, reference: &str) -> Self {
         let reference_in_html = escaped(reference);
         self.body += &format!("<li><a href=\"{reference_in_html}\">{reference_in_html}</a></li>\n");
@@ -140,7 +135,6 @@ impl Page {
         self
     }
 
-    /// Returns the number of occurrences of the most frequent segment of the path.
     pub(super) fn segment_repeats(address: &Url) -> usize {
         let segments: Vec<&str> = address
             .path()
@@ -151,7 +145,6 @@ impl Page {
         segments.iter().map(occurrences).max().unwrap_or(0)
     }
 
-    /// Returns the value of `Content-Type` of HTML, without the character encoding if the page declares it itself.
     pub(super) fn html_type(&self) -> String {
         match self.head.contains("charset") {
             true => "text/html".to_owned(),
@@ -159,7 +152,6 @@ impl Page {
         }
     }
 
-    /// Returns the HTML in its character encoding.
     pub(super) fn to_html(&self) -> Vec<u8> {
         let (title, head, body) = (escaped(&self.title), &self.head, &self.body);
         let mut text = format!(

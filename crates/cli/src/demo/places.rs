@@ -44,7 +44,6 @@ const PDF: &[u8] = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n\
 const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const NOTES: &str = "Notes of the demo.\nhttp://www.demo.localhost/only-mentioned is text here, not a link.\n";
 
-/// Returns all ordinary pages.
 pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
     let Hosts {
         www,
@@ -71,7 +70,6 @@ pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
     pages
 }
 
-/// Adds the catalogue: shelves of two pages each, their products, and some reviews.
 fn add_catalogue(pages: &mut Vec<Page>, Hosts { www, .. }: &Hosts) {
     let broken = SHELVES.iter().take(BROKEN_LINKS);
     let catalogue = Page::html(at(www, "/catalog/"), "Catalogue")

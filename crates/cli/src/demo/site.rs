@@ -110,7 +110,6 @@ impl DemoSite {
         found
     }
 
-    /// Returns the page at an address: from the tables, or a generated page of a trap.
     pub(super) fn page(&self, address: &Url) -> Option<Cow<'_, Page>> {
         let listed = self.pages.get(address).map(Cow::Borrowed);
         let is_on_www = || address.origin() == self.seed().origin();

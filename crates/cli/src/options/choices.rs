@@ -24,7 +24,6 @@ pub(crate) enum Format {
     CsvBom,
 }
 
-/// Makes the parser of a value from its names, meanings and help.
 fn one_of<T, const N: usize>(choices: [(&'static str, T, &'static str); N]) -> impl TypedValueParser<Value = T>
 where
     T: Copy + Send + Sync + 'static,

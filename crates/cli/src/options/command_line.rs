@@ -53,7 +53,6 @@ fn after_long_help() -> String {
     format!("{}\n\n{}", rows("Units", &UNITS), rows("Exit codes", &EXIT_CODES))
 }
 
-/// Returns the complete definition of the command line.
 pub(crate) fn command() -> Command {
     let version = Arg::new("version")
         .short('V')
@@ -206,7 +205,6 @@ where
     Ok(cli)
 }
 
-/// Adds to an error what its user can write instead.
 fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
     let given = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(names)) => names.concat(),
@@ -270,7 +268,6 @@ fn check_seeds(seeds: &[String], command: &mut Command) -> Result<(), clap::Erro
     }
 }
 
-/// Returns the subcommand with the most similar name, if one is similar.
 fn closest_subcommand(word: &str, command: &Command) -> Option<String> {
     closest(word, command.get_subcommands().map(Command::get_name)).map(str::to_owned)
 }

@@ -11,7 +11,6 @@ use super::command;
 use super::command_line::{EXIT_CODES, UNITS};
 use super::settings;
 
-/// Returns the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "crawler", &mut script);
@@ -62,7 +61,6 @@ fn owned(rows: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns a section of terms and their descriptions.
 fn section(heading: &str, rows: &[(String, String)]) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [heading]);

@@ -78,7 +78,7 @@ pub(crate) struct Outputs {
 }
 
 impl Format {
-    /// Returns the format of a file without --format; `None` for an ending that says another one.
+    /// `None` for an ending that says another one.
     fn by_name(file: &Path) -> Option<Self> {
         let name = file
             .file_name()
@@ -105,7 +105,6 @@ pub(crate) fn is_compressed(file: &Path) -> bool {
 }
 
 impl Outputs {
-    /// Sets the options of the crawl that the outputs need.
     pub(super) fn write_to(&self, crawl: &mut CrawlOptions, http: &mut HttpOptions) {
         crawl.fields.clone_from(&self.select);
         crawl.fingerprints = self.output.is_some();
@@ -114,7 +113,6 @@ impl Outputs {
         http.keep_exchanges = self.warc.is_some();
     }
 
-    /// Returns all files.
     pub(crate) fn all_files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files()
             .chain(&self.warc)
@@ -122,28 +120,23 @@ impl Outputs {
             .chain(&self.report)
     }
 
-    /// Returns the files of records.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.output, &self.links, &self.refused].into_iter().flatten()
     }
 
-    /// Returns the format of a file of records.
     pub(crate) fn format_of(&self, file: &Path) -> Format {
         self.format.or_else(|| Format::by_name(file)).unwrap_or(Format::Jsonl)
     }
 
-    /// Returns a file of records whose format cannot be known.
     pub(crate) fn unknown_format(&self) -> Option<&Path> {
         let is_unknown = |file: &&PathBuf| self.format.is_none() && Format::by_name(file).is_none();
         self.files().find(is_unknown).map(PathBuf::as_path)
     }
 
-    /// Returns whether a format is given, but no file of records.
     pub(crate) fn has_format_without_file(&self) -> bool {
         self.format.is_some() && self.files().next().is_none()
     }
 
-    /// Returns a file that two outputs share.
     pub(crate) fn shared_file(&self) -> Option<&Path> {
         let files: Vec<&PathBuf> = self.all_files().collect();
         let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| is_same(earlier, file));
@@ -156,13 +149,11 @@ impl Outputs {
         is_regular && self.all_files().any(|file| is_same(file, input))
     }
 
-    /// Returns whether results go to standard output.
     pub(crate) fn takes_stdout(&self) -> bool {
         self.files().any(|file| is_stdout(file))
     }
 }
 
-/// Returns whether two paths name the same file or folder, also through links.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one == other
         || is_stdout(one) && is_stdout(other)
@@ -176,7 +167,7 @@ enum Place {
     New { folder: FileId, name: OsString },
 }
 
-/// Returns what a path names, without opening it: the reader of a named pipe would take the close as the end.
+/// The reader of a named pipe would take the close as the end.
 fn place_of(path: &Path) -> Option<Place> {
     if let Ok(file) = get_file_id(path) {
         return Some(Place::File(file));

@@ -63,7 +63,6 @@ impl Requests {
         http.proxy = self.proxy.as_deref().map(Secret::from);
     }
 
-    /// Returns the texts that must not be written to a file, each with its option.
     pub(super) fn secrets(&self) -> impl Iterator<Item = (&str, &'static str)> {
         // A proxy may have a login.
         let texts = [

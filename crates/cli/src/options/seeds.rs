@@ -135,7 +135,6 @@ impl NotASeed {
 }
 
 impl Site {
-    /// Returns the texts that must not be written to a file, each with its option: headers, logins, and what has a login in it.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let has_login = |text: &str| {
             Url::parse(text.trim()).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
@@ -201,7 +200,6 @@ impl Site {
     }
 }
 
-/// Returns the seed of a line of a file, if there is one; what is after ` #` is a comment.
 fn seed_of(line: &str) -> Result<Option<String>, String> {
     let is_comment = |(at, _): &(usize, _)| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
     let end = line.match_indices('#').find(is_comment);

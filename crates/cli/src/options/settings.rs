@@ -122,13 +122,11 @@ pub(crate) const ALL: &[Setting] = settings! {
 };
 
 impl Setting {
-    /// Returns the default value, as a user would write it; nothing if there is none.
     pub(crate) fn default_value(&self) -> String {
         (self.show)(&Settings::default())
     }
 }
 
-/// Returns the setting with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Setting> {
     ALL.iter().find(|setting| setting.name == name)
 }

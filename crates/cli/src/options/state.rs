@@ -108,7 +108,6 @@ pub(crate) struct ReportArgs {
 }
 
 impl StateCommand {
-    /// Returns the state directory.
     pub(crate) fn dir(&self) -> &Path {
         match self {
             Self::Status(args) | Self::Repair(args) => &args.dir,

@@ -292,7 +292,6 @@ fn check_saved(crawl: &mut Crawl, options: &Options, state: &Path, accepts_loss:
     Ok(())
 }
 
-/// Returns the options for an output of earlier runs.
 fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
     let path = &saved.file.path;
     // These are more than one file.
@@ -351,7 +350,6 @@ fn warn_if_late(crawl: &Crawl, what: impl std::fmt::Display) {
     }
 }
 
-/// Returns the options of an archive.
 fn archive_options(crawl: &Crawl, path: &Path, given: &Options) -> ArchiveOptions {
     let (options, settings) = (crawl.config().options(), given.settings());
     ArchiveOptions {

@@ -77,7 +77,7 @@ impl Losses {
 mod tests {
     use super::*;
 
-    /// Returns the seconds at which a loss is logged that has a size at each second.
+    /// The seconds at which a loss is logged that has a size at each second.
     fn logged_at(seconds: u64, size: impl Fn(u64) -> Missing) -> Vec<u64> {
         let mut losses = Losses::default();
         let is_due = |second: &u64| !losses.due(&[size(*second)], Duration::from_secs(*second)).is_empty();

@@ -138,7 +138,6 @@ impl LineBudget {
     }
 }
 
-/// Returns the level and the text of a notice, with the option that prevents the event.
 fn line_of(notice: &Notice) -> (log::Level, String) {
     let text = flag::in_text(&notice.to_string());
     let advice = match notice {

@@ -75,7 +75,6 @@ impl Pace {
         budget.into_iter().chain(drain).chain(limit).min()
     }
 
-    /// Returns the first and the last sample, if they differ.
     fn ends(&self) -> Option<(Sample, Sample)> {
         let (first, last) = (*self.samples.front()?, *self.samples.back()?);
         (first.elapsed < last.elapsed).then_some((first, last))

@@ -5,7 +5,7 @@ use std::path::Path;
 use crawler::{CrawlError, StartError, StateError};
 use frontier::{FrontierError, OpenError, StoreError};
 
-/// Returns whether a crawl cannot start because its state directory is damaged.
+/// Whether a crawl cannot start because its state directory is damaged.
 pub(crate) fn is_damage_at_start(error: &StartError) -> bool {
     match error {
         StartError::Open(error) => is_damaged_store(error),
@@ -14,7 +14,7 @@ pub(crate) fn is_damage_at_start(error: &StartError) -> bool {
     }
 }
 
-/// Returns whether a crawl failed because its state directory is damaged.
+/// Whether a crawl failed because its state directory is damaged.
 pub(crate) fn is_damage_of_crawl(error: &CrawlError) -> bool {
     matches!(error, CrawlError::Frontier(error) if is_damaged_frontier(error))
 }

@@ -55,7 +55,6 @@ pub(super) fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Resu
     to.write_all(b"\n")
 }
 
-/// Returns how a page ended, and the reason, each as one word.
 pub(super) fn words(end: PageEnd) -> (&'static str, Option<&'static str>) {
     match end {
         PageEnd::Done => ("done", None),

@@ -83,7 +83,6 @@ impl Lines {
         write_line(to, &line)
     }
 
-    /// Returns the file, if there is one.
     fn finish(self) -> Result<Option<PathBuf>, StateFailure> {
         let path = self.path;
         let written = self.to.and_then(|to| match to {

@@ -119,7 +119,6 @@ fn is_copied(dir: &Path, place: &Path) -> bool {
     }
 }
 
-/// Returns a directory and the one that it is a copy of, if that is still there and an output of it was given.
 fn original_of(dir: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
     let kept = serde_json::from_slice(&fs::read(dir.join(FILE)).ok()?).ok()?;
     let KeptCommand::Arguments { folder, arguments } = kept else {
@@ -198,7 +197,6 @@ impl Given {
         self.0.iter().any(|given| given.name == name)
     }
 
-    /// Adds the values of options that can be repeated, and replaces other options.
     fn changed_by(mut self, changed: Self) -> Self {
         let is_verbosity = |name: &str| matches!(name, "quiet" | "verbose");
         for new in changed.0 {
@@ -256,7 +254,6 @@ fn kept_arguments(dir: &Path) -> Result<Vec<OsString>, ArgumentsError> {
     }
 }
 
-/// Returns whether a directory has the command of a crawl.
 pub(crate) fn is_kept(dir: &Path) -> bool {
     dir.join(FILE).exists()
 }
@@ -285,7 +282,6 @@ pub(crate) fn keep(site: &Site, dir: &Path) -> io::Result<()> {
     fs::rename(new, file)
 }
 
-/// Returns the arguments, or the reason why they are not kept.
 fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {
     if site.seeds.as_deref().is_some_and(options::is_stdout) {
         return Err("--seeds -");

@@ -81,7 +81,6 @@ impl<'a> Status<'a> {
         rows.to_string()
     }
 
-    /// Returns what is lost so far.
     fn losses(&self) -> Vec<String> {
         let mut missing = self.crawl.summary.missing();
         missing.retain(|one| !matches!(one, Missing::Interrupted { .. }));

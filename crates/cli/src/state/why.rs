@@ -224,7 +224,6 @@ fn offered(false_positive_rate: f64) -> String {
     }
 }
 
-/// Returns what an entry waits for, as one word.
 fn word(wait: &Wait) -> &'static str {
     match wait {
         Wait::Turn => "turn",

@@ -6,7 +6,6 @@ use super::{Member, MemberError};
 use crate::word::{End, Word, Words};
 
 impl Member {
-    /// Returns the word of a partition: of this one that of its medium, for the log may have one of another directory.
     fn word_of<'w>(&'w self, index: u32, words: &'w Words) -> Option<&'w Word> {
         match index == self.partition.index() {
             true => self.synced.as_ref(),

@@ -6,7 +6,6 @@ use super::TIMEOUT;
 use crate::link_log::LogError;
 use crate::url::Node;
 
-/// Returns what a failure of a connection means.
 pub(super) fn of_connection(node: &Node, error: &RedisError) -> LogError {
     let (server, text) = (node.to_string(), error.to_string());
     if error.kind() == ErrorKind::Parse {
@@ -22,7 +21,6 @@ pub(super) fn of_connection(node: &Node, error: &RedisError) -> LogError {
     LogError::NotReachable { server, why }
 }
 
-/// Returns what an error means that the server answered to a command whose keys have this hash tag.
 pub(super) fn of_answer(node: &Node, tag: &str, command: &Cmd, error: &ServerError) -> LogError {
     let (server, answer) = (node.to_string(), text(error));
     match error.code() {
@@ -41,7 +39,6 @@ pub(super) fn of_answer(node: &Node, tag: &str, command: &Cmd, error: &ServerErr
     }
 }
 
-/// Returns the words of an error as the server wrote them.
 pub(super) fn text(error: &ServerError) -> String {
     format!("{} {}", error.code(), error.details().unwrap_or_default())
 }

@@ -88,7 +88,6 @@ impl Nodes {
         }
     }
 
-    /// Returns the first known node that there is a connection to, or can be.
     fn any(&mut self) -> Result<Node, LogError> {
         let begin = Instant::now();
         let (server, why) = (self.address.to_string(), "it has no host".to_owned());
@@ -199,7 +198,6 @@ fn exchange(connection: &mut Connection, commands: &[Cmd], is_asking: bool) -> R
     Ok(answers?.into_iter().skip(each - 1).step_by(each).collect())
 }
 
-/// Returns where a node sends us for a key, and whether for this one time, while the key's slot moves.
 fn redirect(answer: &Value, from: &Node) -> Option<(Node, bool)> {
     let Value::ServerError(error) = answer else {
         return None;
@@ -216,7 +214,6 @@ fn redirect(answer: &Value, from: &Node) -> Option<(Node, bool)> {
     Some((Node { host, port }, is_asking))
 }
 
-/// Returns the nodes in an answer to `CLUSTER SLOTS`: ranges of slots, each with its first and last, its master and its replicas.
 fn cluster_nodes(slots: &Value, from: &Node) -> Vec<Node> {
     let servers = items(slots).iter().flat_map(|range| items(range).iter().skip(2));
     let nodes = servers.filter_map(|server| {

@@ -23,7 +23,6 @@ fn suspended() -> Duration {
     Duration::ZERO
 }
 
-/// Returns the time of day.
 pub(crate) fn time_of_day() -> Time {
     Time::since_epoch(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
@@ -99,7 +98,6 @@ impl Clock {
         Time::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
     }
 
-    /// Returns how far the clock is ahead of the time of day, which was ahead once.
     pub(crate) fn ahead(&self) -> Duration {
         self.now().since(time_of_day())
     }
@@ -110,7 +108,6 @@ impl Clock {
         self.now() + Duration::from_millis(1)
     }
 
-    /// Returns the instant at which [`now`](Self::now) reaches a time.
     pub(crate) fn instant_of(&self, time: Time) -> Instant {
         let since_epoch = Duration::from_millis(time.as_millis());
         let wait = since_epoch.saturating_sub(self.epoch);
@@ -145,7 +142,6 @@ impl Clock {
         self.paused_since.is_some()
     }
 
-    /// Returns the duration of the runs before this one.
     pub(crate) fn earlier(&self) -> Duration {
         self.earlier
     }

@@ -147,7 +147,6 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
-    /// Returns whether something has changed since the last commit.
     pub(super) fn has_unsaved(&self) -> bool {
         self.frontier.save_status().is_some_and(|status| status.has_unsaved)
     }

@@ -115,7 +115,7 @@ pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusi
     }
 }
 
-/// Returns what an answer is used as; `None` of an address.
+/// `None` of an address.
 pub(crate) fn kind_of(purpose: &Purpose) -> Option<ResourceKind> {
     match purpose {
         Purpose::Page => Some(ResourceKind::Page),
@@ -151,7 +151,6 @@ fn request_record(
     }
 }
 
-/// Returns the head of an answer, as the tables of the frontier read it.
 fn head_of(answer: &Response) -> Answer {
     Answer {
         status: answer.status,
@@ -162,7 +161,7 @@ fn head_of(answer: &Response) -> Answer {
     }
 }
 
-/// Returns the link of a redirect, or of a page that refreshes itself; `None` if its target cannot be crawled.
+/// `None` if its target cannot be crawled.
 fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Option<Link> {
     let target = match answer.status {
         200..=299 => entry.canonical_url()?,
@@ -174,7 +173,6 @@ fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Op
     })
 }
 
-/// Returns the origin of an entry.
 fn origin_of(entry: &Entry) -> Option<Origin> {
     Origin::of(&Url::parse(&entry.url).ok()?)
 }
@@ -191,7 +189,6 @@ fn outcome_of(answer: &Response) -> Outcome {
     }
 }
 
-/// Returns the outcome of a request without an answer.
 fn outcome_of_error(error: &FetchError) -> Outcome {
     match error {
         FetchError::AddressForbidden => Outcome::NotFetched(NotFetched::AddressForbidden),
@@ -199,7 +196,6 @@ fn outcome_of_error(error: &FetchError) -> Outcome {
     }
 }
 
-/// Returns the failure of a redirect whose target cannot be crawled.
 fn bad_redirect(answer: &Response) -> Failure {
     let location = answer.location.as_deref().unwrap_or_default();
     let location: String = location.chars().take(SHOWN_LOCATION).collect();

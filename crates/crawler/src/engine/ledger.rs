@@ -28,12 +28,10 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Returns how many tasks are in flight, with those whose conclusions were not returned yet.
     pub(crate) fn len(&self) -> usize {
         self.tasks.len() + self.ended.len()
     }
 
-    /// Returns whether no task is in flight, and no conclusion waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }

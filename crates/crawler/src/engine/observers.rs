@@ -31,12 +31,10 @@ impl Observers {
         });
     }
 
-    /// Returns whether an observer has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Returns the first error.
     pub(super) fn check(&mut self) -> Result<(), CrawlError> {
         self.error
             .take()

@@ -63,7 +63,7 @@ impl<S: Fetcher> Run<S> {
         Ok(Next::Wait(deadline.min(more_again).min(host).min(commit)))
     }
 
-    /// Returns what is left of the maximum time; `None` if there is none, or it does not pass now.
+    /// `None` if there is none, or it does not pass now.
     fn time_left(&self) -> Option<Duration> {
         let passes = self.ending().is_none() && !self.clock.is_paused();
         let max_time = self.config.options().max_time.filter(|_| passes)?;
@@ -136,7 +136,6 @@ impl<S: Fetcher> Run<S> {
         self.config.options().concurrency.get().saturating_sub(taken)
     }
 
-    /// Returns how many requests are in flight, or wait for the next commit.
     fn requests_in_flight(&self) -> usize {
         let held = self.commits.as_ref().map_or(0, |commits| commits.held_leases.len());
         self.ledger.len() + held

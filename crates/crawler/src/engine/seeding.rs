@@ -39,7 +39,6 @@ pub(super) struct Recrawl {
 }
 
 impl Recrawl {
-    /// Returns how many URLs of the previous crawl name this page as their referrer.
     pub(super) fn children_of(&self, url: &str) -> u64 {
         self.previous.children().of(url)
     }
@@ -70,7 +69,6 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
-    /// Returns whether pages of the previous crawl were not offered yet.
     pub(super) fn has_previous_pages(&self) -> bool {
         self.recrawl.as_ref().is_some_and(|recrawl| !recrawl.is_offered)
     }

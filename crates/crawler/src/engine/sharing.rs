@@ -35,7 +35,6 @@ impl Sharing {
 }
 
 impl<S: Fetcher> Run<S> {
-    /// Returns whether a URL belongs to this process.
     pub(super) fn is_own(&self, url: &CanonicalUrl) -> bool {
         let partition = self.config.options().frontier.partition;
         partition.is_none_or(|partition| partition.owns(url))
@@ -89,7 +88,6 @@ impl<S: Fetcher> Run<S> {
         })
     }
 
-    /// Returns how the crawl had ended before this run, if it had.
     pub(super) fn ended_before(&self) -> Option<Ending> {
         self.sharing.as_ref().filter(|sharing| sharing.is_over)?;
         Some(match self.frontier.report().is_drained() {

@@ -50,7 +50,6 @@ impl<S: Fetcher> Run<S> {
     }
 }
 
-/// Returns the validators that the previous crawl stored for a page.
 fn stored_validators(entry: &Entry) -> Option<Validators> {
     let earlier = entry.metadata.previous.as_ref()?;
     (!earlier.validators.is_empty()).then(|| earlier.validators.clone())

@@ -38,7 +38,7 @@ impl Capture {
         }
     }
 
-    /// Makes the capture of an answer; `None` if there was no answer, or if it has no exchange.
+    /// `None` if there was no answer, or if it has no exchange.
     pub(crate) fn from_result(url: &str, started: Time, result: Result<Response, FetchError>) -> Option<Arc<Self>> {
         let answer = result.ok()?;
         let mut exchange = *answer.exchange?;

@@ -81,7 +81,7 @@ fn is_whole(range: &HeaderValue) -> bool {
     parts.is_some_and(|(last, length)| last.parse::<u64>().ok().map(|last| last + 1) == length.parse().ok())
 }
 
-/// Returns what was received, of at most `cap` bytes.
+/// What was received, of at most `cap` bytes.
 async fn receive(from: &mut Answer, cap: u64, deadline: Instant) -> (Vec<u8>, Received) {
     let announced = from.content_length();
     let ends_with_connection =

@@ -120,7 +120,6 @@ impl HttpFetcher {
         })
     }
 
-    /// Returns what may be dialled for a URL.
     fn dials(&self, url: &Url) -> Result<Dials, FetchError> {
         if self.http.allow_private_addresses {
             return Ok(Dials::All);
@@ -213,7 +212,7 @@ impl HttpFetcher {
         headers
     }
 
-    /// Returns how many bytes of the body to read; `None` to skip it.
+    /// `None` to skip it.
     fn cap(&self, request: &Request, answer: &Response, announced: Option<u64>) -> Option<u64> {
         let content_type = answer.content_type.as_deref();
         match request.kind {

@@ -138,7 +138,6 @@ impl Connections {
         })
     }
 
-    /// Returns how a request may go.
     pub(super) fn route(&self, url: &Url, dials: Dials) -> Result<Route, FetchError> {
         let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
         let known = lock(&self.known).get(&origin).copied().unwrap_or_default();
@@ -151,7 +150,6 @@ impl Connections {
         })
     }
 
-    /// Returns the client for a request, and whether its connection may have been used before.
     pub(super) fn client_for(&self, route: &Route) -> Result<(Client, bool), FetchError> {
         let (origin, kind) = (&route.origin, route.kind);
         if route.is_alone {
@@ -223,7 +221,7 @@ impl Connections {
         !proxies.is_empty() && is_localhost(host) || proxies.iter().any(|proxy| proxy == host)
     }
 
-    /// Adds the proxy to why a connection failed, if it was for one: it is to another port than that of the URL, or all go through one.
+    /// It is to another port than that of the URL, or all go through one.
     pub(super) fn which_failed(&self, error: &reqwest::Error, url: &Url, why: String) -> String {
         let address = error::dialled(error).filter(|address| Some(address.port()) != url.port_or_known_default());
         let is_of_proxy = self.http.proxy.is_some() || error::PROXY_ERRORS.iter().any(|start| why.starts_with(start));
@@ -239,7 +237,6 @@ impl Connections {
         lock(&self.clients).clear();
     }
 
-    /// Makes a client without connections.
     fn new_client(&self, kind: Kind) -> Result<Client, FetchError> {
         let resolver = Guarded {
             dials: kind.dials,

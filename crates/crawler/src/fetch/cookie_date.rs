@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// Returns a `Set-Cookie` header that says by `Max-Age` what it says by `Expires`: the cookie library reads dates in a few forms only.
+/// The cookie library reads dates in a few forms only.
 pub(super) fn with_max_age(header: &str) -> String {
     let mut end = None;
     for (name, value) in header
@@ -65,7 +65,6 @@ fn month_of(token: &str) -> Option<i8> {
     i8::try_from(place + 1).ok()
 }
 
-/// Returns the number at the start of a token, if it has so many digits.
 fn number<T: FromStr>(token: &str, digits: RangeInclusive<usize>) -> Option<T> {
     let end = token.find(|c: char| !c.is_ascii_digit()).unwrap_or(token.len());
     digits.contains(&end).then(|| token.get(..end)?.parse().ok()).flatten()

@@ -101,7 +101,6 @@ impl CookieFile {
         })
     }
 
-    /// Returns the cookies for a host, whatever their paths.
     pub(super) fn of_host(&self, url: &Url) -> impl Iterator<Item = &Cookie<'static>> {
         self.cookies.iter().filter(|cookie| cookie.domain.matches(url))
     }

@@ -77,7 +77,6 @@ impl Jars {
         jars
     }
 
-    /// Makes jars of a run without cookies, which keeps those of earlier runs for later ones.
     pub(super) fn unused() -> Self {
         Self {
             is_unused: true,
@@ -85,7 +84,6 @@ impl Jars {
         }
     }
 
-    /// Returns the `Cookie` header for a request.
     pub(super) fn header(&self, url: &Url) -> Option<HeaderValue> {
         if self.is_unused {
             return None;
@@ -166,12 +164,10 @@ impl Jars {
         }
     }
 
-    /// Returns whether something was changed since the last call.
     pub(super) fn take_changed(&self) -> bool {
         self.is_changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Returns all cookies, for a later run.
     pub(super) fn save(&self) -> SavedJars {
         let held = lock(&self.held);
         let saved = |(origin, jar): (&Origin, &CookieStore)| (origin.clone(), jar.iter_any().cloned().collect());
@@ -218,7 +214,6 @@ fn hash_of(header: Option<&HeaderValue>) -> u64 {
     hasher.finish()
 }
 
-/// Returns a jar of these cookies; of several with one name, domain and path it has the last.
 fn store_of<'c>(cookies: impl Iterator<Item = &'c Cookie<'static>>) -> CookieStore {
     let Ok(store) = CookieStore::from_cookies(cookies.cloned().map(Ok::<_, Infallible>), false);
     store

@@ -35,7 +35,6 @@ pub struct Exchange {
 pub type Header = (String, Vec<u8>);
 
 impl Exchange {
-    /// Makes the exchange of an answer to a request with these headers, without its body.
     pub(super) fn new(url: &Url, sent: &HeaderMap, answer: &reqwest::Response) -> Self {
         // Logins, cookies and the user's own headers are nobody else's business.
         let open = listed(sent).filter(|(value, _)| !value.is_sensitive());

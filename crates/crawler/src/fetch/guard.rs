@@ -126,7 +126,6 @@ impl AddressGuard {
         saved
     }
 
-    /// Returns how many names had their first look.
     pub(super) fn first_looks(&self) -> usize {
         lock(&self.known).first_looks.len()
     }
@@ -145,7 +144,7 @@ impl AddressGuard {
         self.allowed(self.dials(url), host, found, port)
     }
 
-    /// Returns which addresses may be dialled for a URL: it may have the origin of a seed.
+    /// It may have the origin of a seed.
     pub(super) fn dials(&self, url: &Url) -> Dials {
         match Origin::of(url) {
             Some(origin) if lock(&self.known).seed_origins.contains(&origin) => Dials::AsAtFirst,
@@ -153,7 +152,6 @@ impl AddressGuard {
         }
     }
 
-    /// Returns those of the addresses of a name that may be dialled, in their order.
     fn allowed(
         &self,
         dials: Dials,
@@ -189,7 +187,6 @@ pub(super) enum Dials {
     All,
 }
 
-/// Returns the address that stands in a URL as its host.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }

@@ -83,7 +83,6 @@ pub(super) fn text_of(bytes: &[u8]) -> String {
     bytes.iter().filter_map(character).collect()
 }
 
-/// Returns the bytes of such a text.
 pub(super) fn header_bytes(text: &str) -> Vec<u8> {
     let byte = |c: char| u8::try_from(u32::from(c).checked_sub(RAW_BYTES)?).ok();
     let mut bytes = Vec::with_capacity(text.len());

@@ -11,7 +11,6 @@ use super::options::{ClientError, HttpOptions};
 /// section 3.2.1.3, and RFC 4291, section 2.5.
 const LOOPBACK: &str = "localhost,localhost.,127.0.0.0/8,0.0.0.0,::1,::,::ffff:127.0.0.0/104,::ffff:0.0.0.0";
 
-/// Returns the proxies of a crawl, each with its host.
 pub(super) fn proxies_of(http: &HttpOptions) -> Result<Vec<(Proxy, String)>, ClientError> {
     match &http.proxy {
         Some(url) => {
@@ -30,7 +29,7 @@ fn proxy_of(url: &str, make: fn(Url) -> reqwest::Result<Proxy>) -> Option<(Proxy
     Some((make(url).ok()?, host))
 }
 
-/// Returns a variable of the environment that is not empty, with its name: in lower case if there is one, else in upper case.
+/// In lower case if there is one, else in upper case.
 fn variable(name: &str) -> Option<(String, String)> {
     let names = [name.to_owned(), name.to_uppercase()];
     let (name, value) = names

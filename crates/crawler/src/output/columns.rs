@@ -27,7 +27,6 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Makes the columns for records of the type of `example`, a struct.
     pub(super) fn new(example: &impl Serialize, selected: &[Field]) -> io::Result<Self> {
         let mut writer = WriterBuilder::new().from_writer(Vec::new());
         writer.serialize(example)?;
@@ -85,7 +84,6 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Returns the text of a cell that was written with an apostrophe in front of a formula.
 pub(super) fn without_apostrophe(cell: &str) -> &str {
     let text = cell.strip_prefix('\'').filter(|text| text.starts_with(FORMULA_STARTS));
     text.unwrap_or(cell)

@@ -238,7 +238,6 @@ impl OutputFile {
         })
     }
 
-    /// Returns the number of the file in its series.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -348,7 +347,6 @@ pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the folder that a file is in.
 fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))

@@ -90,7 +90,6 @@ impl Sink {
         Self { is_compressed, ..self }
     }
 
-    /// Returns what the last file has, if it is continued and has something.
     pub(super) fn continued(&self) -> io::Result<Option<Box<dyn Read>>> {
         match &self.to {
             Target::File { file, .. } if !file.is_empty() => Ok(Some(self.decoded(file.reader()?))),
@@ -98,7 +97,6 @@ impl Sink {
         }
     }
 
-    /// Returns what each earlier file of the series has, of those that are still there.
     pub(super) fn earlier(&self) -> Vec<Box<dyn Read>> {
         match &self.to {
             Target::File { file, .. } => file.earlier().map(|file| self.decoded(BufReader::new(file))).collect(),
@@ -113,7 +111,6 @@ impl Sink {
         }
     }
 
-    /// Returns whether the next write is the first of a file.
     fn begins_file(&mut self) -> io::Result<bool> {
         match &mut self.to {
             Target::Writer { is_begun, .. } => Ok(!std::mem::replace(is_begun, true)),

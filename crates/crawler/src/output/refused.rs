@@ -86,7 +86,6 @@ impl RefusedReport {
         }
     }
 
-    /// Returns whether a line was not written yet, and remembers it.
     fn is_new(&mut self, url: &str, class: &str, reason: &str) -> bool {
         // The key of the hasher is random, so no site can cause collisions. Among a million lines the chance of one is 10^-7.
         let name = self.hasher.hash_one((url, class, reason));

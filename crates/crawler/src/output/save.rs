@@ -146,7 +146,6 @@ impl SavedFiles {
         Ok(file)
     }
 
-    /// Makes a folder in `parent`, under another name if a file or a link has this one.
     fn make_folder(&self, parent: &str, name: &str) -> io::Result<String> {
         let mut attempt = 0;
         loop {
@@ -172,7 +171,6 @@ impl SavedFiles {
         }
     }
 
-    /// Returns the name of the file of a URL: the first that no folder has, and no file of another URL of this crawl.
     fn name_of(&mut self, folder: &str, path: &SafePath, url: &str) -> String {
         let SafePath { stem, extension, .. } = path;
         let mut attempt = 0;

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use super::tail::Tail;
 use crate::saved_output::SavedFile;
 
-/// Returns whether the content of a file with this name is compressed.
 pub(super) fn is_compressed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.to_ascii_lowercase().ends_with(".gz")
@@ -41,13 +40,11 @@ fn ending_of(name: &str) -> usize {
     }
 }
 
-/// Returns whether a series can begin a file with this name: there is none, or an empty one.
 pub(super) fn is_free(path: &Path) -> bool {
     path.symlink_metadata()
         .map_or(true, |found| found.is_file() && found.len() == 0)
 }
 
-/// Returns what a file is known by while it is empty.
 pub(super) fn identity(found: &Metadata) -> u64 {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::ino(found);
@@ -55,7 +52,6 @@ pub(super) fn identity(found: &Metadata) -> u64 {
     return u64::from(found.is_file());
 }
 
-/// Adds the name of the file to an error.
 pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
@@ -114,17 +110,15 @@ impl SavedFile {
         Ok(())
     }
 
-    /// Returns whether the file still has what was saved, as far as its length and its last bytes tell.
+    /// Whether the file still has what was saved, as far as its length and its last bytes tell.
     pub(crate) fn is_intact(&self) -> bool {
         self.full_path().exists() && self.check(Path::new(&self.path), None).is_ok()
     }
 
-    /// Returns the path of the file.
     pub(crate) fn full_path(&self) -> PathBuf {
         numbered(Path::new(&self.path), self.number)
     }
 
-    /// Returns the next file of the series whose name is free: the same one if it is missing.
     pub(crate) fn begun_anew(&self, first: &Path) -> Self {
         let free = (self.number..u32::MAX).find(|number| is_free(&numbered(first, *number)));
         Self {

@@ -29,7 +29,6 @@ impl Tail {
         self.0.extend_from_slice(kept);
     }
 
-    /// Returns the hash, or 0 for an empty file.
     pub(super) fn hash(&self) -> u64 {
         content_hash(&self.0).map_or(0, |hash| hash.value() as u64)
     }

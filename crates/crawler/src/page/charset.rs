@@ -102,7 +102,6 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
         .or_else(|| xml_encoding(start))
 }
 
-/// Returns the encoding of an XML declaration in UTF-16, which has a zero in every other byte.
 fn utf_16_of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     if bytes.starts_with(b"<\0?\0x\0") {
         Some(UTF_16LE)

@@ -163,7 +163,7 @@ impl TextHash {
         }
     }
 
-    /// Returns the simhash; `None` for a text of fewer than 16 words.
+    /// `None` for a text of fewer than 16 words.
     pub(crate) fn finish(&mut self) -> Option<SimHash> {
         (self.words >= MIN_WORDS).then(|| SimHash::from(self.majority.finish()))
     }
@@ -295,7 +295,6 @@ impl Majority {
         self.total += std::mem::take(&mut self.numbers) * self.weight;
     }
 
-    /// Returns the number whose bits are one where more than half of the numbers have a one.
     fn finish(&mut self) -> u64 {
         self.settle();
         let counts = self.counts.as_flattened().iter().rev();

@@ -48,7 +48,6 @@ impl LinkRecord {
     }
 }
 
-/// Makes the record of a redirect.
 pub(crate) fn redirect(target: &Link) -> LinkRecord {
     LinkRecord {
         key: Some(target.url.key().to_owned()),
@@ -56,7 +55,6 @@ pub(crate) fn redirect(target: &Link) -> LinkRecord {
     }
 }
 
-/// Makes the records of a page's links: first the offered ones in their order, then the others.
 pub(crate) fn records_of(page: &Page, canonicalizer: &Canonicalizer) -> Vec<LinkRecord> {
     let mut records = Vec::with_capacity(page.links.len() + page.unfollowed.len());
     let mut not_crawlable = Vec::new();
@@ -81,7 +79,6 @@ fn record_of(link: &FoundLink, canonicalizer: &Canonicalizer) -> LinkRecord {
     }
 }
 
-/// Sets the verdicts of the offered links, which come first.
 pub(crate) fn set_verdicts(records: &mut [LinkRecord], verdicts: &[Verdict]) {
     for (record, verdict) in records.iter_mut().zip(verdicts) {
         record.verdict = Some(*verdict);

@@ -75,17 +75,15 @@ pub(crate) enum Syntax {
     Xml,
 }
 
-/// Returns whether a body of this type may have links: whether it has to be read to know.
 pub(crate) fn may_be_html(content_type: Option<&str>) -> bool {
     says(content_type) != Says::Other
 }
 
-/// Returns whether a body is HTML, also as XML.
 pub(crate) fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
     syntax_of(content_type, body).is_some_and(|syntax| syntax == Syntax::Html || root_of(content_type, body) != "svg")
 }
 
-/// Returns how the links of a body are written; `None` if they are not looked for in it.
+/// `None` if they are not looked for in it.
 pub(crate) fn syntax_of(content_type: Option<&str>, body: &[u8]) -> Option<Syntax> {
     let of_root = || matches!(&*root_of(content_type, body), "html" | "svg").then_some(Syntax::Xml);
     match says(content_type) {
@@ -98,14 +96,12 @@ pub(crate) fn syntax_of(content_type: Option<&str>, body: &[u8]) -> Option<Synta
     }
 }
 
-/// Returns whether a type is that of a style sheet.
 pub(crate) fn is_css(content_type: Option<&str>) -> bool {
     content_type
         .and_then(essence)
         .is_some_and(|essence| essence == "text/css")
 }
 
-/// Returns whether a body may be text ("rules for distinguishing if a resource is text or binary").
 fn is_text(body: &[u8]) -> bool {
     let start = body.get(..HEADER_BYTES).unwrap_or(body);
     let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
@@ -113,7 +109,6 @@ fn is_text(body: &[u8]) -> bool {
     has_mark || !start.iter().any(is_binary) && !OTHER_FILES.iter().any(|other| start.starts_with(other))
 }
 
-/// Returns the name of the root element of an XML file, without its prefix.
 pub(crate) fn root_of(content_type: Option<&str>, body: &[u8]) -> String {
     let start = body.get(..PROLOG_BYTES).unwrap_or(body);
     let text: Cow<'_, str> = charset::xml_file_encoding(start, content_type).decode(start).0;
@@ -123,7 +118,7 @@ pub(crate) fn root_of(content_type: Option<&str>, body: &[u8]) -> String {
     local.unwrap_or_default().to_owned()
 }
 
-/// Returns an XML file from its root element on; empty if it has none.
+/// Empty if it has none.
 pub(crate) fn after_prolog(xml: &str) -> &str {
     let mut rest = xml;
     loop {
@@ -141,7 +136,6 @@ pub(crate) fn after_prolog(xml: &str) -> &str {
     }
 }
 
-/// Returns the text behind the `>` that ends a declaration, or the `[` behind which its own declarations stand: none in quotes does.
 fn after_declaration(text: &str) -> &str {
     let mut quote = None;
     let end = text.find(|c| {

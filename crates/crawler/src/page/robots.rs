@@ -89,7 +89,6 @@ impl RobotsRules for RobotsTxt {
     }
 }
 
-/// Returns the part of a URL that patterns are matched with.
 fn path_of(url: &Url) -> Cow<'_, str> {
     lines::escaped(&url[Position::BeforePath..Position::AfterQuery])
 }
@@ -101,7 +100,6 @@ pub(crate) const ANY: &str = "*";
 const OF_BROWSERS: &str = "Mozilla compatible AppleWebKit KHTML like Gecko Version Mobile Safari Chrome \
     HeadlessChrome Chromium CriOS Firefox FxiOS Edge Edg EdgA OPR Opera Presto Trident MSIE Build Linux";
 
-/// Returns what selects the groups: the product token, or [`ANY`].
 fn selector(user_agent: &str) -> &str {
     product_token(user_agent).unwrap_or(ANY)
 }
@@ -129,7 +127,7 @@ pub fn product_token(user_agent: &str) -> Option<&str> {
         .or_else(|| pairs.find_map(linked))
 }
 
-/// Returns the letters, `-` and `_` that a text starts with, unless it is a link or a mail address.
+/// The letters, `-` and `_` that a text starts with, unless it is a link or a mail address.
 fn leading_name(text: &str) -> Option<&str> {
     let is_token = |c: char| c.is_ascii_alphabetic() || c == '-' || c == '_';
     let (name, rest) = text.split_at(text.find(|c| !is_token(c)).unwrap_or(text.len()));

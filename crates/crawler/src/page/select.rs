@@ -62,7 +62,6 @@ impl Serialize for Selected {
 }
 
 impl Selected {
-    /// Returns all fields without values, for a page that is not HTML.
     pub(crate) fn without_values(fields: &[Field]) -> Self {
         let empty = |field: &Field| (field.name().to_owned(), Vec::new());
         Self {

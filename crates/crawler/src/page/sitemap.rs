@@ -146,12 +146,11 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-/// Returns whether a URL is that of a compressed sitemap, as far as its name tells.
+/// Whether a URL is that of a compressed sitemap, as far as its name tells.
 pub(crate) fn has_packed_name(url: &Url) -> bool {
     [".xml.gz", ".txt.gz"].iter().any(|end| url.path().ends_with(end))
 }
 
-/// Returns whether a body is compressed as a file.
 pub(crate) fn is_packed(body: &[u8]) -> bool {
     body.starts_with(b"\x1f\x8b")
 }
@@ -207,7 +206,6 @@ impl EntryCollector {
         (!location.is_empty()).then_some(url)
     }
 
-    /// Adds a page in another language.
     fn push_alternate(&mut self, location: &str) {
         match self.resolved(location).filter(is_http) {
             None => self.invalid += 1,

@@ -34,7 +34,7 @@ const HOLDS_TEXT: [&str; 5] = ["script", "iframe", "style", "textarea", "title"]
 /// Elements that would hide in HTML what they hold, or what follows.
 const LEFT_OUT: [&str; 4] = ["noembed", "noframes", "plaintext", "xmp"];
 
-/// Returns a document as HTML, and whether entities were left out because they are too long.
+/// A document as HTML, and whether entities were left out because they are too long.
 pub(crate) fn to_html(xml: &str) -> (String, bool) {
     let body = after_prolog(xml);
     let prolog = xml.strip_suffix(body).unwrap_or_default();
@@ -63,7 +63,6 @@ pub(crate) fn to_html(xml: &str) -> (String, bool) {
     (writer.html, is_cut)
 }
 
-/// Returns the entities that a DTD declares, each with its first value.
 fn entities_of(prolog: &str) -> HashMap<&str, &str> {
     let mut entities = HashMap::new();
     for entity in prolog.split("<!ENTITY").skip(1) {

@@ -21,7 +21,6 @@ impl Children {
         self.hasher.hash_one(url)
     }
 
-    /// Returns how many URLs name this page as their referrer.
     pub(crate) fn of(&self, url: &str) -> u64 {
         match self.urls.is_empty() {
             true => 0,

@@ -34,7 +34,6 @@ impl<R: Read> Pages<R> {
         }
     }
 
-    /// Returns a hash of all bytes that were read.
     pub(super) fn hash(&self) -> u64 {
         self.hash
     }
@@ -103,7 +102,6 @@ impl<R: Read> Iterator for Pages<R> {
     }
 }
 
-/// Returns what a file probably is, if a line of it is not JSON.
 fn other_format(path: &Path, line: &[u8]) -> &'static str {
     match (line, path.extension()) {
         ([0x1f, 0x8b, ..], _) => ", not compressed: unpack it with gunzip",

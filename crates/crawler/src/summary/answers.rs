@@ -91,7 +91,6 @@ impl AnswerTimes {
         fs::rename(new, state.join(FILE))
     }
 
-    /// Counts a request that took `spent` until it was settled.
     pub(crate) fn count(&mut self, host: &HostKey, spent: Duration, request: &RequestRecord) {
         if !self.hosts.contains_key(host) {
             let inherited = self.make_room();
@@ -126,7 +125,6 @@ impl AnswerTimes {
         spent
     }
 
-    /// Returns what is known of a host.
     pub(crate) fn figures_of(&self, report: HostReport, now: Time) -> HostFigures {
         let Some(times) = self.hosts.get(&report.host) else {
             return HostFigures::new(report, now);
@@ -142,7 +140,6 @@ impl AnswerTimes {
         }
     }
 
-    /// Returns the hosts of the table, and as many that hold the crawl up, the worst first.
     pub(crate) fn figures(&self, frontier: &Frontier, now: Time) -> Vec<HostFigures> {
         let of = |report| self.figures_of(report, now);
         let mut hosts: Vec<_> = frontier.held_up(now).into_iter().map(of).collect();

@@ -299,7 +299,6 @@ impl Counts {
         self.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
     }
 
-    /// Counts links that stand on no page, and notes seeds without a page: refused ones, and those that redirect to a seen URL.
     fn note_offered(&mut self, links: &[Link], verdicts: &[Verdict]) {
         let offered = links.iter().zip(verdicts);
         for (link, verdict) in offered.filter(|(link, _)| link.seed || link.hops > 0) {
@@ -331,7 +330,6 @@ fn is_answer(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Status | FailureKind::Throttled)
 }
 
-/// Counts one more at a place of a list, which grows as far as needed: it is stored with each commit.
 fn count_at(counts: &mut Vec<u64>, place: usize) {
     if counts.len() <= place {
         counts.resize(place + 1, 0);

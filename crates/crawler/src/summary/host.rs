@@ -139,7 +139,6 @@ impl HostFigures {
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
     }
 
-    /// Returns the start of what went wrong: a server has chosen the rest.
     fn cause(&self) -> Option<String> {
         let cause = self.health.cause.as_ref()?;
         Some(cause.message.chars().take(CAUSE_CHARACTERS).collect())

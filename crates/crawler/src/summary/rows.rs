@@ -75,7 +75,6 @@ impl Display for Rows {
     }
 }
 
-/// Returns whether a word is a group of digits of the number at the end of a line, or the count of the name there.
 fn continues_number(line: &str, word: &str) -> bool {
     if line.ends_with(':') && word.starts_with(|start: char| start.is_ascii_digit()) {
         return true;

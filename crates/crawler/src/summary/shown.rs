@@ -41,7 +41,6 @@ impl Summary {
         })
     }
 
-    /// Returns what is missing, and whether nothing was fetched at all, as texts.
     fn why_incomplete(&self, name: &dyn Fn(&str) -> String) -> Vec<String> {
         let mut texts: Vec<_> = self
             .missing()
@@ -323,7 +322,6 @@ fn answer_time_to_json((seconds, pages): (Option<f64>, u64)) -> Value {
     json!({ "seconds": seconds, "pages": pages })
 }
 
-/// Returns the parts of the memory that are not 0, the sum if it has a bound, and what lies on disk.
 fn memory_parts(memory: &MemoryReport) -> Vec<String> {
     let parts = [
         ("seen-set", memory.seen_set),
@@ -342,7 +340,6 @@ fn memory_parts(memory: &MemoryReport) -> Vec<String> {
     rows.collect()
 }
 
-/// Returns the end of a list that has more members than are named.
 fn more_than(all: u64, named: &[String]) -> &'static str {
     if all > named.len() as u64 { ", ..." } else { "" }
 }

@@ -173,7 +173,6 @@ fn check_queues(restored: &mut Restored) -> Result<(), OpenError> {
     restored.segments.take_error().map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Returns whether a repair may help.
 fn is_damage(error: &OpenError) -> bool {
     matches!(
         error,
@@ -237,7 +236,7 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
     Ok(Some(last_stored - last))
 }
 
-/// Makes the calls of the journal again, up to the first row that is missing or has another result; `None` if there is no whole checkpoint.
+/// `None` if there is no whole checkpoint.
 fn restore_rows(store: &SharedStore, parse: &ParseRules, last: u64) -> Result<Option<Restored>, OpenError> {
     let Some(mut restored) = found(restore::restore_checkpoint(source(store, parse)))?.flatten() else {
         return Ok(None);
@@ -290,7 +289,6 @@ fn export_all(store: &SharedStore, parse: &ParseRules, export: &mut Export<'_>) 
     Ok(())
 }
 
-/// Returns a state with the hosts of the checkpoint that can be read, good enough to see what waits.
 fn of_checkpoint(store: &SharedStore, parse: &ParseRules) -> Result<Option<State>, OpenError> {
     let guard = store.lock();
     let Some((manifest, config)) = restore::manifest(&**guard)? else {

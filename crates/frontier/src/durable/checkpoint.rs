@@ -46,27 +46,22 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Returns the key of a part, in [`Space::Checkpoint`].
     pub(super) fn key(generation: u64, part: u64) -> u64 {
         (generation << 32) | part
     }
 
-    /// Returns the keys of parts, in [`Space::Checkpoint`].
     fn keys(&self, first: u64, count: u64) -> Range<u64> {
         Self::key(self.generation, first)..Self::key(self.generation, first + count)
     }
 
-    /// Returns the keys of the parts with the state.
     pub(super) fn keys_of_state(&self) -> Range<u64> {
         self.keys(0, self.state_parts)
     }
 
-    /// Returns the keys of the parts with the seen-set.
     pub(super) fn keys_of_seen_set(&self) -> Range<u64> {
         self.keys(self.state_parts, self.seen_set_parts)
     }
 
-    /// Returns the keys of the parts with the hosts.
     pub(super) fn keys_of_hosts(&self) -> Range<u64> {
         self.keys(self.state_parts + self.seen_set_parts, self.host_parts)
     }
@@ -110,7 +105,6 @@ struct Writing {
 }
 
 impl Writing {
-    /// Returns the next part of the state and the seen-set with its key, if any is left.
     fn next(&mut self) -> Option<(u64, &[u8])> {
         let part = self.next_part;
         let (bytes, at) = match part.checked_sub(self.manifest.state_parts) {
@@ -124,7 +118,6 @@ impl Writing {
         Some((key, &rest[..rest.len().min(self.part_bytes)]))
     }
 
-    /// Adds hosts to a batch, as the parts behind all others.
     fn put_hosts(&mut self, hosts: &[u8], batch: &mut Batch) {
         for part in hosts.chunks(self.part_bytes) {
             let key = self.manifest.keys_of_hosts().end;
@@ -166,12 +159,10 @@ impl Checkpointer {
         self.last = Some(manifest.clone());
     }
 
-    /// Counts a row of the journal.
     pub(super) fn count(&mut self, bytes: usize) {
         self.journal_bytes += bytes as u64;
     }
 
-    /// Returns whether a checkpoint is due: the journal has its share of the length of the last one.
     pub(super) fn is_due(&self) -> bool {
         self.writing.is_none()
             && self.journal_bytes >= (self.last_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
@@ -213,17 +204,14 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Returns whether the store has a checkpoint, or will have one with the next commit.
     pub(super) fn has_finished(&self) -> bool {
         self.last.is_some()
     }
 
-    /// Returns whether a checkpoint is written but for its manifest, which the next synced commit has.
     pub(super) fn waits_for_sync(&self) -> bool {
         self.writing.as_ref().is_some_and(|writing| writing.is_written)
     }
 
-    /// Returns whether a checkpoint is being written.
     pub(super) fn is_writing(&self) -> bool {
         self.writing.is_some()
     }
@@ -265,7 +253,6 @@ impl Checkpointer {
         Ok(true)
     }
 
-    /// Adds what the checkpoint that was just finished replaces: the one before, and the journal that it contains.
     fn replace(&self, before: Option<Manifest>, journal_bytes: u64, replaced: &mut Removal) {
         let (Some(before), Some(now)) = (before, &self.last) else {
             return;

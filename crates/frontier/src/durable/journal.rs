@@ -20,7 +20,6 @@ const MAX_IDLE_BYTES: usize = 64 << 10;
 /// A call as it is stored: its time, and the number by which its answer is compared when it is made again.
 type Stored<'a> = (Time, u32, Call<'a>);
 
-/// Returns a row of the journal.
 pub(crate) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::Error> {
     let mut row = Vec::with_capacity(attachment.len() + calls.len() + 8);
     append(serde_bytes::Bytes::new(attachment), &mut row)?;
@@ -28,13 +27,12 @@ pub(crate) fn row(attachment: &[u8], calls: &[u8]) -> Result<Vec<u8>, postcard::
     Ok(row)
 }
 
-/// Returns the attachment of a row, and its calls.
 pub(super) fn split(row: &[u8]) -> Result<(&[u8], &[u8]), postcard::Error> {
     let (attachment, calls): (&serde_bytes::Bytes, _) = postcard::take_from_bytes(row)?;
     Ok((attachment, calls))
 }
 
-/// Returns the new URLs that the calls of a row offered, as far as they can be read.
+/// The new URLs that the calls of a row offered, as far as they can be read.
 pub(crate) fn links_of(row: &[u8]) -> Vec<Link> {
     let (_, mut rest) = split(row).unwrap_or_default();
     let calls = std::iter::from_fn(|| {
@@ -46,7 +44,6 @@ pub(crate) fn links_of(row: &[u8]) -> Vec<Link> {
 }
 
 impl Durable {
-    /// Makes a call, and adds it to the next row.
     pub(crate) fn apply(&mut self, state: &mut State, call: Call<'_>, now: Time) -> Result<Answer, FrontierError> {
         let answer = state.apply(&call, now);
         self.add(call, &answer, now)?;
@@ -78,7 +75,6 @@ impl Durable {
 }
 
 impl Restored {
-    /// Makes the calls of a row again, which must have the same answers.
     pub(crate) fn make_calls(&mut self, key: u64, row: &[u8], parse: &ParseRules) -> Result<(), OpenError> {
         let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(format!("row {key} of the journal: {what}"));
         if self.manifest.logic != LOGIC {

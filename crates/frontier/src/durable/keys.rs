@@ -69,7 +69,6 @@ impl SharedKeys {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes an empty set.
     pub(crate) fn new(store: SharedStore, sizes: KeySizes) -> Self {
         let mut keys = Keys::new(store, sizes);
         // The first commit writes the empty list: a store without one is damaged.
@@ -185,14 +184,12 @@ impl Keys {
         }
     }
 
-    /// Returns the number of digests.
     pub(super) fn len(&self) -> u64 {
         let frozen: usize = self.frozen.iter().map(|frozen| frozen.digests.len()).sum();
         let runs: u64 = self.runs.iter().map(|run| run.count).sum();
         (self.fresh.len() + frozen) as u64 + runs
     }
 
-    /// Adds a digest that is not there.
     pub(super) fn add(&mut self, digest: u128) {
         self.fresh.insert(digest);
         self.remember(digest);
@@ -220,7 +217,6 @@ impl Keys {
         }
     }
 
-    /// Returns whether a digest is known to be there, without a look into the store.
     fn is_surely_there(&self, digest: u128) -> bool {
         let known = self.verified.get(self.slot(digest));
         // Zero is an empty slot.
@@ -235,7 +231,6 @@ impl Keys {
         }
     }
 
-    /// Returns the place of a digest among those that are known to be there.
     fn slot(&self, digest: u128) -> usize {
         (digest as usize) % self.verified.len().max(1)
     }
@@ -253,7 +248,6 @@ impl Keys {
         Ok(false)
     }
 
-    /// Returns why digests could not be looked up, if so.
     pub(super) fn take_error(&mut self) -> Option<StoreError> {
         self.error.take()
     }

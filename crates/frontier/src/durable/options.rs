@@ -11,7 +11,6 @@ use crate::config::FrontierConfig;
 use crate::scope::{MOST_HOPS, Refusal};
 use crate::state::{State, StateError};
 
-/// Returns the configuration of the next run: the wanted one, with the secret of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
     let same = |option: &'static str, of: fn(&FrontierConfig) -> String| {
         let (was, wanted) = (of(stored), of(&wanted));
@@ -81,7 +80,6 @@ fn exclude(was: &[String], is: &[String]) -> Ordering {
     }
 }
 
-/// Returns the limits that hold for links when they are found, what they refuse, and how they compare with those of the last run.
 fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'static str, Refusal, Ordering); 8] {
     let (was, is) = (&stored.scope, &wanted.scope);
     [
@@ -116,14 +114,13 @@ fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'stat
     ]
 }
 
-/// Returns the options that differ and hold for links from now on, not for what is queued.
 pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
     let limits = limits_of_links(stored, wanted).into_iter();
     let changed = limits.filter(|(_, _, change)| change.is_ne());
     changed.map(|(option, _, _)| option).collect()
 }
 
-/// Returns the refusals of the last run that this one might not make: links that it refused are not offered again.
+/// Links that it refused are not offered again.
 fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
     let others = [
         (

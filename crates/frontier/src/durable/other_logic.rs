@@ -24,7 +24,7 @@ pub struct OtherLogic {
     pub at_end: Vec<u8>,
 }
 
-/// Returns the commits of another logic; `None` if there are none, or there is no frontier.
+/// `None` if there are none, or there is no frontier.
 pub(crate) fn other_logic(store: &dyn Store) -> Result<Option<OtherLogic>, OpenError> {
     let Some((manifest, _)) = manifest(store)?.filter(|(manifest, _)| manifest.logic != LOGIC) else {
         return Ok(None);

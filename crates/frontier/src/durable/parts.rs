@@ -34,7 +34,6 @@ impl<'s> PartsReader<'s> {
         }
     }
 
-    /// Returns the result of reading, or the error of the store that was in the way.
     pub(super) fn end<T>(self, read: Result<T, StateError>) -> Result<T, OpenError> {
         match self.error {
             Some(error) => Err(error),

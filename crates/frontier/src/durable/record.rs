@@ -85,12 +85,11 @@ impl PageEnd {
         }
     }
 
-    /// Returns whether it is an answer that says what the page is.
     fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Redirected | Self::Rejected)
     }
 
-    /// Returns what the end means for the next fetch; `None` if there is none.
+    /// `None` if there is none.
     fn last_end(self) -> Option<LastEnd> {
         match self {
             Self::Done | Self::Redirected | Self::Rejected => Some(LastEnd::Answered),
@@ -101,7 +100,6 @@ impl PageEnd {
 }
 
 impl<'a> PageRecord<'a> {
-    /// Returns a record without an answer: it has the version of an earlier one.
     fn new(entry: &'a Entry, end: PageEnd, time: Time) -> Self {
         let earlier = entry.metadata.previous.as_deref().filter(|_| entry.is_refresh());
         Self {
@@ -122,7 +120,6 @@ impl<'a> PageRecord<'a> {
         }
     }
 
-    /// Returns the record of an entry that was dropped.
     pub(super) fn dropped(dropped: &'a Dropped, now: Time) -> Self {
         Self {
             cause: dropped.cause.as_ref().map(|cause| cause.kind),
@@ -130,7 +127,7 @@ impl<'a> PageRecord<'a> {
         }
     }
 
-    /// Returns the record of a settled page; `None` if it is queued again, or no page.
+    /// `None` if it is queued again, or no page.
     pub(crate) fn settled(entry: &'a Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
         let End::Page(outcome) = &settlement.end else {
             return None;
@@ -164,7 +161,6 @@ impl<'a> PageRecord<'a> {
         })
     }
 
-    /// Returns the same record of its own.
     pub(super) fn into_owned(self) -> PageRecord<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         PageRecord {
@@ -213,7 +209,6 @@ impl<'a> PageRecord<'a> {
     }
 }
 
-/// Adds a record to those of a row.
 pub(crate) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), FrontierError> {
     append(record, records).map_err(|error| FrontierError::not_saved(&error))
 }

@@ -29,7 +29,6 @@ impl Removal {
         self.left.is_empty()
     }
 
-    /// Adds values of about this size each, in bytes.
     pub(super) fn add(&mut self, space: Space, keys: RangeInclusive<u64>, value_bytes: u64) {
         if keys.is_empty() {
             return;
@@ -41,7 +40,6 @@ impl Removal {
         });
     }
 
-    /// Adds values that are removed with one commit.
     pub(super) fn add_whole(&mut self, space: Space, keys: RangeInclusive<u64>) {
         self.left.push_back(Removed {
             space,

@@ -34,7 +34,6 @@ pub(crate) struct Restored {
 }
 
 impl<'s> Source<'s> {
-    /// Returns where hosts and segments lie.
     pub(crate) fn on_disk(&self, segments: &Arc<StoredSegments>) -> HostsOnDisk<'s> {
         HostsOnDisk {
             segments: Arc::clone(segments) as Arc<dyn SegmentStore>,
@@ -122,7 +121,6 @@ pub(crate) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierCo
     Ok(Some((manifest, config)))
 }
 
-/// Returns some rows of the journal from `first` on; none at its end.
 pub(crate) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
     let store = store.lock();
     let mut rows = Vec::new();
@@ -144,7 +142,6 @@ pub(crate) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec
 }
 
 impl Manifest {
-    /// Returns whether all keys are possible that are made of its numbers, and of those that follow.
     fn has_possible_numbers(&self) -> bool {
         let parts = self.state_parts.checked_add(self.seen_set_parts);
         let parts = parts.and_then(|parts| parts.checked_add(self.host_parts));

@@ -127,7 +127,6 @@ impl Durable {
         self.write_checkpoint(state, now)
     }
 
-    /// Adds the removal of some of what checkpoints have replaced to a batch.
     fn remove_replaced(&mut self, batch: &mut Batch) {
         // As much as of a new checkpoint.
         let sizes = self.checkpointer.sizes();

@@ -46,7 +46,6 @@ fn read_to_end(reader: &mut impl Read, most: u64, secret: Option<[u8; 16]>) -> R
     Ok(seen)
 }
 
-/// Makes the seen-set of a filter and the digests of its keys, if they are stored.
 pub(crate) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {
     if let SeenSet::Growing(growing) = &mut seen {
         growing.set_max_bytes(config.max_seen_set_bytes);

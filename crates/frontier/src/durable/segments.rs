@@ -89,22 +89,18 @@ impl StoredSegments {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the bytes that the next [`write`](Self::write) writes.
     pub(super) fn fresh_bytes(&self) -> usize {
         self.segments().fresh_bytes
     }
 
-    /// Returns the number of the next segment.
     pub(super) fn next(&self) -> u64 {
         self.segments().next
     }
 
-    /// Returns why a segment could not be read, if so.
     pub(crate) fn take_error(&self) -> Option<StoreError> {
         self.segments().error.take()
     }
 
-    /// Adds new segments to a batch, and the removal of young ones that were discarded, if there are enough.
     pub(super) fn write(&self, batch: &mut Batch) {
         let mut segments = self.segments();
         let mut young = Vec::new();
@@ -152,7 +148,6 @@ impl StoredSegments {
     }
 }
 
-/// Returns the runs of neighbours among some numbers.
 fn neighbours(mut numbers: Vec<u64>) -> Vec<RangeInclusive<u64>> {
     numbers.sort_unstable();
     let runs = numbers.chunk_by(|one, other| one + 1 == *other);

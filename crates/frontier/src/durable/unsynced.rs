@@ -33,7 +33,6 @@ pub struct Unsynced {
     pub is_system_restarted: bool,
 }
 
-/// Adds to a batch that is going to be synced that this row is the last one.
 pub(crate) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard::Error> {
     let synced = Synced {
         row,
@@ -43,7 +42,6 @@ pub(crate) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard
     Ok(())
 }
 
-/// Returns the last row that a store says was synced, if that can be read.
 pub(crate) fn stated_row(store: &dyn Store) -> Option<u64> {
     match store.last(Space::Meta, SYNCED) {
         Ok(Some((SYNCED, synced))) => Some(postcard::from_bytes::<Synced>(&synced).ok()?.row),
@@ -51,7 +49,7 @@ pub(crate) fn stated_row(store: &dyn Store) -> Option<u64> {
     }
 }
 
-/// Returns the commits since the last synced one; `None` if there are none, or there is no frontier.
+/// `None` if there are none, or there is no frontier.
 pub(crate) fn unsynced(store: &dyn Store) -> Result<Option<Unsynced>, OpenError> {
     let Some((manifest, _)) = manifest(store)? else {
         return Ok(None);

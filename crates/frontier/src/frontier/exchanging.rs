@@ -103,7 +103,6 @@ impl Frontier {
         self.apply(call, now).map(drop)
     }
 
-    /// Gives the links that wait for other partitions their numbers, if what is saved now can be sent.
     pub(super) fn close_batches(&mut self, is_synced: bool, now: Time) -> Result<(), FrontierError> {
         if is_synced && self.state.has_open_batches() {
             self.apply(Call::CloseBatches, now)?;

@@ -62,7 +62,6 @@ impl Addresses {
         }
     }
 
-    /// Sets the rules, after the addresses were read from a store.
     pub(crate) fn configure(&mut self, most: u32, delay: Duration) {
         (self.most, self.delay) = (most, delay);
     }
@@ -170,7 +169,6 @@ impl Addresses {
         None
     }
 
-    /// Returns when the next address with waiting hosts will be free.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         while let Some(Reverse((time, address))) = self.timers.peek().copied() {
             let is_waited_for = |shared: &Shared| shared.timer == Some(time) && !shared.waiting.is_empty();

@@ -34,7 +34,6 @@ struct DroppedQueue {
 }
 
 impl HostQueues {
-    /// Returns whether a whole batch was dropped, which should be returned first.
     pub(super) fn is_dropped_full(&self) -> bool {
         self.dropped.single.len() >= MAX_DROPPED
     }
@@ -81,7 +80,7 @@ impl HostQueues {
         pages
     }
 
-    /// Returns dropped entries, at most [`MAX_DROPPED`] at a time.
+    /// Dropped entries, at most [`MAX_DROPPED`] at a time.
     pub(crate) fn take_dropped(&mut self) -> Vec<Dropped> {
         let single = &mut self.dropped.single;
         let mut dropped: Vec<_> = single.drain(..single.len().min(MAX_DROPPED)).collect();
@@ -102,12 +101,10 @@ impl HostQueues {
         dropped
     }
 
-    /// Returns the number of entries that were dropped and not returned yet.
     pub(crate) fn dropped_len(&self) -> u64 {
         self.dropped.single.len() as u64 + self.dropped.in_queues
     }
 
-    /// Returns whether any entry was dropped and not returned yet.
     pub(crate) fn has_dropped(&self) -> bool {
         self.dropped_len() > 0
     }

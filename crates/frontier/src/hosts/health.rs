@@ -7,7 +7,6 @@ use crate::time::Time;
 use crate::url::HostKey;
 
 impl Host {
-    /// Returns the origin that decides what the host does: the worst for which something waits.
     pub(super) fn deciding_origin(&self) -> Option<&OriginQueue> {
         match self.origins() {
             [only] => Some(only),
@@ -17,7 +16,7 @@ impl Host {
         }
     }
 
-    /// Returns the state of the deciding origin, as far as it does not depend on the time.
+    /// The state of the deciding origin, as far as it does not depend on the time.
     pub(crate) fn settled_health(&self) -> Health {
         self.deciding_origin().map_or(Health::Asked, OriginQueue::state)
     }

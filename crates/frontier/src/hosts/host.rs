@@ -150,22 +150,19 @@ impl Host {
         released
     }
 
-    /// Returns the number of queued entries, without postponed ones.
+    /// The number of queued entries, without postponed ones.
     pub(crate) fn queued(&self) -> u64 {
         u64::from(self.queued)
     }
 
-    /// Returns how many pages are among what is queued.
     pub(crate) fn queued_pages(&self) -> u64 {
         u64::from(self.queued_pages)
     }
 
-    /// Returns whether it counts among the hosts of its site: a page or a sitemap was ever queued.
     pub(crate) fn is_counted(&self) -> bool {
         self.is_counted
     }
 
-    /// Returns how many pages wait behind everything else of the crawl.
     pub(crate) fn postponed(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| u64::from(rare.postponed))
     }
@@ -227,12 +224,10 @@ impl Host {
         self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
     }
 
-    /// Returns whether the origin of a URL was given up.
     pub(crate) fn gave_up(&self, url: &str) -> bool {
         self.gave_up_any() && self.find(OriginId::of(url)).is_some_and(|origin| origin.is_given_up)
     }
 
-    /// Returns whether any of its origins was given up.
     pub(crate) fn gave_up_any(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.origins_given_up > 0)
     }
@@ -290,7 +285,6 @@ impl Host {
         others.try_for_each(visit)
     }
 
-    /// Returns the address of the host, if it is known.
     pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {
         match self.address() {
             Address::Known(address, _) if self.knows_address(now) => address,
@@ -320,12 +314,11 @@ impl Host {
         self.rare().address = Address::Unknown;
     }
 
-    /// Returns the address that admitted it to the round.
     pub(crate) fn admitted_by(&self) -> Option<IpAddr> {
         self.rare.as_ref()?.admitted_by
     }
 
-    /// Sets the address that admitted it to the round; `None` when it leaves the round.
+    /// `None` when it leaves the round.
     pub(crate) fn set_admitted_by(&mut self, address: Option<IpAddr>) {
         if address.is_some() || self.rare.is_some() {
             self.rare().admitted_by = address;

@@ -225,7 +225,6 @@ impl HostQueues {
         })
     }
 
-    /// Returns whether the origin of an entry was given up.
     pub(crate) fn gave_up(&self, key: &HostKey, url: &str) -> bool {
         self.get(key).is_some_and(|host| host.gave_up(url))
     }
@@ -254,7 +253,6 @@ impl HostQueues {
         }
     }
 
-    /// Gives up an origin, and drops its queue.
     fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
         let since = self.get(key)?.find(id)?.outage().map(|away| away.since);
         let after = since.map(|since| now.since(since)).unwrap_or_default();

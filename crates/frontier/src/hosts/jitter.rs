@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-/// Returns a wait plus a number of [thousandths](jitter_thousandths) of the longest jitter, which is `percent` of the wait.
 pub(crate) fn with_jitter(wait: Duration, percent: u8, thousandths: u32) -> Duration {
     let most = wait.saturating_mul(u32::from(percent)) / 100;
     wait.saturating_add(most.saturating_mul(thousandths) / 1_000)
 }
 
-/// Returns a number from 0 to 999 for each URL and attempt, spread evenly.
 pub(crate) fn jitter_thousandths(url: &str, attempt: u32) -> u32 {
     let mut hasher = SipHasher13::new();
     (url, attempt).hash(&mut hasher);

@@ -29,7 +29,6 @@ pub(crate) struct OriginId {
 }
 
 impl OriginId {
-    /// Returns the origin of a URL, or of the text of an origin.
     pub(crate) fn of(url: &str) -> Self {
         let (scheme, authority) = split_scheme(origin_text(url));
         let is_secure = scheme == "https://";
@@ -46,7 +45,6 @@ impl OriginId {
         }
     }
 
-    /// Returns the origin as text, as the WHATWG serialises it.
     pub(crate) fn text(self, host: &HostKey) -> String {
         let mut text = String::with_capacity(host.as_str().len() + 16);
         let (scheme, usual) = if self.is_secure { ("https", 443) } else { ("http", 80) };
@@ -61,7 +59,6 @@ impl OriginId {
         text
     }
 
-    /// Returns the origin itself.
     pub(crate) fn origin(self, host: &HostKey) -> Option<Origin> {
         Origin::of(&Url::parse(&self.text(host)).ok()?)
     }
@@ -107,7 +104,6 @@ struct Rare {
 }
 
 impl Rare {
-    /// Returns about how many bytes it takes.
     fn bytes(&self) -> usize {
         let entries = (self.sitemaps.capacity() + self.retries.capacity()) * size_of::<Entry>();
         let texts = (self.sitemaps.len() + self.retries.len()) * Entry::BYTES_OF_TEXTS;
@@ -168,7 +164,7 @@ impl OriginQueue {
         self.rare.as_mut()?.postponed.pop(OriginRef { host, origin, segments })
     }
 
-    /// Returns when an entry can be leased; `None` if that needs a settlement first.
+    /// `None` if that needs a settlement first.
     pub(crate) fn ready_at(&self, now: Time, ask_robots: bool) -> Option<Time> {
         if self.is_given_up || self.is_empty() {
             return None;
@@ -251,24 +247,23 @@ impl OriginQueue {
             .any(|entry| entry.key() == key)
     }
 
-    /// Returns the number of postponed pages.
+    /// The number of postponed pages.
     pub(crate) fn postponed_len(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.postponed.len())
     }
 
-    /// Returns the number of queued entries, postponed ones included.
+    /// The number of queued entries, postponed ones included.
     pub(crate) fn waiting_len(&self) -> u64 {
         let others = |rare: &Rare| rare.sitemaps.len() as u64 + rare.retries.len() as u64 + rare.postponed.len();
         self.pages.len() + self.rare.as_deref().map_or(0, others)
     }
 
-    /// Returns about how many bytes it takes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         let rules = self.known.as_ref().map_or(0, |known| known.policy.bytes());
         self.pages.heap_bytes() + rules + self.rare.as_deref().map_or(0, Rare::bytes)
     }
 
-    /// Returns whether nothing is queued, except postponed pages.
+    /// Whether nothing is queued, except postponed pages.
     pub(crate) fn is_empty(&self) -> bool {
         let is_empty = |rare: &Rare| rare.sitemaps.is_empty() && rare.retries.is_empty();
         self.pages.is_empty() && self.rare.as_deref().is_none_or(is_empty)
@@ -280,47 +275,39 @@ impl OriginQueue {
         self.is_given_up || self.is_asking || !self.rare.as_deref().is_none_or(is_over)
     }
 
-    /// Returns its outage, if it is away.
     pub(crate) fn outage(&self) -> Option<&Outage> {
         self.rare.as_ref()?.health.outage.as_ref()
     }
 
-    /// Returns whether another answer changes nothing.
     pub(crate) fn is_answering(&self) -> bool {
         self.has_answered && self.rare.is_none()
     }
 
-    /// Returns its recent failures, if any.
     pub(crate) fn health(&mut self) -> Option<&mut OriginHealth> {
         self.rare.as_mut().map(|rare| &mut rare.health)
     }
 
-    /// Returns its recent failures, to add one.
     pub(crate) fn health_mut(&mut self) -> &mut OriginHealth {
         &mut self.rare().health
     }
 
-    /// Returns whether it is certain that it was away before.
     pub(crate) fn was_away(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.health.was_away())
     }
 
-    /// Returns whether only pages say that it is, or was, away.
     pub(crate) fn is_uncertain(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.health.is_uncertain())
     }
 
-    /// Returns the number of throttling answers in a row.
     pub(crate) fn throttles(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.health.throttles)
     }
 
-    /// Returns what goes wrong, if it is not away.
     pub(crate) fn trouble(&self) -> Option<&Trouble> {
         self.rare.as_ref()?.health.trouble.as_deref()
     }
 
-    /// Returns what it does, as far as that does not depend on the time.
+    /// What it does, as far as that does not depend on the time.
     pub(crate) fn state(&self) -> Health {
         match self.trouble() {
             _ if self.is_given_up => Health::GivenUp,
@@ -340,12 +327,11 @@ impl OriginQueue {
         self.rare().robots_due = due;
     }
 
-    /// Returns when its host checks it next; the epoch for no time.
+    /// The epoch for no time.
     pub(crate) fn timer(&self) -> Time {
         self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.timer)
     }
 
-    /// Sets when its host checks it next.
     pub(crate) fn set_timer(&mut self, time: Time) {
         if time > Time::EPOCH || self.rare.is_some() {
             self.rare().timer = time;

@@ -108,17 +108,14 @@ impl OriginHealth {
         times == 0
     }
 
-    /// Returns whether there is no recent failure.
     pub(crate) fn is_over(&self) -> bool {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
-    /// Returns whether it is certain that the origin was away before.
     pub(crate) fn was_away(&self) -> bool {
         self.was_away
     }
 
-    /// Returns whether only pages say that the origin is, or was, away: they may be silent by themselves.
     pub(crate) fn is_uncertain(&self) -> bool {
         !self.was_away && !self.outage.as_ref().is_some_and(Outage::is_certain)
     }
@@ -128,7 +125,6 @@ impl OriginHealth {
         self.was_away |= self.back_at > Time::EPOCH;
     }
 
-    /// Returns whether the origin is away.
     pub(crate) fn is_away(&self) -> bool {
         self.outage.is_some()
     }
@@ -229,7 +225,6 @@ impl Outage {
         self.probes > 1 || self.cause.kind.blame() == Blame::Origin
     }
 
-    /// Sets the time of the next probe: later each time, and a last one at the limit.
     fn wait(&mut self, now: Time, patience: &Patience<'_>) {
         self.probes += 1;
         let retries = patience.retries;

@@ -13,12 +13,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Returns the time of a request, which differs from "never" also at the epoch.
     fn stamp(now: Time) -> Time {
         now.max(Time::from_millis(1))
     }
 
-    /// Returns the number of requests in flight.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -45,7 +43,7 @@ impl Pace {
         }
     }
 
-    /// Returns when the next request may start, if at most `most` are in flight at a time.
+    /// When the next request may start, if at most `most` are in flight at a time.
     pub(crate) fn free_from(&self, delay: Duration, most: u32) -> Time {
         let after = |time: Time| if time > Time::EPOCH { time + delay } else { time };
         if delay.is_zero() {

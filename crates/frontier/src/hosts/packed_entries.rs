@@ -62,7 +62,6 @@ pub(crate) struct PackedEntries {
 }
 
 impl PackedEntries {
-    /// Returns how many pages were fetched in this crawl before.
     pub(crate) fn refreshes(&self) -> u64 {
         u64::from(self.refreshes)
     }
@@ -94,7 +93,6 @@ impl PackedEntries {
         self.len == 0
     }
 
-    /// Returns about how many bytes it takes on the heap, if its closed segments lie in a store.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.open.capacity() + self.closed.as_ref().map_or(0, |closed| closed.heap_bytes())
     }
@@ -222,7 +220,6 @@ impl PackedEntries {
     }
 }
 
-/// Returns an estimate of the size of a record, rarely too low.
 fn most_bytes(entry: &Entry, origin: &str) -> usize {
     let metadata = &entry.metadata;
     let texts = [
@@ -243,7 +240,7 @@ pub(crate) trait SegmentStore: fmt::Debug + Send + Sync {
     /// Puts a segment in the store and returns its number.
     fn put(&self, segment: Box<[u8]>) -> u64;
 
-    /// Returns a segment, which stays in the store.
+    /// A segment, which stays in the store.
     fn read(&self, number: u64) -> Option<Box<[u8]>>;
 
     /// Removes a segment from the store.
@@ -252,7 +249,7 @@ pub(crate) trait SegmentStore: fmt::Debug + Send + Sync {
     /// Records that the bytes of a segment cannot be what was put there.
     fn set_damaged(&self, number: u64);
 
-    /// Returns whether a segment could not be read.
+    /// Whether a segment could not be read.
     fn is_broken(&self) -> bool;
 }
 

@@ -115,7 +115,6 @@ impl HostQueues {
         self.change_origin(&key, id, now, |host| host.origin(id).is_asking = true);
     }
 
-    /// Returns the rules of an origin, even if they have expired.
     pub(crate) fn known(&self, origin: &Origin) -> Option<KnownRules> {
         let host = self.hosts.get(origin.host().as_str())?;
         host.find(OriginId::of(origin.as_str()))?.known.clone()
@@ -158,7 +157,6 @@ impl HostQueues {
         }
     }
 
-    /// Returns the bytes that the rules of all origins take.
     pub(crate) fn rules_bytes(&self) -> usize {
         self.rules_memory.bytes
     }

@@ -83,12 +83,10 @@ impl HostQueues {
         None
     }
 
-    /// Returns whether an entry can be leased now.
     pub(crate) fn is_due(&mut self, now: Time) -> bool {
         self.first_due(now).is_some()
     }
 
-    /// Returns the host at the head of the round, and leaves it there.
     fn first_due(&mut self, now: Time) -> Option<HostKey> {
         self.wake(now);
         while let Some(key) = self.due.front().cloned() {

@@ -8,12 +8,10 @@ use crate::time::Time;
 use crate::url::HostKey;
 
 impl HostQueues {
-    /// Returns how many more entries may be queued.
     pub(crate) fn room(&self) -> u64 {
         self.rules.max_queued.saturating_sub(HostQueues::len(self))
     }
 
-    /// Returns how many more entries a retry may queue: the other half is for what its pages lead to.
     pub(crate) fn room_for_retries(&self) -> u64 {
         self.rules.max_queued.div_ceil(2).saturating_sub(HostQueues::len(self))
     }
@@ -30,7 +28,6 @@ impl HostQueues {
         }
     }
 
-    /// Returns whether the page budget of a host is spent.
     pub(crate) fn has_spent_budget(&self, key: &HostKey) -> bool {
         let settled = || self.get(key).map_or(0, |host| host.settled_pages());
         self.rules.max_pages_per_host.is_some_and(|most| settled() >= most)
@@ -106,7 +103,6 @@ pub(crate) struct Arrival<'l> {
 }
 
 impl AsRef<[u8]> for Arrival<'_> {
-    /// Returns the bytes of the key, which the filter hashes.
     fn as_ref(&self) -> &[u8] {
         self.link.url.key().as_bytes()
     }

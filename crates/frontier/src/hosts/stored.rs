@@ -26,12 +26,10 @@ pub(crate) struct HostsOnDisk<'p> {
 }
 
 impl HostQueues {
-    /// Returns the hosts, to copy them.
     pub(crate) fn table_mut(&mut self) -> &mut HostTable {
         &mut self.hosts
     }
 
-    /// Makes queues usable that were read from a store, with hosts that were read, too.
     pub(crate) fn configure(
         &mut self,
         rules: HostConfig,

@@ -72,12 +72,10 @@ impl HostTable {
         }
     }
 
-    /// Returns the state of a host.
     pub(crate) fn state(&self, name: &str) -> Option<HostState> {
         self.slot(name).map(Slot::state)
     }
 
-    /// Returns what decides about most links, wherever the host is.
     pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
         Some(match self.slot(name)? {
             Slot::Resident(resident) => Facts::of(&resident.host, &self.rules),
@@ -93,7 +91,6 @@ impl HostTable {
         })
     }
 
-    /// Returns the copy of a name that all references to the host share.
     pub(crate) fn shared_name(&self, key: &HostKey) -> HostKey {
         let own = self
             .index_of(key.as_str())

@@ -19,7 +19,6 @@ const HOSTS_KEPT: usize = 10_000;
 const FEW_MARKS: usize = 64;
 
 impl HostQueues {
-    /// Returns when the next waiting host will be due.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         let of_address = self.addresses.next_time();
         while let Some(Reverse((time, key))) = self.waiting.peek() {
@@ -51,7 +50,6 @@ impl HostQueues {
         }
     }
 
-    /// Adds the hosts whose timers are due to the round, and forgets hosts without state if there are many.
     pub(super) fn wake(&mut self, now: Time) {
         let mut just_met = Vec::new();
         while let Some((time, key)) = pop_until(&mut self.waiting, now) {
@@ -92,7 +90,6 @@ pub(super) fn add(timers: &mut Timers, time: Time, key: HostKey) {
     timers.push(Reverse((time, key)));
 }
 
-/// Returns one timer for each host whose state has a time of the wanted kind.
 fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
     let marks = hosts
         .states()

@@ -19,7 +19,6 @@ pub(crate) enum Reached {
 }
 
 impl Reached {
-    /// Creates an empty reach.
     pub(super) fn new(reach: Reach) -> Self {
         match reach {
             Reach::Host => Self::Hosts(HashSet::new()),
@@ -56,7 +55,7 @@ impl Reached {
         }
     }
 
-    /// Returns how URLs out of reach are refused; `None` if there are none.
+    /// `None` if there are none.
     fn refusal(&self) -> Option<Refusal> {
         match self {
             Self::Hosts(_) => Some(Refusal::OtherHost),
@@ -66,7 +65,6 @@ impl Reached {
         }
     }
 
-    /// Returns whether anything on the host of a URL is in reach.
     pub(super) fn reaches(&self, url: &Url) -> bool {
         match self {
             Self::Hosts(hosts) => hosts.contains(host_name(url)),

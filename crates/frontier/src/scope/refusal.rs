@@ -68,7 +68,6 @@ impl Refusal {
         self.texts().0
     }
 
-    /// Returns the name, and the reason for people.
     fn texts(self) -> (&'static str, &'static str) {
         match self {
             Self::OtherHost => ("other_host", "outside the host"),

@@ -26,7 +26,6 @@ const INCREMENTAL: i32 = 2;
 /// The files beside a database, by what their names end with.
 pub(super) const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// Returns the name of a file beside the database.
 pub(super) fn beside(database: &Path, end: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(end);
@@ -56,7 +55,7 @@ fn tables() -> Vec<(String, String)> {
     spaces.chain(own).collect()
 }
 
-/// Makes an empty store under another name, then renames it: a database that is there is complete.
+/// A database that is there is complete.
 pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), StoreError> {
     let path = dir.join(UNFINISHED);
     let io = |error| StoreError::io(&path, error);
@@ -227,7 +226,6 @@ pub(super) fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> 
     Ok(head.get(18..20) == Some(&[2, 2]))
 }
 
-/// Returns the first 100 bytes of a file, or fewer if it is shorter.
 fn head(path: &Path) -> std::result::Result<Vec<u8>, StoreError> {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));

@@ -76,7 +76,6 @@ impl Repair {
         all
     }
 
-    /// Makes an empty store, for what takes the place of the database.
     pub(crate) fn new_store(&self) -> Result<SqliteStore, StoreError> {
         self.remove_copy()?;
         SqliteStore::open(&self.dir.join(FOLDER))
@@ -195,14 +194,12 @@ impl Readable {
     }
 }
 
-/// Returns the value of a row, if its seal is right.
 fn value_of(space: Space, key: i64, row: &Row<'_>) -> Option<Vec<u8>> {
     let seal: i64 = row.get(1).ok()?;
     let value = row.get_ref(2).ok()?;
     sealed::unseal(space, key.cast_unsigned(), value.as_blob().ok()?, seal.cast_unsigned()).ok()
 }
 
-/// Returns whether a directory has no database, nor what is left of one.
 pub(crate) fn has_none(dir: &Path) -> bool {
     !dir.join(FILE).exists() && !format::beside(&dir.join(FILE), "-wal").exists()
 }

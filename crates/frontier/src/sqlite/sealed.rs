@@ -20,7 +20,6 @@ const LZ4_HEAD: usize = 5;
 /// Below this, compression rarely pays.
 const SHORTEST_COMPRESSED: usize = 48;
 
-/// Returns the seal, and leaves the sealed bytes in `sealed`.
 pub(super) fn seal(space: Space, key: u64, value: &[u8], sealed: &mut Vec<u8>) -> u64 {
     sealed.clear();
     if !compress(value, sealed) {
@@ -31,7 +30,6 @@ pub(super) fn seal(space: Space, key: u64, value: &[u8], sealed: &mut Vec<u8>) -
     checksum(space, key, sealed)
 }
 
-/// Returns whether the compressed form is smaller.
 fn compress(value: &[u8], sealed: &mut Vec<u8>) -> bool {
     let Ok(len) = u32::try_from(value.len()) else {
         return false;
@@ -49,7 +47,6 @@ fn compress(value: &[u8], sealed: &mut Vec<u8>) -> bool {
     sealed.len() <= value.len()
 }
 
-/// Returns the value, or what is wrong with it.
 pub(super) fn unseal(space: Space, key: u64, sealed: &[u8], seal: u64) -> Result<Vec<u8>, &'static str> {
     if checksum(space, key, sealed) != seal {
         return Err("wrong checksum");

@@ -59,7 +59,7 @@ impl Summary {
         line.optional()
     }
 
-    /// Returns the number of the last commit; `None` if any line cannot be read.
+    /// `None` if any line cannot be read.
     pub(super) fn last_commit(connection: &Connection) -> Option<i64> {
         let line = |space| Self::stored(connection, space).ok()?;
         let lines: Option<Vec<Self>> = Space::ALL.into_iter().map(line).collect();

@@ -49,7 +49,6 @@ pub(crate) struct RecordsRead {
 }
 
 impl RecordsRead {
-    /// Returns whether a retry is not at its end.
     pub(crate) fn is_retrying(self) -> bool {
         self.unanswered.row < self.retry_end
     }
@@ -65,7 +64,7 @@ pub(crate) enum ShutOrigin {
 }
 
 impl State {
-    /// Returns whether pages have failed, or were dropped because their origin was given up or closed.
+    /// Whether pages have failed, or were dropped because their origin was given up or closed.
     pub(crate) fn has_failed_pages(&self) -> bool {
         let pages = &self.tables.pages;
         let is_closed = self.tables.not_fetched.contains_key(&NotFetched::RobotsUnreachable);

@@ -101,7 +101,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the links that were offered.
     pub(crate) fn into_links(self) -> Vec<Link> {
         match self {
             Self::AddSeed(links) | Self::Offer(links) | Self::Receive { links, .. } => links.links.into_owned(),
@@ -115,7 +114,6 @@ impl<'a> Call<'a> {
 }
 
 impl Answer {
-    /// Returns whether a call has changed more than the time.
     pub(crate) fn is_change(&self, call: &Call<'_>) -> bool {
         match call {
             Call::Lease(_) => self.taken() > 0,
@@ -124,7 +122,6 @@ impl Answer {
         }
     }
 
-    /// Returns a number by which an answer is compared with that of the same call as it was stored.
     pub(crate) fn check(&self) -> u32 {
         let is_kept = |verdict: &&Verdict| matches!(verdict, Verdict::Queued | Verdict::Elsewhere);
         let queued = |verdicts: &[Verdict]| verdicts.iter().filter(is_kept).count() as u64;
@@ -143,7 +140,6 @@ impl Answer {
         })
     }
 
-    /// Returns how many entries were leased or dropped.
     fn taken(&self) -> u64 {
         match &self.leasing {
             Leasing::Ready(leases) => leases.len() as u64,

@@ -70,7 +70,6 @@ impl State {
         self.partition
     }
 
-    /// Returns the owner of a link, if that is another partition.
     pub(super) fn owner_elsewhere(&self, link: &Link) -> Option<u32> {
         let partition = self.partition?;
         let owner = partition.owner_of(&link.url);
@@ -120,12 +119,10 @@ impl State {
         self.tables.exchange.sent_links.insert(hash)
     }
 
-    /// Returns whether no more links fit in the outboxes.
     pub(super) fn is_outbox_full(&self) -> bool {
         self.tables.exchange.waiting() >= self.max_outbox
     }
 
-    /// Returns whether links wait that have no number yet.
     pub(crate) fn has_open_batches(&self) -> bool {
         self.tables.exchange.peers.iter().any(|peer| peer.outbox.is_open())
     }
@@ -140,7 +137,6 @@ impl State {
         })
     }
 
-    /// Returns the batch for a partition after this number.
     pub(crate) fn outgoing(&self, to: u32, after: u64) -> Option<LinkBatch> {
         let segments = self.sieve.queue().rules().segments();
         self.tables.exchange.peer(to)?.outbox.after(after, segments)
@@ -220,7 +216,6 @@ impl State {
         self.tables.exchange.counts()
     }
 
-    /// Returns the bytes of the memory of links that were sent.
     pub(super) fn exchange_bytes(&self) -> u64 {
         (self.tables.exchange.sent_links.hashes.len() * size_of::<u64>()) as u64
     }
@@ -236,7 +231,6 @@ struct SentLinks {
 }
 
 impl SentLinks {
-    /// Returns whether it was not there.
     fn insert(&mut self, hash: u64) -> bool {
         if self.hashes.is_empty() {
             // Its memory is taken as places are used.

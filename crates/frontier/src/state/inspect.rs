@@ -117,7 +117,6 @@ impl State {
         hosts
     }
 
-    /// Returns the oldest request to each host of which one hangs.
     fn hanging(&self, now: Time) -> BTreeMap<&HostKey, &LeasedEntry> {
         let mut hanging: BTreeMap<&HostKey, &LeasedEntry> = BTreeMap::new();
         let leases = self.tables.leases.values();
@@ -147,7 +146,6 @@ impl State {
         notices.collect()
     }
 
-    /// Returns the report of a host, of which `hanging` is the oldest request that hangs.
     fn report_of(&self, key: &HostKey, host: &HostRef<'_>, hanging: Option<&LeasedEntry>, now: Time) -> HostReport {
         let rules = self.sieve.queue().rules();
         let oldest = hanging.map(|leased| (leased.started, OriginId::of(&leased.entry.url)));

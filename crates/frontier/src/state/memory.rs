@@ -38,18 +38,15 @@ impl FrontierConfig {
         })
     }
 
-    /// Returns the bytes of the digests of keys.
     fn key_bytes(&self) -> u64 {
         if self.exact { KEY_BYTES } else { 0 }
     }
 
-    /// Returns the bytes of the seen-set at its capacity.
     fn seen_set_bytes(&self) -> Result<u64, ConfigError> {
         let sizing = sieve::Sizing::for_rate(self.capacity, self.false_positive_rate).map_err(ConfigError::SeenSet)?;
         Ok(sizing.memory_bytes())
     }
 
-    /// Returns what decides.
     pub(crate) fn what_decides(&self) -> Self {
         Self {
             max_memory: None,
@@ -75,7 +72,6 @@ impl State {
         self.host_table().set_most_resident(most_resident);
     }
 
-    /// Returns what the parts of a durable frontier take.
     pub(super) fn memory_report(&self) -> Option<MemoryReport> {
         let is_on_disk = self.queues().hosts().may_be_on_disk();
         is_on_disk.then(|| self.memory_report_of_parts())

@@ -77,13 +77,11 @@ impl State {
         counts.count(verdict);
     }
 
-    /// Counts links that the caller omitted because they are known to be seen.
     pub(super) fn count_omitted(&mut self, settlement: &Settlement) {
         self.tables.links.count_others(None, settlement.links_known);
         self.count_others(&settlement.other_links);
     }
 
-    /// Counts links that a journal did not store.
     pub(super) fn count_others(&mut self, others: &[OtherLinks]) {
         for one in others {
             let counts = match one.are_sitemaps {

@@ -44,7 +44,6 @@ impl Outbox {
         !self.open.links.is_empty()
     }
 
-    /// Gives the open batch the next number, if it has links.
     pub(super) fn close(&mut self, segments: Segments<'_>) {
         if !self.is_open() {
             return;
@@ -67,12 +66,10 @@ impl Outbox {
         self.acknowledged
     }
 
-    /// Returns how many links wait.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Returns the place of a batch that is kept, or that was acknowledged last.
     fn mark(&self, number: u64) -> Option<Mark> {
         let digest = match number.checked_sub(self.acknowledged.number)? {
             0 => self.acknowledged.digest,
@@ -81,12 +78,11 @@ impl Outbox {
         Some(Mark { number, digest })
     }
 
-    /// Returns whether the batches up to this place were sent from here, if that is known.
     pub(super) fn has_sent(&self, mark: Mark) -> bool {
         self.mark(mark.number) == Some(mark)
     }
 
-    /// Returns the batch after a number; `None` if there is none, or if it cannot be read, which the store then knows.
+    /// `None` if there is none, or if it cannot be read, which the store then knows.
     pub(super) fn after(&self, number: u64, segments: Segments<'_>) -> Option<LinkBatch> {
         let before = self.mark(number)?;
         let mark = self.mark(number + 1)?;
@@ -158,7 +154,6 @@ impl<'de> Deserialize<'de> for OpenBatch {
     }
 }
 
-/// Returns links as the bytes of a batch.
 fn encode(links: &[Link]) -> Vec<u8> {
     // Writing to memory cannot fail, and each part of a link can be written.
     postcard::to_allocvec(&Links::from(links)).unwrap_or_default()

@@ -9,7 +9,7 @@ use sieve::{Digest, Filter, Load, SeenSet};
 ///
 /// A digest that cannot be looked up is there, and the owner of the digests learns why.
 pub(crate) trait StoredKeys: fmt::Debug + Send + Sync {
-    /// Returns whether a digest is there.
+    /// Whether a digest is there.
     fn contains(&self, digest: u128) -> bool;
 
     /// Adds a digest unless it is there. Returns whether it did. It needs no look-up if it is known to be new.
@@ -39,7 +39,6 @@ impl From<SeenSet> for Seen {
 }
 
 impl Seen {
-    /// Makes an exact one of a filter and the digests of the keys that it has accepted.
     pub(crate) fn with_keys(filter: SeenSet, keys: Arc<dyn StoredKeys>, accepted: u64) -> Self {
         Self {
             filter,
@@ -48,17 +47,14 @@ impl Seen {
         }
     }
 
-    /// Returns the filter.
     pub(crate) fn filter(&self) -> &SeenSet {
         &self.filter
     }
 
-    /// Returns the filter.
     pub(crate) fn into_filter(self) -> SeenSet {
         self.filter
     }
 
-    /// Returns whether it has the digests of its keys.
     pub(crate) fn has_keys(&self) -> bool {
         self.keys.is_some()
     }

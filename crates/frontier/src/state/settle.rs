@@ -300,7 +300,6 @@ impl State {
     }
 }
 
-/// Returns whether a request was made, which spends the delay of its host.
 fn was_made(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::NotFetched(_) => false,

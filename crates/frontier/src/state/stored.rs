@@ -39,12 +39,10 @@ impl State {
         postcard::to_allocvec(&(sieve.counters(), sieve.queue(), reached, &self.tables))
     }
 
-    /// Returns the seen-set, without the digests of its keys.
     pub(crate) fn into_seen_set(self) -> SeenSet {
         self.sieve.into_parts().0.into_filter()
     }
 
-    /// Makes a state of its bytes, its seen-set and its hosts, under a configuration that fits them.
     pub(crate) fn decode(
         state: &[u8],
         seen_set: Seen,
@@ -65,7 +63,6 @@ impl State {
         Ok(state)
     }
 
-    /// Sets the hosts, and where those lie that are not in memory.
     pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk<'_>) {
         self.hosts().configure(HostConfig::of(config), config, hosts, on_disk);
     }

@@ -18,7 +18,6 @@ impl MemoryStore {
         &self.spaces[space as usize]
     }
 
-    /// Makes the changes of a batch.
     pub(crate) fn apply(&mut self, batch: &Batch) {
         for change in &batch.changes {
             match change {

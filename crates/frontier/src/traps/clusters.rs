@@ -96,7 +96,6 @@ struct Leader {
 }
 
 impl Clusters {
-    /// Creates clusters that remember the latest `room` pages and as many leaders, at least one.
     pub(crate) fn new(room: usize) -> Self {
         Self {
             room: room.max(1),
@@ -110,12 +109,10 @@ impl Clusters {
         }
     }
 
-    /// Sets the number of pages that are remembered, after they were read from a store.
     pub(crate) fn configure(&mut self, room: usize) {
         self.room = room.max(1);
     }
 
-    /// Returns about how many bytes it takes, with URLs of 100 bytes.
     pub(crate) fn bytes(&self) -> u64 {
         300 * (self.in_order.len() + self.leaders.len()) as u64
     }
@@ -157,7 +154,6 @@ impl Clusters {
         }
     }
 
-    /// Returns the counts so far.
     pub(crate) fn counts(&self) -> ResemblanceCounts {
         self.counts
     }
@@ -181,7 +177,7 @@ impl Clusters {
         None
     }
 
-    /// Returns the leader of a number, unless it was forgotten.
+    /// The leader of a number, unless it was forgotten.
     fn leader(&self, number: u32) -> Option<&Leader> {
         let at = number.wrapping_sub(self.oldest as u32);
         self.leaders.get(usize::try_from(at).ok()?).filter(|_| number != 0)
@@ -219,7 +215,6 @@ impl Clusters {
         }
     }
 
-    /// Makes a leader the latest one in its slots, and returns the numbers of the previous ones.
     fn insert_into_tables(&mut self, simhash: SimHash, at: usize) -> [u32; BLOCKS] {
         let number = (self.oldest + at as u64) as u32;
         std::array::from_fn(|block| {
@@ -229,7 +224,6 @@ impl Clusters {
         })
     }
 
-    /// Returns the slot of a simhash in the table of a block.
     fn place_of(&self, simhash: SimHash, block: usize) -> usize {
         usize::from(value(simhash, block)) & ((1 << self.bits) - 1)
     }
@@ -246,7 +240,6 @@ impl Clusters {
     }
 }
 
-/// Returns the bits of a block.
 fn value(simhash: SimHash, block: usize) -> u16 {
     (simhash.bits() >> (BLOCK_BITS as usize * block)) as u16
 }

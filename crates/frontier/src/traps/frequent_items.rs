@@ -28,22 +28,18 @@ impl FrequentItems {
         }
     }
 
-    /// Returns the count of a key.
     pub(crate) fn get(&self, key: u64) -> u32 {
         self.counts.get(&halves(key)).copied().unwrap_or_default()
     }
 
-    /// Returns an upper bound of all counts.
     pub(crate) fn highest(&self) -> u32 {
         self.highest
     }
 
-    /// Adds one to the count of a key and returns it.
     pub(crate) fn add(&mut self, key: u64) -> u32 {
         self.add_times(key, 1)
     }
 
-    /// Adds `times` to the count of a key and returns it.
     pub(crate) fn add_times(&mut self, key: u64, times: u32) -> u32 {
         let count = self.raise(key, times);
         self.highest = self.highest.max(count);

@@ -119,7 +119,6 @@ impl NearDuplicates {
         }
     }
 
-    /// Sets the limits, after the counts were read from a store.
     pub(crate) fn configure(&mut self, most: u32, most_in_all: u32) {
         (self.most, self.most_in_all) = (most, most_in_all);
     }
@@ -177,27 +176,24 @@ impl NearDuplicates {
         links
     }
 
-    /// Returns whether a URL is under a closed prefix.
     pub(crate) fn closes(&self, key: &str) -> bool {
         self.closed.has(|| self.hash.of(&*path_prefix(key)))
     }
 
-    /// Returns whether any prefix is closed.
     pub(crate) fn closes_any(&self) -> bool {
         !self.closed.known.is_empty()
     }
 
-    /// Returns whether a URL is under a postponed prefix.
+    /// Whether a URL is under a postponed prefix.
     pub(crate) fn postpones(&self, key: &str) -> bool {
         self.postponed.has(|| self.hash.of(&*path_prefix(key)))
     }
 
-    /// Returns whether the number of near-duplicates of a site suggests a trap.
     pub(crate) fn suspects(&self, site: &str) -> bool {
         self.suspects.len() >= MAX_SUSPECTS || self.suspects.contains(&self.hash.of(site))
     }
 
-    /// Returns the numbers of prefixes that were closed and postponed.
+    /// The numbers of prefixes that were closed and postponed.
     pub(crate) fn prefixes(&self) -> (u64, u64) {
         (self.closed.ever, self.postponed.ever)
     }

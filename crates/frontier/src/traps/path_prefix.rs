@@ -37,7 +37,6 @@ pub(super) fn path_prefix(url: &str) -> String {
     prefix
 }
 
-/// Returns whether there is a digit outside percent-escapes.
 fn has_digit(part: &str) -> bool {
     let mut bytes = part.bytes();
     while let Some(byte) = bytes.next() {

@@ -11,7 +11,6 @@ pub(super) const IDLE_PLACES: usize = 16;
 /// The minimum number of slots by which their list grows.
 pub(super) const MORE_PLACES: usize = 4;
 
-/// Returns the number of slots by which a full list of this length grows.
 pub(super) fn more_places(len: usize) -> usize {
     len / 2 + MORE_PLACES
 }
@@ -85,7 +84,6 @@ impl<T> PackedQueue<T> {
         held.saturating_add(demand) <= self.max_bytes
     }
 
-    /// Returns the bytes that a new tail costs.
     fn room_demand(&self) -> usize {
         let one_segment = if self.spare_count() > 0 { 0 } else { SEGMENT_BYTES };
         if self.is_head_idle() {
@@ -102,7 +100,6 @@ impl<T> PackedQueue<T> {
         self.closing_demand() + one_segment
     }
 
-    /// Returns the bytes that closing the tail costs, and a long key after it, without the bytes of the key.
     fn closing_demand(&self) -> usize {
         let compressed = self.packing.is_compressed();
         let compressed_segment = if compressed { SEGMENT_BYTES } else { 0 };
@@ -114,7 +111,6 @@ impl<T> PackedQueue<T> {
         compressed_segment + expanded + self.list_demand()
     }
 
-    /// Returns the bytes of a larger list of cold segments, if it lacks slots for two more: the tail and a long key.
     fn list_demand(&self) -> usize {
         let len = self.cold.len();
         if self.cold.capacity() - len >= 2 {

@@ -39,7 +39,7 @@ impl Compressor {
         self.0.as_ref().map_or(0, |(_, space)| TABLE_BYTES + space.len())
     }
 
-    /// Returns the compressed segment; `None` if it would not be smaller.
+    /// `None` if it would not be smaller.
     pub(super) fn compress(&mut self, segment: &Segment) -> Option<CompressedSegment> {
         let (table, space) = self.0.as_mut()?;
         let len = compress_into_with_table(segment.used(), space, table).ok()?;

@@ -9,7 +9,7 @@ impl PackedItem for Vec<u8> {}
 
 /// Seals [`PackedItem`], so that a `String` is never made of bytes that were not one.
 pub trait FromPacked {
-    /// Creates the item from the bytes of a key that was pushed as such an item.
+    /// Builds the item from the bytes of a key that was pushed as such an item.
     fn from_packed(key: Vec<u8>) -> Self;
 }
 

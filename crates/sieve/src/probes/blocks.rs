@@ -9,7 +9,6 @@ use crate::hash::{Digest, below};
 use crate::memory::Block;
 use crate::sizing::WORDS;
 
-/// Returns the words in which a key of k probes has a bit, as a mask, if it starts at word 0.
 const fn window(hashes: u32) -> u32 {
     (1 << if hashes < 8 { hashes } else { 8 }) - 1
 }
@@ -68,7 +67,6 @@ fn turned(window: u32, start: u32) -> u32 {
     turned | turned >> WORDS
 }
 
-/// Adds a second, different bit to each of these words.
 fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
     let more = digest.stretched();
     for (word, mask) in masks.iter_mut().enumerate() {

@@ -33,7 +33,6 @@ impl Grouped {
     }
 }
 
-/// Returns the value of the last significant digit.
 fn step_of(number: f64, digits: i32) -> u64 {
     let mut step: u64 = 1;
     while number / step as f64 >= 10_f64.powi(digits) {

@@ -6,7 +6,6 @@ use crate::sizing::{ConfigError, Layout, Sizing};
 /// The minimum size of a layer: one page of memory, the smallest unit of the system.
 pub(super) const MIN_LAYER_BYTES: u64 = 4096;
 
-/// Returns the shape of the layer with this number.
 pub(super) fn layer_sizing(capacity: u64, total_rate: f64, number: i32) -> Result<Sizing, ConfigError> {
     let rate = total_rate * (1.0 - TIGHTENING) * TIGHTENING.powi(number);
     let sizing = Sizing::for_rate(capacity, rate)?;

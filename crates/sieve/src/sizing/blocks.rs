@@ -28,14 +28,12 @@ pub const MAX_BLOCK_HASHES: u32 = 16;
 /// The least rate that blocks are sized for: below it, rounding in the alternating sum would show.
 pub const MIN_BLOCK_RATE: f64 = 1e-7;
 
-/// Returns how many bits a key that starts at word `start` has in word `word`.
 pub(crate) fn bits_in_word(hashes: u32, start: usize, word: usize) -> u32 {
     let turn = (word + WORDS - start) % WORDS;
     let once = u32::from(turn < hashes.min(8) as usize);
     once + u32::from((turn as u32) < hashes.saturating_sub(8))
 }
 
-/// Returns the bits of a word that can be probes.
 pub(crate) fn word_bits(word: usize) -> u64 {
     if word == WORDS - 1 { 63 } else { 64 }
 }
@@ -112,7 +110,6 @@ impl BlockRate {
         Self { terms }
     }
 
-    /// Returns the rate for the next new key after `keys` distinct ones in `blocks` blocks.
     pub(crate) fn at(&self, blocks: u64, keys: f64) -> f64 {
         let blocks = blocks as f64;
         let sum: f64 = self
@@ -154,7 +151,6 @@ struct Choices {
 }
 
 impl Choices {
-    /// Adds a term for each way to choose from the remaining words.
     fn complete(self, remaining: &[[Choice; 3]], terms: &mut Vec<Term>) {
         let Some((word, remaining)) = remaining.split_first() else {
             let avoided = self.avoided.iter().sum::<f64>() / WORDS as f64;

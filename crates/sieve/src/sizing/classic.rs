@@ -87,7 +87,6 @@ fn expanded_rate(bits: f64, hashes: u32, keys: f64) -> f64 {
     (rate * (1.0 + variance / 2.0 * (slope * slope - bend))).clamp(0.0, 1.0)
 }
 
-/// Returns the least bits, from `least` upwards, that keep the rate; the rate falls as the bits grow.
 fn least_bits(least: u64, hashes: u32, capacity: u64, rate: f64) -> Option<u64> {
     super::least(least.max(u64::from(hashes)), MAX_BITS, |bits| {
         false_positive_rate(bits, hashes, capacity) <= rate

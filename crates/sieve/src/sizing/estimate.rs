@@ -7,14 +7,13 @@ use crate::filter::Load;
 const BLOCK_NOISE: f64 = 1.2;
 
 impl Sizing {
-    /// Returns the estimated number of distinct keys at `ones` bits set, −(m/k)·ln(1 − X/m), with half a zero bit at X = m.
     pub(crate) fn keys_at(&self, ones: u64) -> f64 {
         let (bits, hashes) = (self.bits as f64, f64::from(self.hashes));
         let zeros = (bits - ones as f64).max(0.5);
         bits / hashes * (bits / zeros).ln()
     }
 
-    /// Returns the least number of ones at which the estimate exceeds `keys`; `None` if it never does.
+    /// `None` if it never does.
     pub(crate) fn ones_above(&self, keys: f64) -> Option<u64> {
         let near = self.bits as f64 * -(-keys * f64::from(self.hashes) / self.bits as f64).exp_m1();
         // The inverse is rounded; the formula itself decides between its neighbours.
@@ -22,7 +21,6 @@ impl Sizing {
         (from..=self.bits.min(from + 4)).find(|&ones| self.keys_at(ones) > keys)
     }
 
-    /// Returns the load of a filter of this shape with `ones` bits set.
     pub(crate) fn load(&self, ones: u64, false_positive_rate: f64) -> Load {
         let estimated_len = self.keys_at(ones);
         Load {

@@ -13,13 +13,11 @@ use crate::seen_set::SeenSet;
 /// Far more layers than memory could hold.
 const MAX_LAYERS: u32 = 64;
 
-/// Returns the length of a header and what follows it.
 fn filter_bytes(words: u64) -> u64 {
     (HEADER_BYTES as u64).saturating_add(stored_bytes(words))
 }
 
 impl Header {
-    /// Returns a filter that was read, and its counts.
     fn check_ones<F: Filter>(&self, filter: F) -> Loaded<F> {
         if filter.ones() == self.ones {
             Ok((filter, self.counts))

@@ -177,7 +177,6 @@ impl Header {
         }
     }
 
-    /// Returns the shape, if it is valid.
     pub(crate) fn sizing(&self) -> Result<Sizing, SnapshotError> {
         let sizing = match self.layout {
             Layout::Classic => Sizing::explicit(self.bits, self.hashes),
@@ -219,7 +218,7 @@ pub(crate) fn expect_lost(lost: f64) -> Result<(), SnapshotError> {
     }
 }
 
-/// Returns a count as it is written, so that reading accepts it.
+/// A count as it is written, so that reading accepts it.
 pub(crate) fn stored_count(count: u64) -> u64 {
     count.min(MAX_COUNTED - 1)
 }

@@ -34,7 +34,6 @@ pub(crate) struct SeriesFile {
 }
 
 impl SeriesFile {
-    /// Makes one that is not open yet.
     pub(crate) fn new(state: &Path) -> Self {
         Self {
             whole: Replaceable::own(state.join(FILE)),

@@ -171,7 +171,6 @@ fn not_allowed(method: &'static str) -> Response<Body> {
     answer
 }
 
-/// Sets the type, and that browsers keep it to themselves: no other page may read it, and nothing in it runs.
 fn with_type(media_type: &'static str, mut answer: Response<Body>) -> Response<Body> {
     for (name, value) in [
         (CONTENT_TYPE, media_type),

@@ -24,7 +24,6 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns whether the connection listens.
     pub(super) fn is_taken(&self) -> bool {
         self.listeners.get().is_some()
     }
@@ -35,7 +34,6 @@ impl Place {
         let _ = self.metrics.set(as_of);
     }
 
-    /// Returns when the metrics were true, if it asked for them.
     pub(super) fn metrics(&self) -> Option<f64> {
         self.metrics.get().copied()
     }

@@ -158,7 +158,6 @@ fn kept_body(answer: &mut Response, config: &CrawlConfig) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the links of a page that can be crawled, each with its key in the cache of seen links, and its record if it is a sitemap.
 fn page_links(
     entry: &Entry,
     answer: &Response,
@@ -261,7 +260,6 @@ fn content_of(entry: &Entry, answer: &Response, fingerprint: Fingerprint) -> Opt
     previous.map_or(fingerprint.content, |previous| previous.content)
 }
 
-/// Returns whether a page that is fetched again is as it was: by the word of its server, or by its bytes.
 fn is_unchanged(entry: &Entry, answer: &Response, fingerprint: Fingerprint) -> bool {
     let previous = entry.metadata.previous.as_ref().and_then(|previous| previous.content);
     answer.status == 304 || (previous.is_some() && previous == fingerprint.content)

@@ -66,7 +66,6 @@ pub(crate) fn well_known(origin: &Origin, index: usize, canonicalizer: &Canonica
     Some(Link::sitemap(url, origin.clone(), 0, None))
 }
 
-/// Returns the next well-known path after the one of this entry.
 fn next_well_known(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer) -> Option<Link> {
     let requested = entry.metadata.redirected_from.as_deref().unwrap_or(&entry.url);
     let is_requested = |link: &Link| link.url.url().as_str() == requested;
@@ -155,7 +154,6 @@ pub(crate) fn unfetched_record(entry: &Entry, why: NotFetched, cause: Option<&Fa
     }
 }
 
-/// Returns the links of a page that is a sitemap, and its record as one.
 pub(super) fn of_page(
     entry: &Entry,
     answer: &Response,

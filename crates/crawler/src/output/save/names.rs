@@ -73,7 +73,6 @@ impl SafePath {
     }
 }
 
-/// Adds a hash of `about` and `attempt` to a name.
 pub(super) fn variant(stem: &str, about: &str, attempt: u32) -> String {
     format!("{stem}~{}", short_hash(&format!("{about} {attempt}")))
 }
@@ -144,12 +143,10 @@ fn is_html_extension(extension: &str) -> bool {
         .any(|html| extension.eq_ignore_ascii_case(html))
 }
 
-/// Returns a hash of 32 hexadecimal digits.
 fn hash_of(text: &str) -> String {
     content_hash(text.as_bytes()).map_or_else(String::new, |hash| hash.to_string())
 }
 
-/// Returns a hash of 16 hexadecimal digits.
 fn short_hash(text: &str) -> String {
     hash_of(text).chars().take(16).collect()
 }

@@ -15,7 +15,7 @@ pub(super) fn shown(folder: &Path) -> io::Result<String> {
     Ok(full.display().to_string())
 }
 
-/// Returns whether a folder is that of the crawl with this token; `None` if it has no mark.
+/// `None` if it has no mark.
 pub(super) fn is_marked(folder: &Path, token: &str) -> Option<bool> {
     let found = fs::read_to_string(folder.join(MARK)).ok()?;
     Some(found.trim_end() == token)

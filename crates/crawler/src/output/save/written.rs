@@ -82,12 +82,10 @@ impl Written {
         Ok(())
     }
 
-    /// Returns whether no name was given.
     pub(super) fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// Returns whether a URL has this name.
     pub(super) fn contains(&self, path: &str) -> bool {
         self.hashes.contains(&self.hash_of(path, None))
     }
@@ -124,12 +122,10 @@ impl Written {
         }))
     }
 
-    /// Returns whether a later run can continue.
     pub(super) fn is_kept(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Returns a text that this crawl has in all its runs, and no other crawl.
     pub(super) fn token(&self) -> String {
         // The secret itself stays secret.
         content_hash(&self.secret).map_or_else(String::new, |hash| hash.to_string())

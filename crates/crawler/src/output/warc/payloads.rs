@@ -36,7 +36,7 @@ impl Original {
     }
 }
 
-/// Returns the digest of a payload; `None` for one that is empty or truncated, which is never compared.
+/// `None` for one that is empty or truncated, which is never compared.
 pub(super) fn payload_digest(capture: &Capture) -> Option<PayloadDigest> {
     if capture.body.is_empty() || capture.extent != BodyExtent::Complete {
         return None;

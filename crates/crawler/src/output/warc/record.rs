@@ -105,7 +105,6 @@ impl Record {
         &self.bytes
     }
 
-    /// Makes the record of an answer.
     pub(super) fn response(capture: &Capture, info: &Info) -> Self {
         let mut head = Head::of_capture("response", capture, info);
         head.field("WARC-Payload-Digest", &sha1(&capture.body));
@@ -118,7 +117,6 @@ impl Record {
         head.with_block(&block)
     }
 
-    /// Makes the record of an answer whose payload is in the archive already.
     pub(super) fn revisit(capture: &Capture, original: &Original, info: &Info) -> Self {
         let mut head = Head::of_capture("revisit", capture, info);
         head.field("WARC-Profile", &IDENTICAL_PAYLOAD);
@@ -139,7 +137,6 @@ impl Record {
         head.with_block(&response_head(capture))
     }
 
-    /// Makes the record of the request for an answer.
     pub(super) fn request(capture: &Capture, answer: Uuid, info: &Info) -> Self {
         let mut head = Head::of_capture("request", capture, info);
         head.id_field("WARC-Concurrent-To", answer);
@@ -155,7 +152,6 @@ impl Record {
     }
 }
 
-/// Returns the status line and the headers of an answer.
 fn response_head(capture: &Capture) -> Vec<u8> {
     let exchange = &capture.exchange;
     let mut head = format!("{} {} ", version(exchange.version), exchange.status).into_bytes();

@@ -7,7 +7,7 @@ use super::{LinkSource, style};
 
 /// What takes the links of assets.
 pub(super) trait Assets {
-    /// Adds an asset, if its element names one.
+    /// Takes in an asset, if its element names one.
     fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource);
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Asset {
 }
 
 impl Asset {
-    /// Returns the kind of an HTML element; `name` is in lower case.
+    /// `name` is in lower case.
     pub(super) fn from_html_name(name: &str) -> Option<Self> {
         Some(match name {
             "img" | "image" => Self::Image,
@@ -48,7 +48,7 @@ impl Asset {
         })
     }
 
-    /// Returns the kind of an SVG element; `name` is in lower case.
+    /// `name` is in lower case.
     pub(super) fn from_svg_name(name: &str) -> Option<Self> {
         Some(match name {
             "image" | "feimage" => Self::SvgImage,
@@ -59,7 +59,6 @@ impl Asset {
     }
 }
 
-/// Adds what an element loads.
 pub(super) fn visit(assets: &mut impl Assets, asset: Asset, element: &Attributes<'_>) {
     let mut add = |attribute, source| {
         let value = element.value(attribute).filter(|value| !value.trim_ascii().is_empty());
@@ -103,7 +102,6 @@ pub(super) fn visit(assets: &mut impl Assets, asset: Asset, element: &Attributes
     }
 }
 
-/// Adds what a `<link>` with these relations loads.
 pub(super) fn visit_link(assets: &mut impl Assets, rel: &str, element: &Attributes<'_>) {
     let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(rel, relation));
     let source = if has_token(rel, "stylesheet") {
@@ -123,14 +121,12 @@ pub(super) fn visit_link(assets: &mut impl Assets, rel: &str, element: &Attribut
     }
 }
 
-/// Adds what a `style` attribute loads.
 pub(super) fn visit_style_attribute(assets: &mut impl Assets, element: &Attributes<'_>) {
     if let Some(declarations) = element.value(Attribute::Style) {
         visit_style(assets, &declarations);
     }
 }
 
-/// Adds what the presentation attributes of an SVG element refer to in other files.
 pub(super) fn visit_paints(assets: &mut impl Assets, element: &Attributes<'_>) {
     element.paints().for_each(|value| visit_style(assets, &value));
 }
@@ -146,14 +142,12 @@ pub(super) fn visit_background(assets: &mut impl Assets, name: &str, element: &A
     }
 }
 
-/// Adds what a `<style>` loads, unless its `type` is another language than CSS.
 pub(super) fn visit_style_element(assets: &mut impl Assets, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {
         visit_style(assets, text);
     }
 }
 
-/// Adds what CSS text loads.
 pub(super) fn visit_style(assets: &mut impl Assets, css: &str) {
     style::each_url(css, |url, source| assets.add_asset(Some(Cow::Borrowed(url)), source));
 }
@@ -187,7 +181,6 @@ fn candidates(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the text after the next comma outside parentheses.
 fn after_descriptors(text: &str) -> &str {
     let mut in_parentheses = false;
     let end = text.find(|c| {

@@ -85,7 +85,6 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// Makes a collector for a document of this length.
     pub(super) fn new(
         resolver: Resolver,
         options: &'a LinkOptions,
@@ -112,7 +111,6 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns everything collected.
     pub(super) fn into_new_links(self) -> NewLinks {
         NewLinks {
             link_keys: self.links.values().map(|info| info.link_key).collect(),
@@ -121,7 +119,6 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns everything collected, for a collector without a cache.
     pub(super) fn into_extracted(self) -> Extracted {
         Extracted {
             links: self.links.into_values().map(|info| info.link).collect(),
@@ -153,7 +150,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds a link to follow that the cache has; false if the page is full.
+    /// False if the page is full.
     fn visit_known(&mut self, target: u64) -> bool {
         self.base_used = true;
         if let Some(info) = self.links.get_mut(&target) {
@@ -173,7 +170,6 @@ impl<'a> Collector<'a> {
         self.links.len() + self.known.len() >= self.options.max_links
     }
 
-    /// Adds what an element contains.
     pub(super) fn visit(&mut self, kind: Kind, element: &Attributes<'_>) {
         let href = || element.value(Attribute::Href);
         match kind {
@@ -196,7 +192,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns a resolver for the document in a `srcdoc`, and the options; `None` if it is dropped.
+    /// `None` if it is dropped.
     pub(super) fn nested(&mut self) -> Option<(Resolver, &'a LinkOptions)> {
         self.base_used = true;
         let resolver = self.resolver.nested().filter(|_| self.resolvable_bytes_left > 0);
@@ -204,7 +200,6 @@ impl<'a> Collector<'a> {
         Some((resolver?, self.options))
     }
 
-    /// Adds what the document in a `srcdoc` links to.
     pub(super) fn add_nested(&mut self, nested: Extracted) {
         self.extracted.dropped += nested.dropped;
         self.extracted.uncrawlable.other_scheme += nested.uncrawlable.other_scheme;
@@ -219,7 +214,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Sets the base of all following links; false if a link before it was resolved on the old one.
+    /// False if a link before it was resolved on the old one.
     pub(super) fn rebase(&mut self, href: &str) -> bool {
         if self.base_used {
             return false;
@@ -251,7 +246,6 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns whether a meta element with this name addresses this crawler.
     fn is_agent(&self, name: &str) -> bool {
         !self.options.agent.is_empty() && name.eq_ignore_ascii_case(&self.options.agent)
     }
@@ -318,7 +312,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Counts a link that cannot be crawled, each once; false if it was dropped because the page is full.
+    /// False if it was dropped because the page is full.
     fn add_uncrawlable(&mut self, link: &str, kind: impl FnOnce(&mut Uncrawlable) -> &mut usize) -> bool {
         if self.uncrawlable.contains(link) {
             return true;
@@ -333,7 +327,7 @@ impl<'a> Collector<'a> {
         true
     }
 
-    /// Adds a link, or updates the one with the same URL; false if it was dropped because the page is full.
+    /// False if it was dropped because the page is full.
     fn add_url(&mut self, mut url: Url, source: LinkSource, nofollow: bool, spelling: Option<u64>) -> bool {
         if !matches!(url.scheme(), "http" | "https") {
             return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
@@ -377,7 +371,6 @@ impl<'a> Collector<'a> {
 }
 
 impl Assets for Collector<'_> {
-    /// Adds the URL of an asset, unless it is a `data:` URL.
     fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
         let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
             return;
@@ -390,12 +383,12 @@ impl Assets for Collector<'_> {
     }
 }
 
-/// Returns the source of a frame; `None` if it is empty.
+/// `None` if it is empty.
 fn frame_source<'a>(element: &Attributes<'a>) -> Option<Cow<'a, str>> {
     element.value(Attribute::Src).filter(|source| !source.is_empty())
 }
 
-/// Returns the page that an element shows as a frame does; `None` if its type is that of another file.
+/// `None` if its type is that of another file.
 fn shown_page<'a>(element: &Attributes<'a>, attribute: Attribute) -> Option<Cow<'a, str>> {
     let kind = element.value(Attribute::Type);
     let shown = element.value(attribute).filter(|shown| !shown.is_empty());

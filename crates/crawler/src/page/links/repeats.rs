@@ -20,7 +20,6 @@ pub(super) struct RepeatedLinks {
 }
 
 impl RepeatedLinks {
-    /// Makes an empty cache for a page of this length.
     pub(super) fn new(length: usize) -> Self {
         let slots = (length / BYTES_PER_SLOT).next_power_of_two();
         Self {
@@ -28,7 +27,6 @@ impl RepeatedLinks {
         }
     }
 
-    /// Returns whether this link is the last one in its slot.
     pub(super) fn is_known(&self, hash: u64) -> bool {
         self.slots.get(self.slot(hash)) == Some(&hash)
     }
@@ -45,7 +43,6 @@ impl RepeatedLinks {
         hash as usize & (self.slots.len() - 1)
     }
 
-    /// Returns a fast hash of a text and its kind.
     pub(super) fn hash(text: &str, kind: u64) -> u64 {
         xxh3_64_with_seed(text.as_bytes(), kind).min(EMPTY - 1)
     }

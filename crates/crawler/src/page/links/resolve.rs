@@ -73,7 +73,7 @@ impl Resolver {
         }
     }
 
-    /// Makes a resolver for a document that a `srcdoc` holds, whose base is that of this one; `None` if it is nested too deep.
+    /// `None` if it is nested too deep.
     pub(super) fn nested(&self) -> Option<Self> {
         (self.depth < NESTED_DOCUMENTS).then(|| Self {
             page: self.base.clone(),
@@ -97,7 +97,6 @@ impl Resolver {
         }
     }
 
-    /// Returns the cache's hasher for the directory that relative links start from.
     pub(super) fn directory(&self, known: &SeenLinkCache) -> Option<Directory> {
         known.directory(&self.base, self.encoding)
     }

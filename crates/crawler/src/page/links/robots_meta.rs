@@ -41,7 +41,7 @@ impl RobotsMeta {
         }
     }
 
-    /// Adds the content of a robots meta element: directives separated by commas.
+    /// Directives separated by commas.
     pub(super) fn merge_content(&mut self, content: &str) {
         content.split(',').for_each(|directive| self.merge_directive(directive));
     }

@@ -144,7 +144,6 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         }
     }
 
-    /// Returns what the document has, or its base, if that came after links that it applies to.
     fn run(mut self, html: &'a str) -> Result<NewLinks, String> {
         tokens::tokenize(html, &mut self);
         match self.late_base {
@@ -210,7 +209,6 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
     }
 }
 
-/// Returns whether an element with these attributes can contain anything to collect.
 fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
     let has = |attribute| attributes.raw(attribute).is_some();
     match kind {
@@ -324,7 +322,6 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     }
 }
 
-/// Returns whether a template declares a shadow root, which is shown in place of its host's content.
 fn is_shadow_root(template: &Attributes<'_>) -> bool {
     let mode = template.value(Attribute::Shadowrootmode);
     mode.is_some_and(|mode| mode.eq_ignore_ascii_case("open") || mode.eq_ignore_ascii_case("closed"))

@@ -91,7 +91,7 @@ impl Default for SeenLinkCache {
 }
 
 impl SeenLinkCache {
-    /// Returns the directory of links on this base; `None` for a base such as `mailto:`.
+    /// `None` for a base such as `mailto:`.
     pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
         (!base.cannot_be_a_base()).then(|| Directory(self.key.hash_one((directory, encoding.name()))))
@@ -109,7 +109,6 @@ impl SeenLinkCache {
         (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
     }
 
-    /// Returns the hash of the URL of a link with this spelling, if it is cached.
     pub(super) fn find(&self, spelling: u64) -> Option<u64> {
         let slot = self.slot(spelling);
         let is_stored = || slot.spelling.load(Ordering::Acquire) == spelling;
@@ -118,7 +117,6 @@ impl SeenLinkCache {
         is_stored().then_some(target)
     }
 
-    /// Returns the hash of a URL.
     pub(super) fn url_hash(&self, url: &Url) -> u64 {
         self.key.hash_one(url.as_str())
     }

@@ -29,7 +29,6 @@ impl<'a> Name<'a> {
         Self { text, code }
     }
 
-    /// Returns the name as written, in its original case.
     pub(super) fn as_str(&self) -> &'a str {
         // A name is a slice of text between ASCII characters.
         str::from_utf8(self.text).unwrap_or_default()
@@ -41,7 +40,7 @@ impl<'a> Name<'a> {
         self.code
     }
 
-    /// Returns whether this is the name; `name` is in lower case.
+    /// `name` is in lower case.
     pub(super) fn is(&self, name: &str) -> bool {
         self.text.eq_ignore_ascii_case(name.as_bytes())
     }
@@ -150,7 +149,7 @@ const SRCSET: u64 = code(b"srcset");
 const STYLE: u64 = code(b"style");
 const TYPE: u64 = code(b"type");
 
-/// Returns whether a space-separated list such as `rel` contains a token; `token` is in lower case.
+/// `token` is in lower case.
 pub(super) fn has_token(list: &str, token: &str) -> bool {
     list.split_ascii_whitespace()
         .any(|word| word.eq_ignore_ascii_case(token))
@@ -190,18 +189,15 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns the values of other attributes that begin with `url(`, decoded.
     pub(super) fn paints(&self) -> impl Iterator<Item = Cow<'a, str>> {
         let values = self.paints.into_iter().flatten();
         values.map(|raw| decoded(raw, TextContext::Attribute))
     }
 
-    /// Returns the value as written.
     pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
         self.values.get(attribute as usize).copied().flatten()
     }
 
-    /// Returns the value, decoded.
     pub(super) fn value(&self, attribute: Attribute) -> Option<Cow<'a, str>> {
         self.raw(attribute).map(|raw| decoded(raw, TextContext::Attribute))
     }

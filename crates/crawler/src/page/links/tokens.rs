@@ -46,10 +46,10 @@ pub(super) trait Sink<'a> {
     /// Receives an end tag, except one that ends text begun by [`Next`].
     fn end_tag(&mut self, name: &Name<'a>);
 
-    /// Returns whether the attributes of a start tag with this name are read.
+    /// Whether the attributes of a start tag with this name are read.
     fn reads_attributes_of(name: &Name<'_>) -> bool;
 
-    /// Returns whether the current node is an SVG or MathML element, where `<![CDATA[` has a meaning.
+    /// Whether the current node is an SVG or MathML element, where `<![CDATA[` has a meaning.
     fn is_in_foreign_content(&self) -> bool;
 }
 
@@ -64,7 +64,7 @@ pub(super) fn tokenize_while<'a, S: Sink<'a>>(html: &'a str, sink: &mut S, goes_
     while tokenizer.step(sink) && goes_on(sink, tokenizer.opened) {}
 }
 
-/// Returns the number of attributes of the tag that this text begins with, including repeated names; 0 if it begins with no tag.
+/// 0 if it begins with no tag.
 pub(super) fn attribute_count(html: &str) -> usize {
     let after = html
         .strip_prefix("</")

@@ -106,18 +106,15 @@ impl Field {
         &self.what
     }
 
-    /// Returns the matching elements in document order: the root itself, if it matches, and elements below it.
     pub(super) fn matches<'a>(&self, root: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> {
         let itself = self.selector.matches(&root).then_some(root);
         itself.into_iter().chain(root.select(&self.selector))
     }
 
-    /// Returns whether the selector has a `~`, which visits all preceding siblings of an element.
     pub(super) fn visits_siblings(&self) -> bool {
         self.visits_siblings
     }
 
-    /// Returns an upper bound on the number of compound selectors in the selector.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }

@@ -3,13 +3,11 @@
 use ego_tree::iter::Edge;
 use scraper::{ElementRef, Node};
 
-/// Returns the text nodes directly in an element, white space collapsed, without blank ones.
 pub(super) fn pieces(element: ElementRef<'_>) -> impl Iterator<Item = String> {
     let texts = element.children().filter_map(|node| node.value().as_text());
     texts.filter_map(|text| collapsed(text))
 }
 
-/// Returns the text nodes in an element and its descendants, without those in templates.
 pub(super) fn all_pieces(element: ElementRef<'_>) -> impl Iterator<Item = String> {
     let mut templates = 0_usize;
     element.traverse().filter_map(move |edge| match edge {
@@ -95,7 +93,6 @@ impl Collapsed {
     }
 }
 
-/// Returns whether a reader does not see the content of this element.
 fn is_hidden(name: &str) -> bool {
     matches!(name, "script" | "style" | "template")
 }

@@ -28,7 +28,7 @@ enum Location {
     Href,
 }
 
-/// Returns what the format with this root element lists; `None` if it is none of a sitemap.
+/// `None` if it is none of a sitemap.
 fn format_of(root: &str) -> Option<(Lists, Location)> {
     Some(match root {
         "urlset" => (Lists::Pages, Location::Loc),
@@ -40,7 +40,6 @@ fn format_of(root: &str) -> Option<(Lists, Location)> {
     })
 }
 
-/// Returns whether a file with this root element is a sitemap.
 pub(super) fn is_root(name: &str) -> bool {
     format_of(name).is_some()
 }
@@ -250,7 +249,6 @@ impl DocumentReader {
     }
 }
 
-/// Returns whether a `guid` is a URL.
 fn is_permanent(guid: &BytesStart<'_>) -> bool {
     attribute(guid, "isPermaLink").is_none_or(|value| !value.trim().eq_ignore_ascii_case("false"))
 }

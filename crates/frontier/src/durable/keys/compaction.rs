@@ -41,7 +41,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the next digest, which stays; `None` at the end.
+    /// `None` at the end.
     fn peek(&mut self, store: &SharedStore) -> Result<Option<u128>, StoreError> {
         while self.digests.is_empty() && self.next_part < self.parts {
             let part = read_part(self.run, self.next_part, store)?;

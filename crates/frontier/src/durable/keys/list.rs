@@ -46,7 +46,6 @@ impl RunList {
         Ok(Some(list))
     }
 
-    /// Returns whether all keys are possible that are made of its numbers.
     fn is_possible(&self) -> bool {
         let numbers = || self.runs.iter().map(|run| run.number);
         let count = self.runs.iter().try_fold(0_u64, |sum, run| sum.checked_add(run.count));

@@ -19,12 +19,10 @@ const FENCES_AT_ONCE: usize = 1024;
 /// The number of the first value with first digests.
 const FIRST_FENCES: u64 = 1 << 31;
 
-/// Returns the key of a part.
 pub(super) fn key(run: u64, part: u64) -> u64 {
     (run << 32) | part
 }
 
-/// Returns the run that a key is of.
 pub(super) fn number(key: u64) -> u64 {
     key >> 32
 }
@@ -114,7 +112,6 @@ impl Run {
             .is_ok())
     }
 
-    /// Adds all its values to what is removed.
     pub(super) fn remove(&self, removal: &mut Removal) {
         remove(self.number, self.parts(), removal);
     }
@@ -126,12 +123,10 @@ fn remove(run: u64, parts: u64, removal: &mut Removal) {
     removal.add_whole(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1);
 }
 
-/// Returns the number of the last run that has a value up to a key, complete or not.
 pub(super) fn last_number(key: u64, store: &SharedStore) -> Result<Option<u64>, StoreError> {
     Ok(store.lock().last(Space::Digest, key)?.map(|(found, _)| number(found)))
 }
 
-/// Adds all values of a run that was not finished to what is removed.
 pub(super) fn remove_unfinished(run: u64, store: &SharedStore, removal: &mut Removal) -> Result<(), StoreError> {
     let last = store.lock().last(Space::Digest, key(run, FIRST_FENCES) - 1)?;
     let parts = last.map_or(0, |(last, _)| (last + 1).saturating_sub(key(run, 0)));
@@ -148,7 +143,6 @@ pub(super) fn read_part(run: u64, part: u64, store: &SharedStore) -> Result<Vec<
     }
 }
 
-/// Returns the digests of a part.
 pub(super) fn digests(part: &[u8]) -> impl Iterator<Item = u128> {
     let (all, _) = part.as_chunks::<BYTES>();
     all.iter().map(|one| u128::from_le_bytes(*one))

@@ -27,7 +27,6 @@ pub(crate) struct TakenOut {
 }
 
 impl TakenOut {
-    /// Returns the number of pages.
     pub(crate) fn pages(&self) -> u64 {
         let packed: u64 = self.packed.iter().map(PackedEntries::len).sum();
         let others = self.entries.iter().filter(|entry| entry.purpose == Purpose::Page);
@@ -71,12 +70,10 @@ impl Host {
         self.settled_pages = self.settled_pages.saturating_sub(1);
     }
 
-    /// Returns the number of pages that count.
     pub(crate) fn settled_pages(&self) -> u64 {
         self.settled_pages.into()
     }
 
-    /// Returns whether the budget is spent, and pages wait that would spend more.
     pub(crate) fn exceeds_budget(&self, rules: &HostConfig) -> bool {
         let is_spent = |most| self.settled_pages() >= most;
         rules.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
@@ -90,7 +87,6 @@ impl Host {
         (self.queued_pages() + self.postponed()).saturating_sub(refreshes + delayed)
     }
 
-    /// Returns its origins.
     pub(crate) fn origin_ids(&self) -> Vec<OriginId> {
         self.origins.iter().map(|origin| origin.id).collect()
     }

@@ -34,7 +34,6 @@ impl Host {
         &self.origins
     }
 
-    /// Returns the retries that are not due yet.
     pub(crate) fn delayed(&self) -> impl Iterator<Item = &Entry> {
         self.rare
             .iter()
@@ -120,7 +119,6 @@ impl Host {
         }
     }
 
-    /// Returns when the first entry is due that waits for time only.
     pub(super) fn first_due(&mut self, now: Time, rules: &HostConfig) -> Option<Time> {
         let urgent = self
             .rare

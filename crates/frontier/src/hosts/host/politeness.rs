@@ -53,27 +53,24 @@ impl Host {
         };
     }
 
-    /// Returns since when the oldest of its rules hold.
     pub(crate) fn robots_at(&self) -> Option<Time> {
         let known = self.origins.iter().filter_map(|origin| origin.known.as_ref());
         let read = known.filter(|known| !matches!(known.policy, Policy::Closed(..)));
         read.map(|known| known.since).min()
     }
 
-    /// Returns the delay of the host.
     pub(crate) fn delay(&self, rules: &HostConfig) -> Duration {
         let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
         rules.delay.max(own).max(Duration::from_millis(self.crawl_delay.into()))
     }
 
-    /// Sets the delay of an operator; zero for none.
+    /// Zero for none.
     pub(crate) fn set_own_delay(&mut self, delay: Duration) {
         if !delay.is_zero() || self.rare.is_some() {
             self.rare().own_delay = delay;
         }
     }
 
-    /// Returns until when it rests.
     pub(crate) fn blocked_until(&self) -> Time {
         self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.blocked_until)
     }
@@ -90,18 +87,15 @@ impl Host {
         self.requests == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
     }
 
-    /// Returns the number of requests that have ended.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.into()
     }
 
-    /// Returns the shortest time between the end of a request and the start of the next.
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
         let ShortestGap(gap) = self.shortest_gap;
         (gap < u32::MAX).then(|| Duration::from_millis(gap.into()))
     }
 
-    /// Returns when the next request may start.
     pub(crate) fn free_from(&self, rules: &HostConfig) -> Time {
         let free = self.pace.free_from(self.delay(rules), rules.per_host);
         free.max(self.blocked_until())

@@ -58,7 +58,6 @@ impl Host {
         })
     }
 
-    /// Returns the state of the host after a change.
     pub(crate) fn next_state(&mut self, now: Time, rules: &HostConfig) -> HostState {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
             return self.idle_state(now, rules);

@@ -30,7 +30,6 @@ impl OriginQueue {
     }
 }
 
-/// Returns the position of the first item that is meant.
 fn place<T>(mut items: impl Iterator<Item = T>, is_meant: impl Fn(&T) -> bool) -> Option<u64> {
     items.position(|item| is_meant(&item)).map(|at| at as u64)
 }

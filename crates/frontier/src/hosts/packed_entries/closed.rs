@@ -37,7 +37,7 @@ impl Closed {
         self.segments.is_empty()
     }
 
-    /// Returns the bytes of the oldest segment; `None` if it cannot be read.
+    /// `None` if it cannot be read.
     pub(crate) fn oldest(&mut self, segments: Option<&dyn SegmentStore>) -> Option<&[u8]> {
         match self.segments.front()? {
             Segment::Here(bytes) => Some(bytes),
@@ -86,7 +86,6 @@ impl Closed {
 }
 
 impl Closed {
-    /// Returns about how many bytes it takes on the heap, if its segments lie in a store.
     pub(crate) fn heap_bytes(&self) -> usize {
         let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
         size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest

@@ -161,7 +161,6 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Returns the path of the first record.
 pub(super) fn anchor(bytes: &[u8]) -> Option<&[u8]> {
     let mut bytes = Bytes { bytes, at: 0 };
     if bytes.byte()? & IS_RARE != 0 {

@@ -44,7 +44,6 @@ pub(super) struct HostCopy {
 }
 
 impl HostCopy {
-    /// Returns the number of the copy that is made, or of the last one: a host that is added now is not copied in it.
     pub(super) fn number(&self) -> u16 {
         self.number
     }

@@ -31,17 +31,14 @@ impl HostTable {
         self.groups.configure(segments, parse, group_bytes);
     }
 
-    /// Returns whether there is a store to put hosts in.
     pub(crate) fn may_be_on_disk(&self) -> bool {
         self.groups.are_used()
     }
 
-    /// Returns what the hosts take.
     pub(crate) fn memory(&self) -> HostMemory {
         self.workbench.memory(self.slots.len(), self.groups.live())
     }
 
-    /// Sets the bytes that resident hosts may take.
     pub(crate) fn set_most_resident(&mut self, bytes: u64) {
         self.workbench.set_most(bytes);
     }

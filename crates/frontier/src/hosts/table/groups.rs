@@ -59,7 +59,6 @@ impl NewGroup {
         self.hosts.is_empty()
     }
 
-    /// Adds a host; returns false if that is not possible.
     pub(super) fn add(&mut self, index: usize, name: &HostKey, host: &Host) -> bool {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; HEAD]);
@@ -113,7 +112,6 @@ impl HostGroups {
         self.disk.is_some()
     }
 
-    /// Sets where groups lie, and what makes rules of the texts in them.
     pub(super) fn configure(&mut self, segments: Arc<dyn SegmentStore>, parse: ParseRules, group_bytes: usize) {
         self.group_bytes = group_bytes;
         self.disk = Some(Disk { segments, parse });
@@ -123,12 +121,10 @@ impl HostGroups {
         self.group_bytes
     }
 
-    /// Returns the number of evicted hosts.
     pub(super) fn live(&self) -> u64 {
         self.live
     }
 
-    /// Returns the numbers of all groups, each with the number of hosts that it ever had.
     pub(super) fn totals(&self) -> impl Iterator<Item = (u64, u32)> {
         self.counts.iter().map(|(group, count)| (*group, count.total))
     }
@@ -148,12 +144,11 @@ impl HostGroups {
         count.live <= count.total
     }
 
-    /// Returns whether no group is without hosts.
     pub(super) fn are_whole(&self) -> bool {
         self.counts.values().all(|count| count.live > 0)
     }
 
-    /// Returns a group; `None` if it cannot be read, which the store remembers.
+    /// `None` if it cannot be read, which the store remembers.
     fn bytes(&self, group: u64) -> Option<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, bytes)) = cache.iter().find(|(cached, _)| *cached == group) {
@@ -167,7 +162,7 @@ impl HostGroups {
         Some(bytes)
     }
 
-    /// Returns a copy of a host; `None` if it cannot be read, which the store remembers.
+    /// `None` if it cannot be read, which the store remembers.
     pub(super) fn read(&self, name: &str, evicted: &Evicted) -> Option<Host> {
         let bytes = self.bytes(evicted.group)?;
         let entry = entry_at(&bytes, evicted.offset as usize);
@@ -230,7 +225,6 @@ impl HostGroups {
         }
     }
 
-    /// Returns the hosts of a group that are still in it, with their places in the table.
     pub(super) fn hosts_of<'t>(
         &self,
         group: u64,
@@ -253,7 +247,6 @@ impl HostGroups {
     }
 }
 
-/// Returns the name and host at an offset of a group.
 fn entry_at(group: &[u8], offset: usize) -> Option<&[u8]> {
     let (length, rest) = group.get(offset..)?.split_first_chunk::<HEAD>()?;
     rest.get(..u32::from_le_bytes(*length) as usize)

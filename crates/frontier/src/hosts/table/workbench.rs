@@ -83,7 +83,6 @@ impl Default for Workbench {
 }
 
 impl Workbench {
-    /// Adds a host.
     pub(super) fn add(&mut self, key: &HostKey, resident: &mut Resident) {
         (resident.bytes, resident.is_kept) = (0, false);
         self.passing.push_back(key.clone());
@@ -130,7 +129,6 @@ impl Workbench {
         }
     }
 
-    /// Returns what all hosts take, of which some are evicted.
     pub(super) fn memory(&self, hosts: usize, evicted: u64) -> HostMemory {
         HostMemory {
             residents: self.bytes,
@@ -139,7 +137,6 @@ impl Workbench {
         }
     }
 
-    /// Sets the bytes that residents may take.
     pub(super) fn set_most(&mut self, most: u64) {
         if most != self.most {
             self.most = most;
@@ -151,7 +148,6 @@ impl Workbench {
         self.bytes > self.full_at
     }
 
-    /// Returns whether most keys are those of hosts that were removed.
     pub(super) fn has_too_many_keys(&self) -> bool {
         self.passing.len() > 2 * self.residents + 64
     }
@@ -164,7 +160,6 @@ impl Workbench {
         self.most
     }
 
-    /// Returns the number of hosts that [`next`](Self::next) may return.
     pub(super) fn passing(&self) -> usize {
         self.passing.len()
     }

@@ -28,7 +28,6 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// Returns where the first end tag with this name begins.
 fn end_tag(text: &[u8], name: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -40,7 +39,6 @@ fn end_tag(text: &[u8], name: &str) -> Option<usize> {
     }
 }
 
-/// Returns whether the text starts with `/name` and the name ends there ("appropriate end tag token").
 fn is_end_tag(text: &[u8], name: &str) -> bool {
     text.strip_prefix(b"/").is_some_and(|text| is_word(text, name))
 }

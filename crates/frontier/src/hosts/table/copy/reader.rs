@@ -86,7 +86,6 @@ impl<'p> HostReader<'p> {
         }
     }
 
-    /// Returns the hosts that were read, of a copy that is not complete.
     pub(crate) fn finish_anyway(mut self) -> HostTable {
         let HostTable { slots, groups, .. } = &mut self.hosts;
         slots.retain(|_, slot| slot.evicted().is_none_or(|evicted| groups.count(evicted)));
