@@ -2,6 +2,7 @@
 
 mod exchanging;
 #[cfg(fuzzing)]
+#[path = "../tests/shared/fuzzing.rs"]
 pub mod fuzzing;
 mod opened;
 

@@ -204,7 +204,7 @@ pub mod answer;
 mod appended;
 pub mod canonical;
 #[cfg(test)]
-#[path = "../tests/it/cases.rs"]
+#[path = "../tests/shared/cases.rs"]
 mod cases;
 pub mod config;
 #[cfg(feature = "durable")]
@@ -228,6 +228,7 @@ pub mod rules;
 pub mod scope;
 pub mod settlement;
 #[cfg(feature = "simulation")]
+#[path = "../tests/shared/simulation.rs"]
 pub mod simulation;
 mod sitemaps;
 #[cfg(feature = "durable")]

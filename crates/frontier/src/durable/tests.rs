@@ -25,28 +25,21 @@ mod stored_seen_set;
 mod stores;
 mod unsynced;
 
-#[path = "../../tests/it/call_sequences/calls.rs"]
-#[expect(dead_code, reason = "some calls are of another test only")]
-mod calls;
-#[path = "../../tests/it/common/mod.rs"]
+#[path = "../../tests/shared/mod.rs"]
 #[expect(
     dead_code,
     unreachable_patterns,
-    reason = "some helpers are of another test, and of another crate"
+    reason = "some of it is for tests of the other folder, which are another crate"
 )]
-mod common;
-#[path = "../../tests/it/call_sequences/pair.rs"]
-mod pair;
-#[path = "../../tests/it/call_sequences/seen_sets.rs"]
-mod seen_sets;
-#[path = "../../tests/it/call_sequences/settlements.rs"]
-mod settlements;
+mod shared;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use super::again::Again;
 use super::sizes::Sizes;
+use shared::{calls, common, pair, seen_sets, settlements};
+
 use crate as frontier;
 use crate::{Frontier, Time};
 use calls::settings;

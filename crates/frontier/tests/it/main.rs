@@ -11,8 +11,8 @@ mod budgets;
 mod call_sequences;
 mod canonical;
 mod canonical_suite;
+#[path = "../shared/cases.rs"]
 mod cases;
-mod common;
 mod configuration;
 mod durable;
 mod edge_cases;
@@ -28,7 +28,14 @@ mod random_walks;
 mod redirects;
 mod reference;
 mod robots_rules;
+#[path = "../shared/mod.rs"]
+#[cfg_attr(
+    not(feature = "durable"),
+    expect(dead_code, reason = "some of it is for durable frontiers")
+)]
+mod shared;
 mod sitemaps;
 mod why;
 
 use ::frontier;
+use shared::common;

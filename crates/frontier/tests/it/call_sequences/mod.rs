@@ -1,12 +1,5 @@
 //! Any calls in any order: the frontier never stalls, and every page comes to exactly one end.
 
-pub(crate) mod calls;
-#[cfg(feature = "durable")]
-pub(crate) mod pair;
-#[cfg(feature = "durable")]
-pub(crate) mod seen_sets;
-pub(crate) mod settlements;
-
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -18,8 +11,8 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use crate::common::{self, START, origin, url};
-use calls::{Call, End, How, Setting, Target, calls, ends, settings};
-use settlements::{address, config, host_url, link, settlement};
+use crate::shared::calls::{Call, End, How, Setting, Target, calls, ends, settings};
+use crate::shared::settlements::{address, config, host_url, link, settlement};
 
 /// A frontier, and what must be true of it.
 struct Watched {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use frontier::{FrontierConfig, Leasing};
 
 use super::TemporaryDir;
-use crate::call_sequences::pair::Place as _;
 use crate::common::{self, START, at};
+use crate::shared::pair::Place as _;
 
 #[test]
 fn a_host_is_not_asked_too_early_after_the_clock_was_set_back() {

@@ -7,8 +7,8 @@ use std::path::Path;
 use frontier::{Directory, Frontier, Leasing, OpenError, Outcome, PageRecord, StoreError, Time};
 
 use super::TemporaryDir;
-use crate::call_sequences::pair::{Place as _, picture};
 use crate::common::{START, config, pages, settle};
+use crate::shared::pair::{Place as _, picture};
 
 pub(super) const FILE: &str = "frontier.sqlite";
 

@@ -7,8 +7,8 @@ use frontier::{Directory, Frontier, FrontierConfig, Leasing, Outcome};
 
 use super::TemporaryDir;
 use super::damaged_files::FILE;
-use crate::call_sequences::pair::{Place as _, picture};
 use crate::common::{self, START, at, end};
+use crate::shared::pair::{Place as _, picture};
 
 #[test]
 fn a_directory_goes_back_to_the_commit_of_the_last_sync() {

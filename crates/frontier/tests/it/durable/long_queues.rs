@@ -9,9 +9,9 @@ use std::sync::Arc;
 use frontier::{Directory, FrontierConfig, LockHolder, Outcome};
 
 use super::TemporaryDir;
-use crate::call_sequences::calls::Call;
-use crate::call_sequences::pair::{Pair, Step};
 use crate::common;
+use crate::shared::calls::Call;
+use crate::shared::pair::{Pair, Step};
 
 const PAGES: usize = 10_000;
 const AT_ONCE: usize = 200;

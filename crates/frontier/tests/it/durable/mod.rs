@@ -18,11 +18,11 @@ use frontier::{Directory, Frontier, FrontierConfig, OpenError, Opened, Time};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-use crate::call_sequences::calls::settings;
-use crate::call_sequences::pair::{Pair, Place, events};
-use crate::call_sequences::seen_sets::seen_sets;
-use crate::call_sequences::settlements::config;
 use crate::common::parse;
+use crate::shared::calls::settings;
+use crate::shared::pair::{Pair, Place, events};
+use crate::shared::seen_sets::seen_sets;
+use crate::shared::settlements::config;
 
 /// A directory that is removed at the end.
 struct TemporaryDir(PathBuf);

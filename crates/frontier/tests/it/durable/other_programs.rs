@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::TemporaryDir;
 use super::damaged_files::FILE;
-use crate::call_sequences::pair::Place as _;
 use crate::common::{START, config, pages};
+use crate::shared::pair::Place as _;
 
 /// Returns whether this process has the lock by which SQLite says that a database is in use. An older version of SQLite that does not meet it
 /// takes itself for the last program, and deletes the log.

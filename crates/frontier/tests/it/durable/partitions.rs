@@ -4,8 +4,8 @@ use frontier::exchange::Received;
 use frontier::{Frontier, FrontierConfig, Outcome, Partition, Reach, Verdict};
 
 use super::TemporaryDir;
-use crate::call_sequences::pair::Place as _;
 use crate::common::{self, START, commit, end, only, url};
+use crate::shared::pair::Place as _;
 
 fn config(index: u32) -> FrontierConfig {
     let mut config = common::config();

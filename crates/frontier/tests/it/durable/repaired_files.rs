@@ -11,8 +11,8 @@ use frontier::{Directory, OpenError, ParseRules, Partition, Reach};
 use super::TemporaryDir;
 use super::damaged_files::{Crawl, FILE, is_typed, records, write};
 use super::parse;
-use crate::call_sequences::pair::{Place as _, picture};
 use crate::common::{START, config, link};
+use crate::shared::pair::{Place as _, picture};
 
 const PAGE_BYTES: usize = 4096;
 
