@@ -47,8 +47,7 @@ pub(crate) use packed_entries::SegmentStore;
 pub(crate) use packed_entries::closed::Closed;
 use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
-pub(crate) use stored::HostsOnDisk;
-pub(crate) use table::{HostReader, HostRef, HostTable, HostsError};
+pub(crate) use table::{HostReader, HostRef, HostTable, HostsError, HostsOnDisk};
 use timers::Timers;
 
 use crate::config::{FrontierConfig, MAX_ORIGINS_PER_HOST};

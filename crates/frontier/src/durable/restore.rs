@@ -34,10 +34,10 @@ pub(crate) struct Restored {
 }
 
 impl<'s> Source<'s> {
-    pub(crate) fn on_disk(&self, segments: &Arc<StoredSegments>) -> HostsOnDisk<'s> {
+    pub(crate) fn on_disk(&self, segments: &Arc<StoredSegments>) -> HostsOnDisk {
         HostsOnDisk {
             segments: Arc::clone(segments) as Arc<dyn SegmentStore>,
-            parse: self.parse,
+            parse: Arc::clone(self.parse),
             group_bytes: self.sizes.group_bytes,
         }
     }

@@ -6,24 +6,13 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::host::HostState;
-use super::table::HostTable;
+use super::table::{HostTable, HostsOnDisk};
 use super::timers::Timers;
-use super::{HostConfig, HostQueues, SegmentStore};
+use super::{HostConfig, HostQueues};
 use crate::config::FrontierConfig;
 use crate::lease::NotFetched;
-use crate::rules::ParseRules;
 use crate::time::Time;
 use crate::url::HostKey;
-
-/// Where hosts lie that are not in memory.
-#[derive(Clone)]
-pub(crate) struct HostsOnDisk<'p> {
-    pub(crate) segments: Arc<dyn SegmentStore>,
-    /// Makes rules of the texts of robots.txt files.
-    pub(crate) parse: &'p ParseRules,
-    /// The bytes of a group of hosts.
-    pub(crate) group_bytes: usize,
-}
 
 impl HostQueues {
     pub(crate) fn table_mut(&mut self) -> &mut HostTable {
@@ -35,7 +24,7 @@ impl HostQueues {
         rules: HostConfig,
         config: &FrontierConfig,
         mut hosts: HostTable,
-        on_disk: HostsOnDisk<'_>,
+        on_disk: HostsOnDisk,
     ) {
         self.addresses.configure(rules.per_host, rules.delay);
         self.traps.configure(config);
@@ -43,12 +32,7 @@ impl HostQueues {
             segments: Some(Arc::clone(&on_disk.segments)),
             ..rules
         };
-        hosts.configure(
-            self.rules.clone(),
-            on_disk.segments,
-            Arc::clone(on_disk.parse),
-            on_disk.group_bytes,
-        );
+        hosts.configure(self.rules.clone(), on_disk);
         self.hosts = hosts;
         self.share_names();
     }

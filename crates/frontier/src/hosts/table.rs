@@ -1,20 +1,35 @@
 //! All hosts by name. All changes of hosts go through this table, so that it can be copied while it changes, and so that hosts can lie
 //! on disk that were not used for long.
 //!
-//! A host is either **resident**, on the workbench, or **evicted**: a group in the store has it, with its neighbours of that time. Every
-//! access brings it back. Where a host lies decides nothing.
+//! ```text
+//!             make_room: there are too many bytes
+//! resident ───────────────────────────────────────▶ evicted: a group in the store has it, and
+//! (a Host) ◀─────────────────────────────────────── the slot has its state and some facts
+//!             bring_here: it is needed
+//! ```
+//!
+//! Where a host lies decides nothing: a replay may evict others. After a crash, the last copy names the groups that it needs, which the
+//! store keeps that long.
+//!
+//! | to change | see |
+//! |---|---|
+//! | which host goes first | `workbench.rs` |
+//! | how evicted hosts are written and read | `groups.rs` |
+//! | what can be asked of an evicted host without a read | `facts.rs` |
+//! | what a checkpoint has of the hosts | `copy.rs` |
+//! | what a host takes in memory | `host/memory.rs` |
 
 mod copy;
-mod eviction;
 mod facts;
 mod groups;
 mod workbench;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 
 use super::HostConfig;
 use super::host::{Host, HostState};
@@ -22,7 +37,11 @@ use crate::report::Health;
 use crate::url::HostKey;
 pub(crate) use copy::{HostReader, HostsError};
 use facts::Facts;
-use {copy::HostCopy, groups::Evicted, groups::HostGroups, workbench::Resident, workbench::Workbench};
+pub(crate) use groups::HostsOnDisk;
+use {copy::HostCopy, groups::Evicted, workbench::Resident, workbench::Workbench};
+
+/// What a host takes in the table, in the rounds and with its name, in bytes.
+const BYTES_OF_NAME: usize = 200;
 
 /// The hosts that are remembered.
 #[derive(Debug, Default)]
@@ -30,7 +49,8 @@ pub(crate) struct HostTable {
     // Its slots have an order, so that it can be copied in slices; and its hashes are kept, so that it grows in a moment.
     slots: IndexMap<HostKey, Slot>,
     workbench: Workbench,
-    groups: HostGroups,
+    /// `None` if all hosts stay in memory, which nobody counts then.
+    on_disk: Option<HostsOnDisk>,
     copy: HostCopy,
     /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
     latest: AtomicUsize,
@@ -38,7 +58,7 @@ pub(crate) struct HostTable {
 }
 
 /// Where a host is.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 enum Slot {
     // Boxed, because a table of large values wastes memory in its free slots.
     Resident(Box<Resident>),
@@ -53,6 +73,41 @@ impl HostTable {
         }
     }
 
+    /// Sets where evicted hosts lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
+    pub(crate) fn configure(&mut self, rules: HostConfig, on_disk: HostsOnDisk) {
+        self.rules = rules;
+        if self.on_disk.replace(on_disk).is_some() {
+            return;
+        }
+        for (key, slot) in &mut self.slots {
+            if let Slot::Resident(resident) = slot {
+                self.workbench.add(key, resident);
+            }
+        }
+    }
+
+    pub(crate) fn may_be_on_disk(&self) -> bool {
+        self.on_disk.is_some()
+    }
+
+    pub(crate) fn set_most_resident(&mut self, bytes: u64) {
+        self.workbench.set_most(bytes);
+    }
+
+    /// What resident hosts take, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.workbench.bytes()
+    }
+
+    /// What the names of all hosts take, and where they are, in bytes.
+    pub(crate) fn name_bytes(&self) -> u64 {
+        (self.len() * BYTES_OF_NAME) as u64
+    }
+
+    pub(crate) fn evicted(&self) -> usize {
+        self.len() - self.workbench.residents()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -63,10 +118,12 @@ impl HostTable {
 
     /// Returns a host to look at. Cost: for an evicted one, a look at its group.
     pub(crate) fn get(&self, name: &str) -> Option<HostRef<'_>> {
-        match self.slot(name)? {
+        let (key, slot) = self.slots.get_index(self.index_of(name)?)?;
+        match slot {
             Slot::Resident(resident) => Some(HostRef::Here(&resident.host)),
             Slot::Evicted(evicted) => {
-                let host = self.groups.read(name, evicted)?;
+                let mut group = self.read_group(evicted.group, key)?.into_iter();
+                let (_, host) = group.find(|(its_name, _)| its_name == key)?;
                 Some(HostRef::Read(Box::new(host)))
             }
         }
@@ -121,7 +178,13 @@ impl HostTable {
         self.make_room();
         let index = self.index_of(key.as_str())?;
         self.bring_here(index)?;
-        self.touch(index)
+        let (key, slot) = self.slots.get_index_mut(index)?;
+        self.copy.before_change(key, slot);
+        let Slot::Resident(resident) = slot else { return None };
+        if self.on_disk.is_some() {
+            self.workbench.count(key, resident);
+        }
+        Some(&mut resident.host)
     }
 
     /// Finds or creates a host, and changes it. What that adds is counted at once. `None` if it cannot be read: the call fails then.
@@ -129,22 +192,22 @@ impl HostTable {
         self.make_room();
         let index = match self.index_of(key.as_str()) {
             Some(index) => index,
-            None => self.insert(key.clone(), Host::default()),
+            None => self.insert(key.clone()),
         };
         self.bring_here(index)?;
         let (key, slot) = self.slots.get_index_mut(index)?;
         self.copy.before_change(key, slot);
         let Slot::Resident(resident) = slot else { return None };
         let changed = change(&mut resident.host);
-        if self.groups.are_used() {
+        if self.on_disk.is_some() {
             self.workbench.count(key, resident);
         }
         Some(changed)
     }
 
-    fn insert(&mut self, key: HostKey, host: Host) -> usize {
-        let mut resident = Resident::new(host, self.copy.number());
-        if self.groups.are_used() {
+    fn insert(&mut self, key: HostKey) -> usize {
+        let mut resident = Resident::new(Host::default(), self.copy.number());
+        if self.on_disk.is_some() {
             self.workbench.add(&key, &mut resident);
         }
         // A table that doubles has room for as many hosts again.
@@ -154,61 +217,18 @@ impl HostTable {
         self.slots.insert_full(key, Slot::Resident(Box::new(resident))).0
     }
 
-    /// Marks a resident host as used, before it changes.
-    fn touch(&mut self, index: usize) -> Option<&mut Host> {
-        let (key, slot) = self.slots.get_index_mut(index)?;
-        self.copy.before_change(key, slot);
-        let Slot::Resident(resident) = slot else { return None };
-        if self.groups.are_used() {
-            self.workbench.count(key, resident);
-        }
-        Some(&mut resident.host)
-    }
-
-    /// Brings an evicted host back, with the rest of its group if that is the smaller part; `None` if it cannot be read.
-    fn bring_here(&mut self, index: usize) -> Option<()> {
-        let Some(sparse) = self.bring_one(index)? else {
-            return Some(());
-        };
-        let rest = self.groups.hosts_of(sparse, &self.slots).into_iter();
-        let rest: Vec<usize> = rest.map(|(index, ..)| index).collect();
-        rest.into_iter().try_for_each(|index| self.bring_one(index).map(drop))
-    }
-
-    /// Brings an evicted host back. Returns its group if most of it were brought back.
-    fn bring_one(&mut self, index: usize) -> Option<Option<u64>> {
-        let (key, slot) = self.slots.get_index_mut(index)?;
-        let Slot::Evicted(evicted) = slot else {
-            return Some(None);
-        };
-        let host = self.groups.read(key.as_str(), evicted)?;
-        let sparse = self.groups.leave(evicted).then_some(evicted.group);
-        self.copy.before_change(key, slot);
-        let mut resident = Resident::new(host, *slot.copied_in());
-        self.workbench.add(key, &mut resident);
-        *slot = Slot::Resident(Box::new(resident));
-        Some(sparse)
-    }
-
-    /// Removes a host. Returns it, unless it is evicted and has no rules of robots.txt.
+    /// Removes a host and returns it. Cost: for an evicted one, its group comes back.
     pub(crate) fn remove(&mut self, key: &HostKey) -> Option<Host> {
         let index = self.index_of(key.as_str())?;
-        if self.facts(key.as_str())?.has_rules {
-            self.bring_here(index)?;
-        }
+        self.bring_here(index)?;
         self.copy.before_removal(&mut self.slots, index);
-        match self.slots.swap_remove_index(index)? {
-            (_, Slot::Resident(resident)) => {
-                if self.groups.are_used() {
-                    self.workbench.remove(&resident);
-                }
-                Some(resident.host)
-            }
-            (_, Slot::Evicted(evicted)) => {
-                self.groups.leave(&evicted);
-                None
-            }
+        let (_, Slot::Resident(mut resident)) = self.slots.swap_remove_index(index)? else {
+            return None;
+        };
+        if self.on_disk.is_some() {
+            self.workbench.remove(&mut resident);
         }
+        Some(resident.host)
     }
 
     /// Iterates over all hosts, those of one group after the other. Cost: each group is read once, and one at a time is in memory.
@@ -227,21 +247,20 @@ impl HostTable {
             }
             _ => None,
         });
-        let groups: BTreeSet<u64> = self
+        let groups: BTreeMap<u64, &HostKey> = self
             .slots
             .iter()
             .filter_map(move |(key, slot)| match slot {
-                Slot::Evicted(evicted) if is_wanted(key, evicted.facts) => Some(evicted.group),
+                Slot::Evicted(evicted) if is_wanted(key, evicted.facts) => Some((evicted.group, key)),
                 _ => None,
             })
             .collect();
-        let evicted = groups
-            .into_iter()
-            .flat_map(|group| self.groups.hosts_of(group, &self.slots));
-        let wanted = evicted.filter(move |(_, key, evicted)| is_wanted(key, evicted.facts));
-        here.chain(wanted.filter_map(|(_, key, evicted)| {
-            let host = self.groups.read(key.as_str(), evicted)?;
-            Some((key, HostRef::Read(Box::new(host))))
+        let read = move |(group, key)| self.read_group(group, key).unwrap_or_default();
+        let evicted = groups.into_iter().flat_map(read);
+        here.chain(evicted.filter_map(move |(name, host)| {
+            let (_, key, slot) = self.slots.get_full(&name)?;
+            let Slot::Evicted(evicted) = slot else { return None };
+            is_wanted(key, evicted.facts).then(|| (key, HostRef::Read(Box::new(host))))
         }))
     }
 
@@ -275,11 +294,8 @@ impl Slot {
         }
     }
 
-    fn evicted(&self) -> Option<&Evicted> {
-        match self {
-            Self::Resident(_) => None,
-            Self::Evicted(evicted) => Some(evicted),
-        }
+    fn is_in(&self, group: u64) -> bool {
+        matches!(self, Self::Evicted(evicted) if evicted.group == group)
     }
 }
 

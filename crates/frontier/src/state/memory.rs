@@ -78,16 +78,16 @@ impl State {
     }
 
     fn memory_report_of_parts(&self) -> MemoryReport {
-        let hosts = self.queues().hosts().memory();
+        let hosts = self.queues().hosts();
         MemoryReport {
             bound: self.max_memory,
             seen_set: self.seen().load().memory_bytes,
-            hosts: hosts.residents,
-            host_names: hosts.names,
+            hosts: hosts.resident_bytes(),
+            host_names: hosts.name_bytes(),
             sent_links: self.exchange_bytes(),
             fingerprints: self.tables.clusters.bytes(),
             store: STORE_BYTES + if self.seen().has_keys() { KEY_BYTES } else { 0 },
-            hosts_on_disk: hosts.evicted,
+            hosts_on_disk: hosts.evicted() as u64,
         }
     }
 }

@@ -48,7 +48,7 @@ impl State {
         seen_set: Seen,
         hosts: HostTable,
         config: &FrontierConfig,
-        on_disk: HostsOnDisk<'_>,
+        on_disk: HostsOnDisk,
     ) -> Result<Self, StateError> {
         let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state)?;
         let mut state = Self::new(config, SeenSet::exact())?;
@@ -63,7 +63,7 @@ impl State {
         Ok(state)
     }
 
-    pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk<'_>) {
+    pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk) {
         self.hosts().configure(HostConfig::of(config), config, hosts, on_disk);
     }
 }

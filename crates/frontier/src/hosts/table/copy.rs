@@ -1,34 +1,20 @@
-//! A copy of all hosts as they were when it began, made in slices. A host is copied just before it changes or moves, and the others one
-//! after the other. Of an evicted host a copy has its place only: groups that a copy names are kept.
+//! A copy of all hosts as they were when it began, made in slices while they change: a checkpoint.
+//!
+//! ```text
+//! slots  │ copied by an earlier slice │ next ▶ ... │ a host that changes or moves is copied just before
+//! ```
+//!
+//! The number of the copy in each slot says whether it is in this one. A copy has names, each with a host or with the place of an evicted
+//! one. The store keeps groups that a copy names until the next copy is whole, although a host that is used takes them from the table.
 
-mod reader;
 mod tests;
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
 
-use super::groups::Evicted;
 use super::{HostTable, Slot};
 use crate::appended::append;
-use crate::hosts::host::Host;
+use crate::rules::ParseRules;
 use crate::url::HostKey;
-pub(crate) use reader::{HostReader, HostsError};
-
-/// One piece of a copy.
-#[derive(Debug, Serialize)]
-enum PieceRef<'a> {
-    Resident(&'a HostKey, &'a Host),
-    Evicted(&'a HostKey, &'a Evicted),
-    Group(u64, u32),
-}
-
-#[derive(Debug, Deserialize)]
-enum Piece {
-    Resident(HostKey, Box<Host>),
-    Evicted(HostKey, Box<Evicted>),
-    /// A group, and the number of hosts that it ever had.
-    Group(u64, u32),
-}
 
 /// A copy that is made.
 #[derive(Debug, Default)]
@@ -54,10 +40,9 @@ impl HostCopy {
             return;
         }
         *slot.copied_in() = self.number;
-        self.add(&match slot {
-            Slot::Evicted(evicted) => PieceRef::Evicted(key, evicted),
-            Slot::Resident(resident) => PieceRef::Resident(key, &resident.host),
-        });
+        if let Err(error) = append(&(key, &*slot), &mut self.copied) {
+            self.error = Some(error);
+        }
     }
 
     /// Copies what the removal of a host would remove, or move to where all are copied.
@@ -66,12 +51,6 @@ impl HostCopy {
             if let Some((key, slot)) = slots.get_index_mut(at) {
                 self.before_change(key, slot);
             }
-        }
-    }
-
-    fn add(&mut self, piece: &PieceRef<'_>) {
-        if let Err(error) = append(piece, &mut self.copied) {
-            self.error = Some(error);
         }
     }
 }
@@ -86,17 +65,12 @@ pub(crate) struct Copied {
 
 impl HostTable {
     /// Begins a copy of all hosts as they are now. One that was not finished is dropped.
-    ///
-    /// Cost: O(groups).
     pub(crate) fn begin_copy(&mut self) {
         let copy = &mut self.copy;
         copy.number = copy.number.wrapping_add(1);
         copy.is_made = true;
         copy.next = 0;
         copy.copied.clear();
-        for (group, total) in self.groups.totals() {
-            copy.add(&PieceRef::Group(group, total));
-        }
     }
 
     /// Copies more hosts, until there are about `bytes` more or all are copied. Returns what was copied since the last call.
@@ -122,5 +96,77 @@ impl HostTable {
                 is_all,
             }),
         }
+    }
+}
+
+/// Why a copy cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostsError {
+    #[error("its hosts cannot be read: {0}")]
+    Piece(#[from] postcard::Error),
+    #[error("its hosts do not fit together")]
+    Disagree,
+}
+
+/// Reads a copy, part by part.
+pub(crate) struct HostReader<'p> {
+    hosts: HostTable,
+    parse: &'p ParseRules,
+    /// The beginning of a host whose end is in the next part.
+    rest: Vec<u8>,
+}
+
+impl<'p> HostReader<'p> {
+    pub(crate) fn new(parse: &'p ParseRules) -> Self {
+        Self {
+            hosts: HostTable::default(),
+            parse,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Reads a part.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no part of a copy.
+    pub(crate) fn read(&mut self, part: &[u8]) -> Result<(), HostsError> {
+        let mut bytes = std::mem::take(&mut self.rest);
+        bytes.extend_from_slice(part);
+        let mut left = &bytes[..];
+        while !left.is_empty() {
+            let ((key, mut slot), after): ((HostKey, Slot), _) = match postcard::take_from_bytes(left) {
+                Ok(read) => read,
+                Err(postcard::Error::DeserializeUnexpectedEnd) => break,
+                Err(error) => return Err(error.into()),
+            };
+            if let Slot::Resident(resident) = &mut slot {
+                resident.host.parse_rules(self.parse);
+            }
+            if self.hosts.slots.insert(key, slot).is_some() {
+                return Err(HostsError::Disagree);
+            }
+            left = after;
+        }
+        self.rest = left.to_vec();
+        Ok(())
+    }
+
+    /// Returns the hosts.
+    ///
+    /// # Errors
+    ///
+    /// A copy that is not complete.
+    pub(crate) fn finish(self) -> Result<HostTable, HostsError> {
+        if self.rest.is_empty() {
+            Ok(self.hosts)
+        } else {
+            Err(postcard::Error::DeserializeUnexpectedEnd.into())
+        }
+    }
+
+    /// The hosts of a copy that may not be complete.
+    pub(crate) fn finish_anyway(self) -> HostTable {
+        self.hosts
     }
 }

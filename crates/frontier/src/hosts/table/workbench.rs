@@ -1,28 +1,54 @@
-//! The workbench: resident hosts, what they take, and which of them are evicted first.
+//! The workbench: what resident hosts take, and which of them is evicted first.
 //!
-//! The hosts are leased in a circle, so the host that was not used for longest is the next one to be used. An order by the last use would
-//! evict each host just before it is used. So most of the room is for hosts that are **kept** until their turn has come, and
-//! the others pass through the rest of the room in the order in which they came.
+//! A host with a request in flight stays: its settlement would bring it back at once. All others are in one line:
+//!
+//! ```text
+//! next to go ◀─── nothing waits there ─── passes ─── has a seat ───▶ last to go
+//!                 (each of the three: in the order in which they came there)
+//! ```
+//!
+//! A host takes a seat when it comes into memory and after each request, if one is free. Without seats, each host would be evicted just
+//! before its turn, because hosts are asked in a circle: the one that was not used for longest is the next. With them, as many as fit
+//! stay for a whole round. Those that pass are evicted in the order in which they were used, so they come back together, too.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
-use crate::hosts::host::{Host, HostState};
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::host::Host;
 use crate::url::HostKey;
 
-/// What a host takes in the table, in the rounds and with its name, in bytes.
-const BYTES_OF_NAME: usize = 200;
+/// What a host takes in the line, about, in bytes.
+pub(super) const BYTES_IN_LINE: usize = 48;
 
 /// A host in memory.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Resident {
     pub(super) host: Host,
     /// The number of the last copy in which it is.
+    #[serde(skip)]
     pub(super) copied_in: u16,
     /// The bytes that are counted for it.
+    #[serde(skip)]
     bytes: u32,
-    is_kept: bool,
-    /// Whether it is in a group that is about to be written.
-    is_leaving: bool,
+    /// `None` while a request is in flight.
+    #[serde(skip)]
+    place: Option<Place>,
+}
+
+/// A place in the line. The smallest goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    rank: Rank,
+    number: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    NothingWaits,
+    Passes,
+    /// Seats have seven eighths of the room.
+    HasSeat,
 }
 
 impl Resident {
@@ -31,41 +57,27 @@ impl Resident {
             host,
             copied_in,
             bytes: 0,
-            is_kept: false,
-            is_leaving: false,
+            place: None,
         }
     }
 
-    fn is_idle(&self) -> bool {
-        matches!(self.host.state, HostState::Idle | HostState::Resting(_))
+    fn rank(&self) -> Option<Rank> {
+        self.place.map(|place| place.rank)
     }
 }
 
-/// What hosts take.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HostMemory {
-    /// Resident hosts, in bytes.
-    pub(crate) residents: u64,
-    /// Names, and where hosts are: of all, also of those on disk. In bytes.
-    pub(crate) names: u64,
-    /// The number of hosts on disk.
-    pub(crate) evicted: u64,
-}
-
-/// The resident hosts.
+/// What resident hosts take, and their line.
 #[derive(Debug)]
 pub(super) struct Workbench {
     /// The bytes that residents may take.
     most: u64,
     bytes: u64,
-    kept_bytes: u64,
+    /// The bytes of those with a seat.
+    seated_bytes: u64,
     residents: usize,
-    /// Nothing is evicted before there are more bytes than this.
-    full_at: u64,
-    /// After an attempt that did not help, the next one is made when there are as many bytes more.
-    retry_after: u64,
-    /// The hosts that are not kept, in the order in which they came. One that was removed, and came again, is in it twice.
-    passing: VecDeque<HostKey>,
+    line: BTreeMap<Place, HostKey>,
+    /// The places that were given so far.
+    places: u64,
 }
 
 impl Default for Workbench {
@@ -73,171 +85,113 @@ impl Default for Workbench {
         Self {
             most: u64::MAX,
             bytes: 0,
-            kept_bytes: 0,
+            seated_bytes: 0,
             residents: 0,
-            full_at: u64::MAX,
-            retry_after: u64::MAX,
-            passing: VecDeque::new(),
+            line: BTreeMap::new(),
+            places: 0,
         }
     }
 }
 
 impl Workbench {
-    pub(super) fn add(&mut self, key: &HostKey, resident: &mut Resident) {
-        (resident.bytes, resident.is_kept) = (0, false);
-        self.passing.push_back(key.clone());
-        self.residents += 1;
-        self.count(key, resident);
-    }
-
-    /// Counts what the changes of a host have added or taken away. A kept one that must make room passes from now on.
-    pub(super) fn count(&mut self, key: &HostKey, resident: &mut Resident) {
-        let before = u64::from(resident.bytes);
-        resident.bytes = u32::try_from(resident.host.bytes()).unwrap_or(u32::MAX);
-        let bytes = u64::from(resident.bytes);
-        self.bytes = self.bytes + bytes - before;
-        if resident.is_kept {
-            self.kept_bytes = self.kept_bytes + bytes - before;
-            if resident.is_idle() || self.kept_bytes > self.most_kept() {
-                self.kept_bytes -= bytes;
-                resident.is_kept = false;
-                self.passing.push_back(key.clone());
-            }
-        }
-        if bytes < before {
-            self.lower_full_at();
-        }
-    }
-
-    fn most_kept(&self) -> u64 {
-        self.most / 8 * 7
-    }
-
-    /// What was too much once is no measure for what is too much now.
-    fn lower_full_at(&mut self) {
-        let full_at = self.bytes.saturating_add(self.retry_after).max(self.most);
-        self.full_at = self.full_at.min(full_at);
-    }
-
-    /// Removes a host.
-    pub(super) fn remove(&mut self, resident: &Resident) {
-        self.bytes -= u64::from(resident.bytes);
-        self.residents -= 1;
-        self.lower_full_at();
-        if resident.is_kept {
-            self.kept_bytes -= u64::from(resident.bytes);
-        }
-    }
-
-    pub(super) fn memory(&self, hosts: usize, evicted: u64) -> HostMemory {
-        HostMemory {
-            residents: self.bytes,
-            names: (hosts * BYTES_OF_NAME) as u64,
-            evicted,
-        }
-    }
-
-    pub(super) fn set_most(&mut self, most: u64) {
-        if most != self.most {
-            self.most = most;
-            self.full_at = most;
-        }
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes > self.full_at
-    }
-
-    pub(super) fn has_too_many_keys(&self) -> bool {
-        self.passing.len() > 2 * self.residents + 64
+    pub(super) fn set_most(&mut self, bytes: u64) {
+        self.most = bytes;
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(super) fn most(&self) -> u64 {
-        self.most
+    pub(super) fn residents(&self) -> usize {
+        self.residents
     }
 
-    pub(super) fn passing(&self) -> usize {
-        self.passing.len()
+    #[cfg(test)]
+    pub(super) fn in_line(&self) -> usize {
+        self.line.len()
     }
 
-    /// Returns the host that came first of those that are not kept. It may have been removed since.
-    pub(super) fn next(&mut self) -> Option<HostKey> {
-        self.passing.pop_front()
+    /// How many bytes are too many.
+    pub(super) fn excess(&self) -> u64 {
+        self.bytes.saturating_sub(self.most)
     }
 
-    /// Returns whether the [next](Self::next) host may be evicted. If not, it is kept from now on, or comes again.
-    pub(super) fn may_go(&mut self, key: &HostKey, resident: &mut Resident) -> bool {
-        if resident.is_kept || resident.is_leaving {
-            // It was removed, and has come again.
-            return false;
+    pub(super) fn add(&mut self, key: &HostKey, resident: &mut Resident) {
+        self.residents += 1;
+        self.count(key, resident);
+    }
+
+    /// Learns what the changes of a host have added or taken away. They may move it in the line.
+    pub(super) fn count(&mut self, key: &HostKey, resident: &mut Resident) {
+        self.set_bytes(resident, resident.host.bytes() + BYTES_IN_LINE);
+        let rank = self.next_rank(resident);
+        if rank == resident.rank() {
+            return;
         }
-        // A settlement would bring it back at once.
-        if resident.host.pace.in_flight() > 0 {
-            self.passing.push_back(key.clone());
-            return false;
+        self.leave_line(resident);
+        if let Some(rank) = rank {
+            self.enter_line(key, resident, rank);
         }
-        let bytes = u64::from(resident.bytes);
-        // Of large hosts fewer fit, and each is used as seldom as a small one.
-        let is_small = bytes * self.residents as u64 <= 2 * self.bytes;
-        resident.is_kept = is_small && !resident.is_idle() && self.kept_bytes + bytes <= self.most_kept();
-        if resident.is_kept {
-            self.kept_bytes += bytes;
-        }
-        resident.is_leaving = !resident.is_kept;
-        resident.is_leaving
     }
 
-    /// Records that hosts were evicted. If that did not help, the next attempt is made when there are `more` bytes.
-    pub(super) fn set_full(&mut self, more: u64) {
-        self.retry_after = more;
-        self.full_at = if self.bytes > self.most {
-            self.bytes + more
-        } else {
-            self.most
+    fn set_bytes(&mut self, resident: &mut Resident, bytes: usize) {
+        let before = u64::from(resident.bytes);
+        resident.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let after = u64::from(resident.bytes);
+        self.bytes = self.bytes + after - before;
+        if resident.rank() == Some(Rank::HasSeat) {
+            self.seated_bytes = self.seated_bytes + after - before;
+        }
+    }
+
+    fn next_rank(&self, resident: &Resident) -> Option<Rank> {
+        let host = &resident.host;
+        if host.pace.in_flight() > 0 {
+            return None;
+        }
+        if host.queued() + host.postponed() == 0 {
+            return Some(Rank::NothingWaits);
+        }
+        let seated_bytes = match resident.rank() {
+            // Not before it was used.
+            Some(Rank::Passes) => return Some(Rank::Passes),
+            Some(Rank::HasSeat) => self.seated_bytes,
+            Some(Rank::NothingWaits) | None => self.seated_bytes + u64::from(resident.bytes),
         };
+        let has_room = seated_bytes <= self.most / 8 * 7;
+        Some(if has_room { Rank::HasSeat } else { Rank::Passes })
     }
 
-    /// Lets all hosts pass that are resident, once most of the passing ones were removed, or too many are kept to make room.
-    pub(super) fn begin_anew<'r>(&mut self, residents: impl Iterator<Item = (&'r HostKey, &'r mut Resident)>) {
-        if self.has_too_many_keys() || self.passing.is_empty() && self.kept_bytes > self.most_kept() {
-            self.kept_bytes = 0;
-            self.passing = residents
-                .map(|(key, resident)| {
-                    resident.is_kept = false;
-                    key.clone()
-                })
-                .collect();
+    fn enter_line(&mut self, key: &HostKey, resident: &mut Resident, rank: Rank) {
+        self.places += 1;
+        let place = Place {
+            rank,
+            number: self.places,
+        };
+        resident.place = Some(place);
+        self.line.insert(place, key.clone());
+        if rank == Rank::HasSeat {
+            self.seated_bytes += u64::from(resident.bytes);
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_that_could_not_be_evicted_once_are_no_measure_for_what_is_too_much_later() {
-        let key = |n: usize| HostKey::of(&url::Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
-        let mut bench = Workbench::default();
-        let mut residents: Vec<_> = (0..100).map(|_| Resident::new(Host::default(), 0)).collect();
-        for (n, resident) in residents.iter_mut().enumerate() {
-            bench.add(&key(n), resident);
+    fn leave_line(&mut self, resident: &mut Resident) {
+        let Some(place) = resident.place.take() else { return };
+        self.line.remove(&place);
+        if place.rank == Rank::HasSeat {
+            self.seated_bytes -= u64::from(resident.bytes);
         }
-        let all = bench.bytes();
-        bench.set_most(all / 10);
-        assert!(bench.is_full());
-        // All of them were in flight.
-        bench.set_full(all / 100);
-        assert!(!bench.is_full());
+    }
 
-        residents.drain(5..).for_each(|resident| bench.remove(&resident));
-        for n in 0..20 {
-            bench.add(&key(n), &mut Resident::new(Host::default(), 0));
-        }
-        assert!(bench.is_full(), "{} bytes of {}", bench.bytes(), bench.most());
+    /// Removes a host that leaves the memory.
+    pub(super) fn remove(&mut self, resident: &mut Resident) {
+        self.leave_line(resident);
+        self.set_bytes(resident, 0);
+        self.residents -= 1;
+    }
+
+    /// The host that is evicted next; `None` if requests to all of them are in flight.
+    pub(super) fn first_to_go(&self) -> Option<HostKey> {
+        self.line.first_key_value().map(|(_, key)| key.clone())
     }
 }

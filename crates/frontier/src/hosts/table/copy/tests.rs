@@ -8,10 +8,11 @@ use proptest::prelude::*;
 use url::Url;
 
 use super::super::HostRef;
+use super::super::workbench::BYTES_IN_LINE;
 use super::*;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::host::FromHost;
-use crate::hosts::{HostConfig, SegmentStore};
+use crate::hosts::{HostConfig, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
 use crate::time::Time;
 
@@ -103,7 +104,12 @@ fn name(host: u8) -> HostKey {
 
 fn configured(mut table: HostTable, segments: &Arc<TestSegments>, most: u64) -> HostTable {
     let segments = Arc::clone(segments) as Arc<dyn SegmentStore>;
-    table.configure(HostConfig::default(), segments, Arc::new(|_| unreachable!()), 1_000);
+    let on_disk = HostsOnDisk {
+        segments,
+        parse: Arc::new(|_| unreachable!()),
+        group_bytes: 1_000,
+    };
+    table.configure(HostConfig::default(), on_disk);
     table.set_most_resident(most);
     table
 }
@@ -165,9 +171,36 @@ fn hosts_that_have_ended_do_not_stay_in_memory() {
                 table.change(&named(host), |host| host.block(Time::from_millis(step)));
             }
         }
-        peak = peak.max(table.memory().residents);
+        peak = peak.max(table.resident_bytes());
     }
     assert!(peak < most + most / 20, "{peak} bytes of at most {most}");
+}
+
+#[test]
+fn of_hosts_that_are_used_in_a_circle_about_as_many_stay_as_fit() {
+    let segments = Arc::new(TestSegments::default());
+    let rules = rules(&segments);
+    let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
+    let mut table = configured(HostTable::default(), &segments, u64::MAX);
+    let (hosts, now) = (1_000, Time::from_millis(1));
+    for n in 0..hosts {
+        let entry = Entry::prerequisite(named(n), "http://host.example/".into(), Purpose::Page);
+        table.change(&named(n), |host| host.enqueue(entry, now, &rules));
+    }
+    table.set_most_resident(table.resident_bytes() / 2);
+    // Each host is a group, so that it comes back alone.
+    table.on_disk.as_mut().unwrap().group_bytes = 1;
+    let mut evicted = 0;
+    for round in 0..6 {
+        evicted = 0;
+        for n in 0..hosts {
+            evicted += usize::from(matches!(table.get(named(n).as_str()), Some(HostRef::Read(_))));
+            table.change(&named(n), |host| host.pace.start(now));
+            table.change(&named(n), |host| host.pace.end(now));
+        }
+        assert!(round == 0 || evicted > hosts / 3, "round {round}: {evicted}");
+    }
+    assert!(evicted < hosts * 2 / 3, "{evicted}");
 }
 
 #[test]
@@ -177,14 +210,15 @@ fn what_a_change_adds_is_counted_at_once() {
     for n in 0..100 {
         table.change(&named(n), |host| host.block(Time::from_millis(1)));
     }
-    let taken: usize = table.iter().map(|(_, host)| host.bytes()).sum();
-    assert_eq!(table.memory().residents, taken as u64);
+    let taken: usize = table.iter().map(|(_, host)| host.bytes() + BYTES_IN_LINE).sum();
+    assert_eq!(table.resident_bytes(), taken as u64);
     // Hosts that come and go leave nothing behind.
     for n in 100..1_000 {
         table.change(&named(n), |host| host.block(Time::from_millis(1)));
         table.remove(&named(n));
     }
-    assert!(table.workbench.passing() < 300, "{}", table.workbench.passing());
+    assert_eq!(table.workbench.residents(), 100);
+    assert_eq!(table.workbench.in_line(), 100);
 }
 
 proptest! {
