@@ -45,7 +45,6 @@ pub(crate) use jitter::{jitter_thousandths, with_jitter};
 pub(crate) use origin_queue::OriginId;
 pub(crate) use packed_entries::SegmentStore;
 pub(crate) use packed_entries::closed::Closed;
-use robots::RulesMemory;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::{HostReader, HostRef, HostTable, HostsError, HostsOnDisk};
 use timers::Timers;
@@ -107,23 +106,37 @@ pub(crate) struct HostQueues {
     hosts: HostTable,
     due: VecDeque<HostKey>,
     addresses: Addresses,
-    // When the time of a host changes, its old timer stays in these two. It differs from the time of the host, and is removed when it
-    // is due or by a sweep.
-    waiting: Timers,
-    resting: Timers,
-    queued: u64,
-    /// Pages among them.
-    queued_pages: u64,
+    timers: Timers,
+    waiting: Waiting,
     /// Origins that were given up.
     given_up: u64,
     /// Whether a host has half of the origins that it may have.
     has_crowded_hosts: bool,
-    postponed: u64,
     /// The origins with postponed pages, in order.
     postponed_at: VecDeque<(HostKey, OriginId)>,
     dropped: DroppedEntries,
-    rules_memory: RulesMemory,
+    /// What the rules of robots.txt of all origins take.
+    rules_bytes: usize,
     traps: Traps,
+}
+
+/// How many entries wait, at one host or at all.
+#[derive(Debug, Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
+struct Waiting {
+    /// Without postponed pages.
+    queued: u64,
+    /// Pages among them.
+    queued_pages: u64,
+    postponed: u64,
+}
+
+impl Waiting {
+    /// Counts what has changed at one host.
+    fn update(&mut self, before: Self, after: Self) {
+        self.queued = self.queued + after.queued - before.queued;
+        self.queued_pages = self.queued_pages + after.queued_pages - before.queued_pages;
+        self.postponed = self.postponed + after.postponed - before.postponed;
+    }
 }
 
 /// An entry that is leased.
@@ -148,16 +161,13 @@ impl HostQueues {
             hosts: HostTable::new(rules.clone()),
             rules,
             due: VecDeque::new(),
-            waiting: Timers::new(),
-            resting: Timers::new(),
-            queued: 0,
-            queued_pages: 0,
+            timers: Timers::default(),
+            waiting: Waiting::default(),
             given_up: 0,
             has_crowded_hosts: false,
-            postponed: 0,
             postponed_at: VecDeque::new(),
             dropped: DroppedEntries::default(),
-            rules_memory: RulesMemory::default(),
+            rules_bytes: 0,
         }
     }
 
@@ -199,12 +209,12 @@ impl HostQueues {
 
     /// The number of entries, including postponed ones, and dropped ones that were not returned yet.
     pub(crate) fn len(&self) -> u64 {
-        self.queued + self.postponed + self.dropped_len()
+        self.waiting.queued + self.waiting.postponed + self.dropped_len()
     }
 
     /// Whether anything is queued that is not postponed.
     pub(crate) fn has_queued(&self) -> bool {
-        self.queued > 0
+        self.waiting.queued > 0
     }
 
     pub(crate) fn given_up(&self) -> u64 {
@@ -212,11 +222,11 @@ impl HostQueues {
     }
 
     pub(crate) fn queued_pages(&self) -> u64 {
-        self.queued_pages + self.postponed
+        self.waiting.queued_pages + self.waiting.postponed
     }
 
     pub(crate) fn postponed(&self) -> u64 {
-        self.postponed
+        self.waiting.postponed
     }
 
     /// Counts a page of a host. Returns whether pages must be dropped, because its budget is spent now.

@@ -36,10 +36,8 @@ impl LeaseId {
 pub struct Lease {
     /// The id that its settlement refers to.
     pub id: LeaseId,
-    /// What to fetch.
+    /// What to fetch. Its attempts include this one.
     pub entry: Entry,
-    /// The number of this attempt, from 1 on. Failures that were not its fault are not counted.
-    pub attempt: u32,
     /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
     pub wants_fingerprint: bool,
     /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a

@@ -27,12 +27,10 @@ impl HostQueues {
     /// Changes a host and updates its state. All changes of queues and times go through this function.
     pub(super) fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostConfig)) {
         let moved = self.hosts.change(key, |host| {
-            let (queued, pages, postponed) = (host.queued(), host.queued_pages(), host.postponed());
+            let before = host.waiting();
             change(host, &self.rules);
             self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
-            self.queued = self.queued + host.queued() - queued;
-            self.queued_pages = self.queued_pages + host.queued_pages() - pages;
-            self.postponed = self.postponed + host.postponed() - postponed;
+            self.waiting.update(before, host.waiting());
             host.update_state(now, &self.rules)
         });
         if let Some(moved) = moved.flatten() {
@@ -59,8 +57,8 @@ impl HostQueues {
         let key = &self.hosts.shared_name(key);
         match state {
             HostState::Due => round_robin::join(&mut self.due, key.clone(), is_just_met),
-            HostState::Waiting(time) => timers::add(&mut self.waiting, time, key.clone()),
-            HostState::Resting(time) => timers::add(&mut self.resting, time, key.clone()),
+            HostState::Waiting(time) => timers::add(&mut self.timers.waiting, time, key.clone()),
+            HostState::Resting(time) => timers::add(&mut self.timers.resting, time, key.clone()),
             HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
         }
         if let Some(address) = address {

@@ -11,20 +11,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use delayed::Delayed;
 pub(crate) use state::{HostState, Moved};
 
 use super::addresses::Address;
-use super::origin_queue::{FromOrigin, OriginId, OriginQueue};
+use super::origin_queue::{OriginId, OriginQueue, Taken};
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
-use super::{HostConfig, is_page};
+use super::{HostConfig, Waiting, is_page};
 use crate::entry::{Entry, Purpose};
-use crate::failure::Failure;
-use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -85,19 +82,6 @@ struct Rare {
     admitted_by: Option<IpAddr>,
 }
 
-/// What is next to do for a host.
-#[derive(Debug)]
-pub(crate) enum FromHost {
-    /// Lease this entry.
-    Fetch {
-        entry: Entry,
-        /// Whether it is the probe of an origin that is away.
-        is_probe: bool,
-    },
-    /// Drop this entry.
-    Drop(Entry, NotFetched, Option<Arc<Failure>>),
-}
-
 impl Host {
     pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {
         self.queued += 1;
@@ -155,6 +139,14 @@ impl Host {
         u64::from(self.queued)
     }
 
+    pub(super) fn waiting(&self) -> Waiting {
+        Waiting {
+            queued: self.queued(),
+            queued_pages: self.queued_pages(),
+            postponed: self.postponed(),
+        }
+    }
+
     pub(crate) fn queued_pages(&self) -> u64 {
         u64::from(self.queued_pages)
     }
@@ -168,21 +160,20 @@ impl Host {
     }
 
     /// Returns the next entry to lease, or the address or robots.txt that it needs first. The origins of the host take turns.
-    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<FromHost> {
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<Taken> {
         self.bring_due(now, rules);
-        let fetch = |entry| FromHost::Fetch { entry, is_probe: false };
         if rules.per_address
             && !self.knows_address(now)
             && let Some(look_up) = self.look_up(key)
         {
             self.rare().address = Address::Asking;
-            return Some(fetch(look_up));
+            return Some(Taken::to_fetch(look_up, false));
         }
         if let Some(rare) = &mut self.rare
             && let Some(at) = rare.urgent.iter().position(|entry| entry.due <= now)
         {
             self.queued = self.queued.saturating_sub(1);
-            return Some(fetch(rare.urgent.remove(at)));
+            return Some(Taken::to_fetch(rare.urgent.remove(at), false));
         }
         if self.holds_pages(rules) {
             return None;
@@ -191,36 +182,21 @@ impl Host {
             self.leave_round(id);
             let origin = self.origin(id);
             let is_ready = origin.ready_at(now, rules.ask_robots).is_some_and(|time| time <= now);
-            let is_probe = origin.is_away();
-            let robots_attempts = origin.robots_attempts;
-            let next = if is_ready { origin.take(key, now, rules) } else { None };
+            let taken = if is_ready { origin.take(key, now, rules) } else { None };
             self.refresh(id, now, rules);
-            match next {
-                Some(FromOrigin::Robots) => {
-                    let Some(origin) = id.origin(key) else { continue };
-                    let url = origin.robots_url().as_str().into();
-                    let mut entry = Entry::prerequisite(key.clone(), url, Purpose::Robots(origin));
-                    entry.attempts = u32::from(robots_attempts);
-                    return Some(FromHost::Fetch { entry, is_probe });
-                }
-                Some(FromOrigin::Fetch(entry)) => {
-                    self.left(&entry);
-                    return Some(FromHost::Fetch { entry, is_probe });
-                }
-                Some(FromOrigin::Drop(entry, why, cause)) => {
-                    self.left(&entry);
-                    return Some(FromHost::Drop(entry, why, cause));
-                }
-                // It would be ready again.
-                None if rules.is_broken() => return None,
-                None => {}
+            if let Some(taken) = &taken {
+                self.left(&taken.entry);
+            }
+            // If a queue cannot be read, the origin would be ready again.
+            if taken.is_some() || rules.is_broken() {
+                return taken;
             }
         }
         None
     }
 
     fn left(&mut self, entry: &Entry) {
-        self.queued = self.queued.saturating_sub(1);
+        self.queued = self.queued.saturating_sub(u32::from(is_page(entry)));
         self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
     }
 

@@ -111,15 +111,35 @@ impl Rare {
     }
 }
 
-/// What is next to do for an origin.
+/// What an origin is asked for next, if anything waits there. All that leases, sets timers or says why an entry waits decides by it.
 #[derive(Debug)]
-pub(crate) enum FromOrigin {
-    /// Lease its robots.txt.
+pub(crate) enum Turn<'o> {
+    /// A probe, because it is away.
+    Probe(&'o Outage),
+    /// Its robots.txt, which comes before all others.
     Robots,
-    /// Lease this entry.
-    Fetch(Entry),
-    /// Drop this entry.
-    Drop(Entry, NotFetched, Option<Arc<Failure>>),
+    /// The first of its queue.
+    Entry,
+}
+
+/// An entry whose turn has come.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) entry: Entry,
+    /// Whether it is the probe of an origin that is away.
+    pub(crate) is_probe: bool,
+    /// Why it is dropped instead of leased.
+    pub(crate) forbidden: Option<(NotFetched, Option<Arc<Failure>>)>,
+}
+
+impl Taken {
+    pub(crate) fn to_fetch(entry: Entry, is_probe: bool) -> Self {
+        Self {
+            entry,
+            is_probe,
+            forbidden: None,
+        }
+    }
 }
 
 impl OriginQueue {
@@ -164,44 +184,58 @@ impl OriginQueue {
         self.rare.as_mut()?.postponed.pop(OriginRef { host, origin, segments })
     }
 
-    /// `None` if that needs a settlement first.
+    pub(crate) fn turn(&self, now: Time, ask_robots: bool) -> Turn<'_> {
+        match self.outage() {
+            Some(outage) => Turn::Probe(outage),
+            None if ask_robots && !self.knows_robots(now) => Turn::Robots,
+            None => Turn::Entry,
+        }
+    }
+
+    /// When its turn may come; `None` if that needs a settlement first.
     pub(crate) fn ready_at(&self, now: Time, ask_robots: bool) -> Option<Time> {
         if self.is_given_up || self.is_empty() {
             return None;
         }
-        if let Some(away) = self.outage() {
-            return (!away.is_probing && !self.is_asking).then_some(away.next);
+        match self.turn(now, ask_robots) {
+            Turn::Probe(outage) => (!outage.is_probing && !self.is_asking).then_some(outage.next),
+            Turn::Robots => (!self.is_asking).then(|| self.robots_due()),
+            Turn::Entry => Some(Time::EPOCH),
         }
-        if ask_robots && !self.knows_robots(now) {
-            return (!self.is_asking).then(|| self.robots_due());
-        }
-        Some(Time::EPOCH)
     }
 
-    /// Returns the next entry: sitemaps and pages take turns, then retries. While the origin is away, it is the probe.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<FromOrigin> {
-        let ask_robots = rules.ask_robots;
-        if let Some(away) = self.rare.as_mut().and_then(|rare| rare.health.outage.as_mut()) {
-            away.is_probing = true;
-            if ask_robots {
-                self.is_asking = true;
-                return Some(FromOrigin::Robots);
-            }
+    /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages take turns, then retries.
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<Taken> {
+        let (is_probe, is_of_robots) = match self.turn(now, rules.ask_robots) {
+            Turn::Probe(_) => (true, rules.ask_robots),
+            Turn::Robots => (false, true),
+            Turn::Entry => (false, false),
+        };
+        if is_probe && let Some(outage) = &mut self.health_mut().outage {
+            outage.is_probing = true;
         }
-        if ask_robots && !self.knows_robots(now) {
+        if is_of_robots {
             self.is_asking = true;
-            return Some(FromOrigin::Robots);
+            let origin = self.id.origin(host)?;
+            let url = origin.robots_url().as_str().into();
+            let mut entry = Entry::prerequisite(host.clone(), url, Purpose::Robots(origin));
+            entry.attempts = u32::from(self.robots_attempts);
+            return Some(Taken::to_fetch(entry, is_probe));
         }
         let entry = self.take_entry(host, rules.segments())?;
         self.rules_are_fresh = false;
-        let forbidden = self.known.as_ref().filter(|_| ask_robots).and_then(|known| {
-            let why = known.policy.forbids(entry.path())?;
-            Some((why, known.policy.cause()))
-        });
-        Some(match forbidden {
-            Some((why, cause)) => FromOrigin::Drop(entry, why, cause),
-            None => FromOrigin::Fetch(entry),
+        Some(Taken {
+            forbidden: self.forbids(&entry, rules),
+            entry,
+            is_probe,
         })
+    }
+
+    /// Why its rules of robots.txt forbid an entry, if they do.
+    pub(crate) fn forbids(&self, entry: &Entry, rules: &HostConfig) -> Option<(NotFetched, Option<Arc<Failure>>)> {
+        let known = self.known.as_ref().filter(|_| rules.ask_robots)?;
+        let why = known.policy.forbids(entry.path())?;
+        Some((why, known.policy.cause()))
     }
 
     fn take_entry(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {

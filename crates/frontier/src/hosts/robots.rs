@@ -12,23 +12,6 @@ use crate::rules::{KnownRules, MAX_RULES_BYTES, Policy};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
-/// The memory of the rules of all origins.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct RulesMemory {
-    bytes: usize,
-}
-
-impl RulesMemory {
-    pub(super) fn add(&mut self, known: &KnownRules) {
-        self.bytes += known.policy.bytes();
-    }
-
-    fn forget(&mut self, known: Option<&KnownRules>) {
-        let bytes = known.map_or(0, |known| known.policy.bytes());
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
-}
-
 impl HostQueues {
     /// Sets the policy of an origin, which is valid until a time. Its pages can be leased or dropped then.
     pub(crate) fn robots_known(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
@@ -39,7 +22,7 @@ impl HostQueues {
             since: now,
             until,
         };
-        self.rules_memory.add(&known);
+        self.rules_bytes += known.policy.bytes();
         let old = self.change_origin(&key, id, now, |host| {
             let origin = host.origin(id);
             let old = origin.known.replace(known);
@@ -52,8 +35,8 @@ impl HostQueues {
             host.update_crawl_delay(most);
             old
         });
-        self.rules_memory.forget(old.flatten().as_ref());
-        if self.rules_memory.bytes > MAX_RULES_BYTES {
+        self.forget_rules(old.flatten().as_ref());
+        if self.rules_bytes > MAX_RULES_BYTES {
             self.make_room(now);
         }
     }
@@ -120,11 +103,16 @@ impl HostQueues {
         host.find(OriginId::of(origin.as_str()))?.known.clone()
     }
 
+    fn forget_rules(&mut self, known: Option<&KnownRules>) {
+        let bytes = known.map_or(0, |known| known.policy.bytes());
+        self.rules_bytes = self.rules_bytes.saturating_sub(bytes);
+    }
+
     /// Forgets a host and its rules.
     pub(super) fn forget(&mut self, key: &HostKey) {
         let Some(host) = self.hosts.remove(key) else { return };
         for origin in host.origins() {
-            self.rules_memory.forget(origin.known.as_ref());
+            self.forget_rules(origin.known.as_ref());
         }
     }
 
@@ -149,15 +137,15 @@ impl HostQueues {
         fresh.sort_unstable_by(|one, other| other.cmp(one));
         fresh.pop();
         for (_, key, id) in used.into_iter().chain(fresh) {
-            if self.rules_memory.bytes <= MAX_RULES_BYTES / 4 * 3 {
+            if self.rules_bytes <= MAX_RULES_BYTES / 4 * 3 {
                 break;
             }
             let old = self.change_origin(&key, id, now, |host| host.origin(id).known.take());
-            self.rules_memory.forget(old.flatten().as_ref());
+            self.forget_rules(old.flatten().as_ref());
         }
     }
 
     pub(crate) fn rules_bytes(&self) -> usize {
-        self.rules_memory.bytes
+        self.rules_bytes
     }
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::host::{FromHost, HostState};
+use super::host::HostState;
+use super::origin_queue::Taken;
 use super::{HostQueues, LeasedEntry, origin_of};
-use crate::entry::Entry;
 use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::traps::Screening;
@@ -29,14 +29,13 @@ impl HostQueues {
             let key = self.first_due(now)?;
             let admitted_by = self.leave_round();
             let host = self.hosts.get_mut(&key)?;
-            let (queued, pages) = (host.queued(), host.queued_pages());
-            let taking = host.take(&key, now, &self.rules);
+            let before = host.waiting();
+            let taken = host.take(&key, now, &self.rules);
             // Before the lease, which ends the freshness of the address.
             let address = host.shared_address(now);
-            self.queued = self.queued + host.queued() - queued;
-            self.queued_pages = self.queued_pages + host.queued_pages() - pages;
-            let leased = taking.and_then(|taking| self.screen(&key, taking, now));
-            let leased = leased.and_then(|(entry, is_probe)| {
+            self.waiting.update(before, host.waiting());
+            let taken = taken.and_then(|taken| self.screen(taken, now));
+            let leased = taken.and_then(|Taken { entry, is_probe, .. }| {
                 let host = self.hosts.get_mut(&key)?;
                 let leased = LeasedEntry {
                     gap: host.lease(&entry, now),
@@ -60,25 +59,22 @@ impl HostQueues {
     }
 
     /// Decides whether an entry is fetched. If not, it is dropped or postponed.
-    fn screen(&mut self, key: &HostKey, taking: FromHost, now: Time) -> Option<(Entry, bool)> {
-        let (entry, is_probe) = match taking {
-            FromHost::Drop(entry, why, cause) => {
-                self.drop_entry(entry, why, cause);
-                return None;
-            }
-            FromHost::Fetch { entry, is_probe } => (entry, is_probe),
-        };
-        let screening = self.traps.screen(&entry);
-        if screening == Screening::Fetch {
-            return Some((entry, is_probe));
+    fn screen(&mut self, taken: Taken, now: Time) -> Option<Taken> {
+        if let Some((why, cause)) = taken.forbidden {
+            self.drop_entry(taken.entry, why, cause);
+            return None;
         }
-        if is_probe {
-            self.end_probe(key, origin_of(&entry), now);
+        let screening = self.traps.screen(&taken.entry);
+        if screening == Screening::Fetch {
+            return Some(taken);
+        }
+        if taken.is_probe {
+            self.end_probe(&taken.entry.queue, origin_of(&taken.entry), now);
         }
         if screening == Screening::Postpone {
-            self.postpone(&entry, now);
+            self.postpone(&taken.entry, now);
         } else {
-            self.drop_entry(entry, NotFetched::NearDuplicates, None);
+            self.drop_entry(taken.entry, NotFetched::NearDuplicates, None);
         }
         None
     }

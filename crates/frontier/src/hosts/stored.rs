@@ -3,6 +3,7 @@
 //! The stored times and rounds are those of the configuration before. If it has changed, all hosts are placed anew.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::host::HostState;
@@ -54,8 +55,7 @@ impl HostQueues {
         let mut others: Vec<(Time, HostKey)> = others.collect();
         others.sort_unstable();
         keys.extend(others.into_iter().map(|(_, key)| key));
-        self.waiting.clear();
-        self.resting.clear();
+        self.timers = Timers::default();
         for key in &keys {
             if let Some(host) = self.hosts.get_mut(key) {
                 host.state = HostState::Idle;
@@ -79,10 +79,10 @@ impl HostQueues {
         self.due.iter_mut().for_each(share);
         self.postponed_at.iter_mut().for_each(|(key, _)| share(key));
         self.addresses.replace_names(share);
-        for timers in [&mut self.waiting, &mut self.resting] {
+        for timers in [&mut self.timers.waiting, &mut self.timers.resting] {
             let mut marks = std::mem::take(timers).into_vec();
             marks.iter_mut().for_each(|Reverse((_, key))| share(key));
-            *timers = Timers::from(marks);
+            *timers = BinaryHeap::from(marks);
         }
     }
 }

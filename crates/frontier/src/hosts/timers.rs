@@ -10,7 +10,15 @@ use crate::time::Time;
 use crate::url::HostKey;
 
 /// The times at which hosts are checked, the earliest first.
-pub(super) type Timers = BinaryHeap<Reverse<(Time, HostKey)>>;
+///
+/// When the time of a host changes, its old timer stays. It differs from the time of the host, and is removed when it is due or by a sweep.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(super) struct Timers {
+    pub(super) waiting: BinaryHeap<Timer>,
+    pub(super) resting: BinaryHeap<Timer>,
+}
+
+pub(super) type Timer = Reverse<(Time, HostKey)>;
 
 /// Hosts without state that are kept for the report.
 const HOSTS_KEPT: usize = 10_000;
@@ -21,11 +29,11 @@ const FEW_MARKS: usize = 64;
 impl HostQueues {
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         let of_address = self.addresses.next_time();
-        while let Some(Reverse((time, key))) = self.waiting.peek() {
+        while let Some(Reverse((time, key))) = self.timers.waiting.peek() {
             if self.hosts.state(key.as_str()) == Some(HostState::Waiting(*time)) {
                 return Some(of_address.map_or(*time, |other| other.min(*time)));
             }
-            self.waiting.pop();
+            self.timers.waiting.pop();
         }
         of_address
     }
@@ -36,14 +44,14 @@ impl HostQueues {
     /// Cost: a scan of all hosts, amortised over as many new timers.
     pub(super) fn sweep(&mut self) {
         let most = 2 * self.hosts.len() + FEW_MARKS;
-        if self.waiting.len() > most {
-            self.waiting = timers(&self.hosts, |state| match state {
+        if self.timers.waiting.len() > most {
+            self.timers.waiting = timers(&self.hosts, |state| match state {
                 HostState::Waiting(time) => Some(time),
                 _ => None,
             });
         }
-        if self.resting.len() > most {
-            self.resting = timers(&self.hosts, |state| match state {
+        if self.timers.resting.len() > most {
+            self.timers.resting = timers(&self.hosts, |state| match state {
                 HostState::Resting(time) => Some(time),
                 _ => None,
             });
@@ -52,7 +60,7 @@ impl HostQueues {
 
     pub(super) fn wake(&mut self, now: Time) {
         let mut just_met = Vec::new();
-        while let Some((time, key)) = pop_until(&mut self.waiting, now) {
+        while let Some((time, key)) = pop_until(&mut self.timers.waiting, now) {
             if self.hosts.state(key.as_str()) == Some(HostState::Waiting(time))
                 && let Some(host) = self.hosts.get_mut(&key)
             {
@@ -73,7 +81,7 @@ impl HostQueues {
         }
         let kept = HOSTS_KEPT.min(self.rules.max_hosts / 2);
         while self.hosts.len() > kept
-            && let Some((time, key)) = pop_until(&mut self.resting, now)
+            && let Some((time, key)) = pop_until(&mut self.timers.resting, now)
         {
             if self.hosts.state(key.as_str()) == Some(HostState::Resting(time)) {
                 self.forget(&key);
@@ -83,21 +91,21 @@ impl HostQueues {
 }
 
 /// Adds a timer. Timers that double have room for as many hosts again.
-pub(super) fn add(timers: &mut Timers, time: Time, key: HostKey) {
+pub(super) fn add(timers: &mut BinaryHeap<Timer>, time: Time, key: HostKey) {
     if timers.len() == timers.capacity() {
         timers.reserve_exact(timers.len() / 8 + 4);
     }
     timers.push(Reverse((time, key)));
 }
 
-fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> Timers {
+fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> BinaryHeap<Timer> {
     let marks = hosts
         .states()
         .filter_map(|(key, state)| Some(Reverse((time_of(state)?, key.clone()))));
     marks.collect()
 }
 
-fn pop_until(timers: &mut Timers, now: Time) -> Option<(Time, HostKey)> {
+fn pop_until(timers: &mut BinaryHeap<Timer>, now: Time) -> Option<(Time, HostKey)> {
     let Reverse((time, _)) = timers.peek()?;
     if *time > now {
         return None;

@@ -2,7 +2,7 @@
 
 use super::HostQueues;
 use super::host::{Host, HostState};
-use super::origin_queue::OriginId;
+use super::origin_queue::{OriginId, Turn};
 use crate::lease::NotFetched;
 use crate::report::{QueuePlace, Wait, Why};
 use crate::time::Time;
@@ -33,19 +33,17 @@ impl HostQueues {
         let Some(origin) = origin else {
             return Some(queued(Wait::Robots));
         };
-        let known = origin
-            .known
-            .as_ref()
-            .filter(|_| self.rules.ask_robots && origin.knows_robots(now));
-        let path = crate::entry::path_of(url.url().as_str());
-        if let Some(why) = known.and_then(|known| known.policy.forbids(path)) {
+        if origin.knows_robots(now)
+            && let Some((why, _)) = origin.forbids(&entry, &self.rules)
+        {
             return Some(Why::WillBeDropped(why));
         }
         let screening = self.traps.screen(&entry);
         if screening == Screening::Drop {
             return Some(Why::WillBeDropped(NotFetched::NearDuplicates));
         }
-        if let Some(away) = origin.outage() {
+        let turn = origin.turn(now, self.rules.ask_robots);
+        if let Turn::Probe(away) = turn {
             return Some(queued(Wait::Away {
                 since: away.since,
                 cause: away.cause.message.clone(),
@@ -54,31 +52,21 @@ impl HostQueues {
         if screening == Screening::Postpone || origin.is_postponed(&key, url.key(), self.rules.segments()) {
             return Some(queued(Wait::EverythingElse));
         }
-        let free = host.free_from(&self.rules).max(entry.due);
-        Some(queued(if origin.is_asking {
-            Wait::Robots
-        } else if host.pace.in_flight() >= self.rules.per_host || host.holds_pages(&self.rules) {
-            Wait::InFlight
-        } else if free > now {
-            Wait::Until(free)
-        } else if known.is_none() && self.rules.ask_robots {
-            Wait::Robots
-        } else {
-            self.wait_at_address(&host, now)
+        let free = host.free_at(&self.rules).filter(|_| !host.holds_pages(&self.rules));
+        Some(queued(match free.map(|free| free.max(entry.due)) {
+            _ if origin.is_asking => Wait::Robots,
+            None => Wait::InFlight,
+            _ if self.is_behind_others(&host, now) => Wait::SharedAddress,
+            Some(time) if time > now => Wait::Until(time),
+            Some(_) if matches!(turn, Turn::Robots) => Wait::Robots,
+            Some(_) if self.rules.per_address && !host.knows_address(now) => Wait::AddressLookup,
+            Some(_) => Wait::Turn,
         }))
     }
 
-    /// Says what a page waits for whose host could be asked by its own rules.
-    fn wait_at_address(&self, host: &Host, now: Time) -> Wait {
-        if !self.rules.per_address {
-            return Wait::Turn;
-        }
+    /// Whether other hosts of its address come first.
+    fn is_behind_others(&self, host: &Host, now: Time) -> bool {
         let is_kept_back = |address| !self.addresses.is_free(address, now);
-        match (host.state, host.admitted_by()) {
-            (HostState::WaitingForAddress, _) => Wait::SharedAddress,
-            (_, Some(address)) if is_kept_back(address) => Wait::SharedAddress,
-            _ if host.knows_address(now) => Wait::Turn,
-            _ => Wait::AddressLookup,
-        }
+        host.state == HostState::WaitingForAddress || host.admitted_by().is_some_and(is_kept_back)
     }
 }

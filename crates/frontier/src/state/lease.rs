@@ -58,7 +58,6 @@ impl State {
             self.tables.leased_pages += u64::from(counts_as_page(&leased.entry));
             ready.push(Lease {
                 id,
-                attempt: leased.entry.attempts,
                 wants_fingerprint: self.is_compared(&leased.entry),
                 delay,
                 pause: leased.gap,

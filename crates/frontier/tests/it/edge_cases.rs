@@ -213,7 +213,7 @@ fn two_hangs_cost_no_page() {
         matches!(settled.fate, Fate::Requeued { .. }),
         "{:?}, attempt {}",
         settled.fate,
-        third.attempt
+        third.entry.attempts
     );
 }
 

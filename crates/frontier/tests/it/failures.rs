@@ -112,7 +112,7 @@ fn a_page_that_never_answers_fails_after_its_attempts_while_the_rest_is_fetched(
             if is_robots(&lease) {
                 answer(&mut frontier, &lease, RobotsOutcome::known(Forbid::nothing()), now);
             } else if lease.entry.url.contains("/hang/") {
-                attempts.push(lease.attempt);
+                attempts.push(lease.entry.attempts);
                 settle(&mut frontier, &lease, failing(FailureKind::Timeout), now);
                 // Others are answered between the attempts.
                 more += 1;
@@ -245,7 +245,7 @@ fn one_page_that_is_throttled_for_a_day_costs_one_rest_and_good_pages_come_next(
     while frontier.report().pages.gave_up == 0 {
         let lease = next(&mut frontier, &mut now);
         if lease.entry.url.ends_with("/throttled") {
-            attempts.push(lease.attempt);
+            attempts.push(lease.entry.attempts);
             settle(&mut frontier, &lease, throttled(Some(86_400)), now);
         } else {
             good_at.push(seconds(now));
@@ -346,7 +346,7 @@ fn a_missing_file_handle_counts_against_nothing_and_spends_no_delay() {
     );
     settle(&mut frontier, &second, Outcome::Done, START);
     let again = one(&mut frontier, at(60));
-    assert_eq!((&again.entry.url, again.attempt), (&first.entry.url, 1));
+    assert_eq!((&again.entry.url, again.entry.attempts), (&first.entry.url, 1));
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn postponed_pages_wait_behind_retries_too() {
     while !frontier.report().is_drained() {
         let lease = next(&mut frontier, &mut now);
         let name = lease.entry.url.trim_start_matches("https://a.example/").to_owned();
-        if name == "flaky" && lease.attempt < 3 {
+        if name == "flaky" && lease.entry.attempts < 3 {
             settle(&mut frontier, &lease, failing(FailureKind::Status), now);
         } else {
             let done = end(&lease, Outcome::Done).with_fingerprint(alike(&lease));

@@ -139,7 +139,7 @@ fn an_outage_costs_no_page_and_no_attempt_and_its_end_is_reported() {
         let mut left = 0;
         while let Leasing::Ready(leases) = frontier.lease(at(4), 8).unwrap() {
             for lease in leases {
-                attempts.push(lease.attempt);
+                attempts.push(lease.entry.attempts);
                 left += 1;
                 well(&mut frontier, &lease, at(4));
             }

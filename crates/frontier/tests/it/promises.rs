@@ -116,7 +116,7 @@ fn a_retry_bypasses_the_seen_set_up_to_the_limit_of_attempts() {
     let mut now = START;
     for (attempt, wait) in [(1, 1), (2, 2)] {
         let lease = only(&mut frontier, now);
-        assert_eq!(lease.attempt, attempt);
+        assert_eq!(lease.entry.attempts, attempt);
         let due = now + Duration::from_secs(wait);
         assert_eq!(
             settle(&mut frontier, &lease, failing(FailureKind::Status), now).fate,
@@ -365,7 +365,7 @@ fn a_lease_that_is_given_back_spends_neither_delay_nor_attempts_nor_budget() {
         offer(&mut frontier, &["https://a.example/1"]);
         for _ in 0..10 {
             let lease = only(&mut frontier, START);
-            assert_eq!((lease.attempt, frontier.report().leased), (1, 1));
+            assert_eq!((lease.entry.attempts, frontier.report().leased), (1, 1));
             assert_eq!(frontier.give_back(&[lease.id], START).unwrap(), 1);
             assert_eq!(frontier.give_back(&[lease.id], START).unwrap(), 0, "it has ended");
         }

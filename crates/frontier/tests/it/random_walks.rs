@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use frontier::{
     Canonicalizer, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Notice, Outcome, Purpose,
-    RetryPolicy, RobotsOutcome, Settled, Task, Time, Verdict,
+    RetryPolicy, RobotsOutcome, Settled, Task, Time, Verdict, Wait, Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -189,11 +189,13 @@ impl Walk {
         self.offered.insert(0);
         loop {
             let free = self.world.slots - self.out.len();
+            let before = self.waits();
             let answer = if free > 0 {
                 self.frontier.lease(self.now, free).unwrap()
             } else {
                 Leasing::AllLeased
             };
+            self.compare(&before, &answer, free);
             match answer {
                 Leasing::Ready(leases) => leases.into_iter().for_each(|lease| self.started(lease)),
                 Leasing::NotUntil(time) => {
@@ -212,6 +214,43 @@ impl Walk {
             self.ended, self.offered,
             "what was offered and what came to an end differ"
         );
+    }
+
+    /// What each page waits for.
+    fn waits(&self) -> HashMap<usize, Wait> {
+        let waiting = self.offered.iter().filter_map(|n| {
+            let url = self.canonical.parse(&url(*n)).unwrap();
+            match self.frontier.why(&url, self.now) {
+                Why::Queued { wait, .. } => Some((*n, wait)),
+                _ => None,
+            }
+        });
+        waiting.collect()
+    }
+
+    /// Compares what pages waited for with what was leased, and what they wait for now with when to come back.
+    fn compare(&self, before: &HashMap<usize, Wait>, answer: &Leasing, free: usize) {
+        let leased = match answer {
+            Leasing::Ready(leases) => leases.as_slice(),
+            _ => &[],
+        };
+        for lease in leased.iter().filter(|lease| lease.entry.purpose == Purpose::Page) {
+            let wait = &before[&number(&lease.entry.url)];
+            // A probe, or a page behind another one of its address that was leased in this call.
+            let is_next = matches!(wait, Wait::Turn | Wait::Away { .. } | Wait::SharedAddress);
+            assert!(is_next, "{} was leased: {wait}", lease.entry.url);
+        }
+        if leased.len() >= free {
+            return;
+        }
+        for (page, wait) in self.waits() {
+            match (&wait, answer) {
+                (Wait::Turn, _) => panic!("page {page} was not leased: {wait}"),
+                (Wait::Until(time), Leasing::NotUntil(next)) => assert!(next <= time, "page {page}: {wait}"),
+                (Wait::Until(_), Leasing::AllLeased) => panic!("nobody comes back for page {page}: {wait}"),
+                _ => {}
+            }
+        }
     }
 
     /// Those that a request counts for: the host, and its address if that counts. Looking up an address is no request.

@@ -125,7 +125,7 @@ fn a_thousand_forbidden_pages_are_returned_in_batches() {
 fn fail_to_the_end(frontier: &mut Frontier, kind: FailureKind, now: &mut Time) -> (Vec<Notice>, u32) {
     for attempt in 1..=300 {
         let lease = next(frontier, now);
-        assert!(is_robots(&lease) && lease.attempt == attempt, "{lease:?}");
+        assert!(is_robots(&lease) && lease.entry.attempts == attempt, "{lease:?}");
         let settled = answer(frontier, &lease, failed(kind), *now);
         if settled.fate == Fate::GaveUp {
             return (settled.notices, attempt);

@@ -210,7 +210,7 @@ fn a_sitemap_that_fails_is_asked_for_again_and_blocks_no_page() {
     for (seconds, attempt) in [(0, 1), (1, 2), (3, 3)] {
         let lease = one(&mut frontier, at(seconds));
         assert_eq!(
-            (&*lease.entry.url, lease.attempt),
+            (&*lease.entry.url, lease.entry.attempts),
             ("https://a.example/sitemap.xml", attempt)
         );
         let retry = failing(FailureKind::Status);

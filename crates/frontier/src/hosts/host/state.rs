@@ -62,17 +62,19 @@ impl Host {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
             return self.idle_state(now, rules);
         }
-        if self.pace.in_flight() >= rules.per_host || (rules.per_address && self.address() == Address::Asking) {
-            return HostState::WaitingForSettlement;
-        }
         self.bring_due(now, rules);
-        match self.first_due(now, rules) {
+        let free = self.free_at(rules);
+        match free.and_then(|free| Some(free.max(self.first_due(now, rules)?))) {
             None => HostState::WaitingForSettlement,
-            Some(due) => match due.max(self.free_from(rules)) {
-                time if time <= now => HostState::Due,
-                time => HostState::Waiting(time),
-            },
+            Some(time) if time <= now => HostState::Due,
+            Some(time) => HostState::Waiting(time),
         }
+    }
+
+    /// When the host may be asked next, whatever waits there; `None` if that needs a settlement first. Leases and `why` both decide by it.
+    pub(crate) fn free_at(&self, rules: &HostConfig) -> Option<Time> {
+        let is_asking = rules.per_address && self.address() == Address::Asking;
+        (self.pace.in_flight() < rules.per_host && !is_asking).then(|| self.free_from(rules))
     }
 
     fn idle_state(&self, now: Time, rules: &HostConfig) -> HostState {

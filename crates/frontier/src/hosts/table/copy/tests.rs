@@ -11,7 +11,6 @@ use super::super::HostRef;
 use super::super::workbench::BYTES_IN_LINE;
 use super::*;
 use crate::entry::{Entry, Purpose};
-use crate::hosts::host::FromHost;
 use crate::hosts::{HostConfig, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
 use crate::time::Time;
@@ -263,8 +262,8 @@ proptest! {
                     let expected = model.get_mut(&name(host)).and_then(|host| host.pages.pop_front());
                     if let Some(expected) = expected {
                         let turn = table.change(&name(host), |of| of.take(&name(host), time, &rules));
-                        let Some(Some(FromHost::Fetch { entry, .. })) = turn else { panic!("{turn:?}") };
-                        prop_assert_eq!(&*entry.url, expected);
+                        let Some(Some(taken)) = turn else { panic!("{turn:?}") };
+                        prop_assert_eq!(&*taken.entry.url, expected);
                     }
                 }
                 Step::Remove(host) => {
