@@ -5,7 +5,6 @@ use std::io;
 
 use cluster::{JoinError, MemberError};
 use crawler::fetch::{ClientError, CookieFileError};
-use crawler::recrawl::RecrawlError;
 use crawler::{CrawlError, StartError, StateError};
 use frontier::{FrontierError, OpenError, StoreError};
 
@@ -36,8 +35,6 @@ pub(crate) enum Failure {
     Output(#[from] OutputError),
     #[error(transparent)]
     Watch(#[from] WatchError),
-    #[error("{}", not_recrawled(.0))]
-    Recrawl(#[from] RecrawlError),
     #[error(transparent)]
     OpenFiles(#[from] TooFewOpenFiles),
     #[error(transparent)]
@@ -81,14 +78,6 @@ fn not_started(error: &StartError) -> String {
     }
 }
 
-/// Says why the pages of a file cannot be crawled again.
-fn not_recrawled(error: &RecrawlError) -> String {
-    match error {
-        RecrawlError::OtherFile(_) | RecrawlError::BegunWithoutFile(_) => format!("{error} (--refresh)"),
-        other => other.to_string(),
-    }
-}
-
 /// Says why a crawl failed. All observers of the command that can fail are outputs.
 fn crawl_failed(error: &CrawlError) -> String {
     match error {
@@ -117,7 +106,6 @@ impl Failure {
             | Self::CommandNotKept(error) => 1 + u8::from(needs_a_person(error)),
             Self::Arguments(_)
             | Self::Seeds(_)
-            | Self::Recrawl(_)
             | Self::Cookies(_)
             | Self::OpenFiles(_)
             | Self::Output(_)

@@ -23,7 +23,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crawler::recrawl::PreviousCrawl;
 use crawler::summary::remedy;
 use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
@@ -118,7 +117,7 @@ async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure
     if site.memory.is_some() {
         site.options.limit_default_concurrency(&mut crawl);
     }
-    crawl.seeds = site.all_seeds()?;
+    (crawl.seeds, crawl.links) = site.seeds_and_links(&crawl.canonicalizer)?;
     crawl.refresh = site.refresh;
     crawl.frontier.sync_interval = site.sync_interval;
     crawl.frontier.partition = site.partition;
@@ -259,9 +258,7 @@ async fn run(
             "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay"
         );
     }
-    let recrawl = site.and_then(|site| site.recrawl.as_deref());
     let inputs = [
-        ("recrawl", recrawl),
         ("seeds", site.and_then(|site| site.seeds.as_deref())),
         ("config", options.config.as_deref()),
         ("cookie-file", options.requests.cookie_file.as_deref()),
@@ -290,7 +287,6 @@ async fn run(
     if let Some(of_new) = joining.take_if(|_| new_state.is_some()) {
         joining = Some(clustering::check(of_new).await?);
     }
-    let previous = recrawl.map(PreviousCrawl::open).transpose()?;
     if let Some(state) = state {
         let accepts_loss = site.is_some_and(|site| site.accept_loss);
         builder = builder.state_dir(state).accept_loss(accepts_loss);
@@ -312,10 +308,6 @@ async fn run(
     let stop = crawl.stop_handle();
     let reporter = Reporter::new(bar.clone(), crawl.config().options(), status.clone(), stop.clone());
     let crawl = crawl.observe(reporter);
-    let crawl = match previous {
-        Some(previous) => crawl.recrawl(previous)?,
-        None => crawl,
-    };
     // First: an output may be replaced only if nothing else stands in the way.
     let (crawl, watching) = watching::attach(crawl, options, state)?;
     let crawl = clustering::join(crawl, joining).await?;

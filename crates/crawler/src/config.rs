@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, NotCrawlable};
+use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, Link, NotCrawlable};
 use url::Url;
 
 use crate::page::links::{DEFAULT_MAX_LINKS, LinkOptions};
 use crate::page::robots::{ANY, product_token};
 use crate::page::select::{Field, SelectLimits};
 use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS, SitemapLimits};
+use crate::state::hash_of_urls;
 
 /// The default of [`CrawlOptions::concurrency`].
 pub const DEFAULT_CONCURRENCY: usize = 16;
@@ -66,6 +67,9 @@ pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_V
 pub struct CrawlOptions {
     /// Where to start. A bare `example.com` gets a scheme.
     pub seeds: Vec<String>,
+    /// Links to pages that are known from elsewhere, such as an earlier crawl: [`KnownLinks`](crate::KnownLinks) reads them. They are offered after
+    /// the seeds, as if a page had them: within the scope, to public addresses, without credentials.
+    pub links: Vec<Link>,
     /// Capacity, scope, politeness, budgets and retries.
     pub frontier: FrontierConfig,
     /// Which URLs are treated as the same.
@@ -138,6 +142,7 @@ impl Default for CrawlOptions {
     fn default() -> Self {
         Self {
             seeds: Vec::new(),
+            links: Vec::new(),
             frontier: FrontierConfig::default(),
             canonicalizer: Canonicalizer::default(),
             concurrency: NonZeroUsize::MIN.saturating_add(DEFAULT_CONCURRENCY - 1),
@@ -251,7 +256,7 @@ impl CrawlConfig {
         &self.seeds
     }
 
-    /// Returns the options as they were given.
+    /// Returns the options as they were given, without the links once the crawl is built.
     pub fn options(&self) -> &CrawlOptions {
         &self.options
     }
@@ -261,6 +266,16 @@ impl CrawlConfig {
         seeds
             .filter_map(|seed| Url::parse(&with_scheme(seed.trim())).ok())
             .collect()
+    }
+
+    pub(crate) fn take_links(&mut self) -> Vec<Link> {
+        std::mem::take(&mut self.options.links)
+    }
+
+    /// So that a later run knows whether it has the same seeds and links.
+    pub(crate) fn hash_of_seeds(&self) -> u64 {
+        let links = self.options.links.iter().map(|link| &link.url);
+        hash_of_urls(self.seeds.iter()) ^ hash_of_urls(links).rotate_left(1)
     }
 
     pub(crate) fn link_options(&self) -> &LinkOptions {

@@ -12,7 +12,6 @@ use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer};
 use crate::fetch::{Fetcher, HttpFetcher};
 use crate::peers::Peers;
-use crate::recrawl::{PreviousCrawl, RecrawlError};
 use crate::saved_output::SavedOutput;
 use crate::summary::{Ending, Summary};
 
@@ -73,8 +72,8 @@ impl<S: Fetcher> Crawl<S> {
     ///
     /// # Errors
     ///
-    /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the file of the
-    /// previous crawl can no longer be read, or if the state directory cannot be written.
+    /// Fails if an observer fails; the requests in flight finish first, unless the crawl has a state directory. Fails if the
+    /// state directory cannot be written.
     ///
     /// # Panics
     ///
@@ -114,21 +113,6 @@ impl<S: Fetcher> Crawl<S> {
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.run.observers.add(observer);
         self
-    }
-
-    /// Fetches all pages of a previous crawl again, besides the pages that links from the seeds reach.
-    ///
-    /// Requests are conditional, so a server sends only changed pages. If the previous crawl was interrupted, all pages are requested whole.
-    /// Pages outside the scope or over a budget are refused, as links to them are.
-    ///
-    /// # Errors
-    ///
-    /// [`OtherFile`](RecrawlError::OtherFile) if the crawl continues one of a state directory that was begun with another file, and
-    /// [`BegunWithoutFile`](RecrawlError::BegunWithoutFile) if that was begun without one: their pages would not be fetched, because the
-    /// crawl has seen their URLs. A file with the same bytes is the same file.
-    pub fn recrawl(mut self, previous: PreviousCrawl) -> Result<Self, RecrawlError> {
-        self.run.repeat(previous)?;
-        Ok(self)
     }
 
     /// Shares the crawl with other processes. It needs a state directory, and the [partition](frontier::FrontierConfig::partition) of this one.

@@ -27,7 +27,7 @@ use self::conclusions::Conclusion;
 use self::ledger::Ledger;
 use self::observers::Observers;
 use self::plan::Next;
-use self::seeding::Recrawl;
+use self::seeding::HeldLinks;
 use self::stop::{Orders, Stop};
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
@@ -61,8 +61,7 @@ pub(crate) struct Run<S> {
     pub(crate) commits: Option<Commits>,
     /// The other processes, if several share the crawl.
     pub(crate) sharing: Option<Sharing>,
-    /// The previous crawl that this one repeats.
-    recrawl: Option<Recrawl>,
+    held_links: HeldLinks,
     seen_links: Arc<SeenLinkCache>,
     ledger: Ledger,
     pub(crate) answer_times: AnswerTimes,
@@ -75,8 +74,9 @@ pub(crate) struct Run<S> {
 }
 
 impl<S: Fetcher> Run<S> {
-    pub(crate) fn new(config: CrawlConfig, fetcher: S, frontier: Frontier) -> Self {
+    pub(crate) fn new(mut config: CrawlConfig, fetcher: S, frontier: Frontier) -> Self {
         Self {
+            held_links: HeldLinks::new(config.take_links()),
             config: Arc::new(config),
             fetcher: Arc::new(fetcher),
             frontier,
@@ -85,7 +85,6 @@ impl<S: Fetcher> Run<S> {
             phase: watch::Sender::default(),
             commits: None,
             sharing: None,
-            recrawl: None,
             seen_links: Arc::default(),
             ledger: Ledger::default(),
             answer_times: AnswerTimes::default(),
@@ -171,7 +170,7 @@ impl<S: Fetcher> Run<S> {
         }
         // It commits, so what was settled must be in the outputs.
         if has_new_reach {
-            self.offer_previous_in_new_reach()?;
+            self.offer_links_in_new_reach()?;
         }
         Ok(())
     }

@@ -7,7 +7,6 @@ use frontier::FrontierError;
 use crate::config::ConfigError;
 use crate::fetch::ClientError;
 use crate::peers::PeersError;
-use crate::recrawl::RecrawlError;
 use crate::state::StateError;
 
 /// Why a crawl cannot be started.
@@ -65,9 +64,6 @@ pub enum CrawlError {
     /// An observer, such as an output file, returned an error. The requests in flight ended first.
     #[error("an observer ended the crawl: {0}")]
     Observer(#[source] io::Error),
-    /// The output of the previous crawl can no longer be read.
-    #[error(transparent)]
-    Recrawl(#[from] RecrawlError),
     /// The frontier failed, and its state is no longer reliable.
     #[error(transparent)]
     Frontier(#[from] FrontierError),

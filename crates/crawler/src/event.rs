@@ -114,7 +114,7 @@ pub struct PageRecord {
     pub url: String,
     /// The URL that was linked to, if redirects led from there to `url`.
     pub redirected_from: Option<String>,
-    /// The URL that redirected to `url` in the crawl that this one repeats.
+    /// The URL that redirected to `url` in the crawl that [knew](crate::CrawlOptions::links) it.
     pub was_redirected_from: Option<String>,
     /// The HTTP status.
     pub status: u16,
@@ -146,9 +146,6 @@ pub struct PageRecord {
     pub links_found: usize,
     /// How many of these links were new to the crawl and were queued.
     pub links_new: usize,
-    /// How many URLs were first found by this fetch, or in the crawl that this one repeats: those that were queued, and the URLs in the
-    /// lines of the previous crawl with this page as their `referrer`.
-    pub children: u64,
     /// How many pages were left after this one, queued or in flight. 0 in the last line of a crawl that ended.
     pub left: u64,
     /// The `lastmod` of the page in the first sitemap that names it: RFC 3339, in UTC.

@@ -34,7 +34,7 @@
 //! | when to stop or pause, as after some pages or on Ctrl-C | a [`StopHandle`] |
 //! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
 //! | how to continue after a crash | [`CrawlBuilder::state_dir`]; [`SavedCrawl::read`] looks into one |
-//! | how to repeat a crawl | [`PreviousCrawl`], with [`Crawl::recrawl`] |
+//! | how to fetch pages again | [`CrawlOptions::refresh`]; or [`KnownLinks`], from the output of an earlier crawl |
 //!
 //! # Text and links of pages
 //!
@@ -84,10 +84,10 @@ mod engine;
 mod error;
 pub mod event;
 pub mod fetch;
+pub mod known_links;
 pub mod output;
 pub mod page;
 pub mod peers;
-pub mod recrawl;
 mod repair;
 mod saved_crawl;
 mod saved_output;
@@ -111,13 +111,13 @@ pub use fetch::{
     ResourceKind, Response, TargetCookies, TruncationReason,
 };
 pub use frontier::{self, Failure, FailureKind};
+#[doc(inline)]
+pub use known_links::KnownLinks;
 pub use page::link_graph::LinkRecord;
 #[doc(inline)]
 pub use page::select::{Field, SelectLimits};
 #[doc(inline)]
 pub use peers::Peers;
-#[doc(inline)]
-pub use recrawl::{PreviousCrawl, RecrawlError};
 pub use repair::repair;
 pub use saved_crawl::SavedCrawl;
 pub use sieve;

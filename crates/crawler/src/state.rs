@@ -9,13 +9,12 @@ use frontier::{CanonicalUrl, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::page::fingerprint::content_hash;
-use crate::recrawl::PreviousFile;
 use crate::saved_output::{SavedFile, SavedOutput};
 use crate::summary::Counts;
 
 /// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
 /// included.
-const VERSION: u32 = 15;
+const VERSION: u32 = 16;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
@@ -37,12 +36,10 @@ pub(crate) struct Commit {
     pub(crate) elapsed: Duration,
     /// When it was written, as the time of day.
     pub(crate) time: Time,
-    /// The hash of the seeds that were all offered; `None` if none were yet.
+    /// The hash of the seeds and links that were all offered; `None` if none were yet.
     pub(crate) seeds: Option<u64>,
     /// The hash of the rules of which URLs are the same.
     pub(crate) rules: u64,
-    /// The file of the crawl that this one repeats; `None` if it repeats none.
-    pub(crate) previous: Option<PreviousFile>,
     pub(crate) outputs: Vec<SavedOutput>,
     /// What is kept of the other processes that share the crawl.
     pub(crate) peers: Vec<u8>,
@@ -127,11 +124,10 @@ impl Commit {
     }
 }
 
-/// A hash of all seeds, so that a later run knows whether it has the same.
-pub(crate) fn hash_of_seeds(seeds: &[CanonicalUrl]) -> u64 {
+pub(crate) fn hash_of_urls<'u>(urls: impl Iterator<Item = &'u CanonicalUrl>) -> u64 {
     let mut text = Vec::new();
-    for seed in seeds {
-        text.extend_from_slice(seed.url().as_str().as_bytes());
+    for url in urls {
+        text.extend_from_slice(url.url().as_str().as_bytes());
         text.push(b'\n');
     }
     content_hash(&text).map_or(0, |hash| hash.value() as u64)
@@ -177,16 +173,11 @@ mod tests {
             },
             extra: String::new(),
         }];
-        let previous = PreviousFile {
-            hash: u64::MAX,
-            is_offered: true,
-        };
         let state = Commit {
             elapsed: Duration::from_millis(1_234_567),
             time: Time::from_millis(9),
             seeds: Some(5),
             rules: u64::MAX,
-            previous: Some(previous),
             outputs: outputs.to_vec(),
             synced: vec![outputs[0].file.clone()],
             peers: Vec::new(),
@@ -197,7 +188,7 @@ mod tests {
         let hash = content_hash(&bytes).unwrap().value() as u64;
         assert_eq!(
             (VERSION, hash),
-            (15, 14_019_124_563_408_919_461),
+            (16, 17_538_630_831_025_110_338),
             "the form has changed without its number"
         );
         let CrawlState {
@@ -208,7 +199,7 @@ mod tests {
             (read.elapsed, read.time, read.seeds),
             (state.elapsed, state.time, Some(5))
         );
-        assert_eq!((read.previous, read.rules), (Some(previous), u64::MAX));
+        assert_eq!(read.rules, u64::MAX);
         assert_eq!(read.outputs, outputs);
         assert_eq!(read.synced, [outputs[0].file.clone()]);
         assert_eq!(format!("{:?}", read_counts), format!("{:?}", counts()));

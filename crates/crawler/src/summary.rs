@@ -286,7 +286,7 @@ impl Summary {
         links.refused.is_empty().then_some(text)
     }
 
-    /// Returns whether a page was fetched: it answered 2xx, or 304 in a recrawl.
+    /// Returns whether a page was fetched: it answered 2xx, or 304 because it has not changed.
     pub fn has_pages(&self) -> bool {
         self.pages > 0 || self.by_status.contains_key(&304)
     }

@@ -10,12 +10,13 @@ use terminal_size::{Width, terminal_size};
 
 use super::Cli;
 use super::closest::closest;
-use super::seeds::{self, Site};
+use super::seed_lines;
+use super::seeds::Site;
 use super::settings;
 use super::state::StateCommand;
 
 /// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: &str = "seed_urls seeds recrawl config set output links refused select save state max_pages max_depth \
+const COMMON: &str = "seed_urls seeds config set output links refused select save state max_pages max_depth \
     max_time delay concurrency user_agent scope include exclude sitemaps assets header verbose quiet log_format \
     capacity help";
 
@@ -247,7 +248,7 @@ fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
 fn check_seeds(seeds: &[String], command: &mut Command) -> Result<(), clap::Error> {
     let mut bad = Vec::new();
     for seed in seeds {
-        let Err(error) = seeds::check_whole(seed) else {
+        let Err(error) = seed_lines::check_whole(seed) else {
             continue;
         };
         let closest = closest_subcommand(seed, command);

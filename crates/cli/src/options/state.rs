@@ -34,7 +34,7 @@ pub(crate) enum StateCommand {
     ///
     /// The damaged database is kept under another name. A directory that is whole stays as it is. Give it as much free room on the disk as the
     /// database takes. The exit code is 0 if nothing was wrong, 3 if the directory went back, and 4 if the crawl cannot be continued. Then
-    /// export-1.jsonl in the directory has the URLs that could be read: give it to --recrawl of a new crawl.
+    /// export-1.jsonl in the directory has the URLs that could be read: give it to --seeds of a new crawl.
     Repair(DirArgs),
 }
 

@@ -197,7 +197,7 @@ fn every_option_has_a_heading_and_a_short_first_sentence() {
 fn the_demo_takes_every_option_of_a_crawl() {
     let command = command();
     let demo = command.find_subcommand("demo").unwrap();
-    let of_sites = "seeds recrawl refresh state sync-interval memory cluster partition accept-loss version".split(' ');
+    let of_sites = "seeds refresh state sync-interval memory cluster partition accept-loss version".split(' ');
     for option in command.get_arguments().filter_map(Arg::get_long) {
         let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
         assert!(
@@ -282,7 +282,7 @@ fn a_file_option_may_be_given_once_and_of_others_the_last_wins() {
     let command = command();
     let files = command.get_arguments().filter(|argument| super::names_a_file(argument));
     let files: Vec<_> = files.filter_map(Arg::get_long).collect();
-    for expected in ["output", "links", "refused", "warc", "seeds", "config", "recrawl"] {
+    for expected in ["output", "links", "refused", "warc", "seeds", "config"] {
         assert!(files.contains(&expected), "{expected}: {files:?}");
     }
     for file in files {

@@ -42,7 +42,7 @@ pub(super) enum Recovered {
     NotContinued,
 }
 
-/// The file for the URLs of a crawl that cannot be continued, in a form that `--recrawl` reads. It is created with the first line.
+/// The file for the URLs of a crawl that cannot be continued, in a form that `--seeds` reads. It is created with the first line.
 struct Lines {
     path: PathBuf,
     to: io::Result<Option<BufWriter<File>>>,
@@ -123,7 +123,10 @@ fn as_text(dir: &Path, report: &RepairReport, aside: &[PathBuf], lines: Option<&
     }
     if let Some(lines) = lines {
         let (records, urls) = (counted(report.records, "record"), counted(report.urls, "URL"));
-        rows.add("exported", format!("{records}, {urls}: give this file to --recrawl"));
+        rows.add(
+            "exported",
+            format!("{records}, {urls}: give this file to --seeds of a new crawl"),
+        );
         rows.add_whole("", lines.display());
     }
     if let Some(kept) = &report.kept {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::program::{Printed, command, crawler, fails, folder, has_failed, number, succeeds};
-use crate::servers::{answer, path_in, server_of, site_of};
+use crate::servers::{answer, path_in, server_of};
 
 #[test]
 fn help_is_80_columns_wide_without_a_terminal_and_never_wider_than_120() {
@@ -54,7 +54,6 @@ fn a_file_option_given_twice_is_an_error() {
         ["--warc", "a.warc", "--warc", "b.warc"],
         ["--seeds", "a", "--seeds", "b"],
         ["--config", "a", "--config", "b"],
-        ["--recrawl", "a", "--recrawl", "b"],
     ] {
         let arguments = [&["http://127.0.0.1:1/"][..], &twice].concat();
         fails(&*arguments, 2, &[twice[0], "cannot be used multiple times"]);
@@ -247,43 +246,31 @@ fn what_is_probably_meant_is_in_the_message() {
 }
 
 #[test]
-fn only_a_file_of_json_lines_is_crawled_again() {
-    let folder = folder("recrawled");
+fn only_lines_of_json_are_pages_of_an_earlier_crawl() {
+    let folder = folder("json-lines");
     let page = "{\"url\":\"http://127.0.0.1:1/\",\"status\":200}";
-    let gzip = {
-        let mut bytes = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        std::io::Write::write_all(&mut bytes, format!("{page}\n").as_bytes()).unwrap();
-        bytes.finish().unwrap()
-    };
-    let utf_16 = page.encode_utf16().flat_map(u16::to_le_bytes);
-    let utf_16 = [0xff, 0xfe].into_iter().chain(utf_16).collect::<Vec<_>>();
-    for (bytes, hint) in [
-        (gzip, "not compressed: unpack it with gunzip"),
-        (b"\x28\xb5\x2f\xfd\x04\x00 no line end".to_vec(), "not compressed"),
-        (format!("[{page}]").into_bytes(), "not a JSON array: jq"),
-        (format!("[\n{page},\n{page}\n]\n").into_bytes(), "not a JSON array: jq"),
-        (format!("\n\n[{page}]").into_bytes(), "not a JSON array: jq"),
-        (format!("\r\n  [\n{page}]\n").into_bytes(), "not a JSON array: jq"),
-        (utf_16, "not UTF-16"),
-        (b"url,status\r\nhttp://127.0.0.1:1/,200\r\n".to_vec(), "not CSV"),
-        (b"http://127.0.0.1:1/".to_vec(), "line 1"),
-        (b"{\n  \"url\": \"http://127.0.0.1:1/\"\n}".to_vec(), "line 1"),
-        (format!("{{\"pages\":[{page}]}}").into_bytes(), "line 1"),
+    for (text, hint) in [
+        (format!("[{page}]"), "line 1 of"),
+        (
+            format!("[\n{page},\n{page}\n]\n"),
+            "this is a JSON array: unpack it with jq",
+        ),
+        (format!("{page}\n[{page}]"), "line 2 of"),
+        (
+            "url,status\r\nhttp://127.0.0.1:1/,200\r\n".to_owned(),
+            "in CSV: give lines of JSON",
+        ),
+        ("\u{feff}url,status\r\n".to_owned(), "in CSV: give lines of JSON"),
+        (
+            "{\n  \"url\": \"http://127.0.0.1:1/\"\n}".to_owned(),
+            "give lines of JSON as --output",
+        ),
+        (format!("{page}\n{{\"from\":\"x\"}}\n"), "missing field `url`"),
+        (format!("{page}\n{{\"url\":\"mailto:x\"}}\n"), "line 2 of"),
+        (format!("{page}\n"), "as in crawler http://127.0.0.1:1 --seeds"),
     ] {
-        let path = folder.path(if hint == "not CSV" { "pages.csv" } else { "pages.jsonl" });
-        std::fs::write(&path, &bytes).unwrap();
-        let arguments = format!("--recrawl {path} http://127.0.0.1:1/");
-        fails(
-            &arguments,
-            2,
-            &[&path, "give a JSON lines file that a crawl wrote", hint],
-        );
-    }
-    for empty in ["", "\n\n"] {
-        let path = folder.file("pages.jsonl", empty);
-        let seed = site_of(|path| (path == "/").then(String::new));
-        let log = succeeds(&format!("--delay 0 --recrawl {path} {seed}")).stderr;
-        assert!(log.contains("pages.jsonl has no page: "), "{log}");
+        let path = folder.file("pages", &text);
+        fails(&format!("--seeds {path}"), 2, &[&path, hint]);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command from a user's view: messages, exit codes, files.
 
 use std::fs;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::program::{
@@ -239,6 +240,32 @@ fn seeds_that_are_not_trusted_open_no_private_address() {
         let option = more.split(' ').next().unwrap();
         fails(&format!("{untrusted} {more}"), 2, &["--untrusted-seeds", option]);
     }
+}
+
+#[test]
+fn pages_of_an_earlier_crawl_open_no_private_address_and_get_no_credentials() {
+    let [heads, of_other] = [(); 2].map(|()| Arc::new(Mutex::new(Vec::new())));
+    let site = |heads: &Arc<Mutex<Vec<String>>>| {
+        let heads = Arc::clone(heads);
+        server_of(move |head| {
+            heads.lock().unwrap().push(head.to_lowercase());
+            answer("200 OK", "")
+        })
+    };
+    let (seed, other) = (site(&heads), site(&of_other));
+    let line = format!("{{\"url\":\"{other}a\",\"depth\":0}}\n{{\"url\":\"{seed}b\",\"depth\":1}}\n");
+    let folder = folder("untrusted-links");
+    let file = folder.file("pages", &line);
+    let crawl = format!(
+        "-q --delay 0 --ignore-robots --scope any --header X-Key:secret --set max-first-downtime=0.1 {seed} --seeds {file}"
+    );
+    let closed = succeeds(&crawl);
+    assert_eq!(number(&closed.stdout, "pages "), 2, "{}", closed.stdout);
+    assert!(of_other.lock().unwrap().is_empty());
+    succeeds(&format!("{crawl} --allow-private-addresses"));
+    let of_other = of_other.lock().unwrap();
+    assert!(of_other.len() == 1 && !of_other[0].contains("secret"), "{of_other:?}");
+    assert!(heads.lock().unwrap().iter().all(|head| head.contains("secret")));
 }
 
 #[test]

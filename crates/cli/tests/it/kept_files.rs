@@ -121,7 +121,7 @@ fn a_state_directory_that_does_not_know_a_file_leaves_it_as_it_is() {
         "has not written it",
     );
     crawl.refuses(
-        &crawl.with("typo", &[("-o", "new.jsonl")], "--recrawl nothing"),
+        &crawl.with("typo", &[("-o", "new.jsonl")], "--seeds nothing"),
         "nothing cannot be read",
     );
     fs::write(name("foreign.jsonl"), "{}\n").unwrap();

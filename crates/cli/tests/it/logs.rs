@@ -360,7 +360,7 @@ fn runs() -> Vec<Output> {
         let words = "one and the same text of more than sixteen words stands on each and every page below this path";
         (path != "/robots.txt").then(|| format!("<p>{words}</p>{links}"))
     });
-    let torn = "{\"url\":\"http://127.0.0.1:1/\",\"links_new\":1}\n{\"url\":";
+    let torn = "{\"url\":\"http://127.0.0.1:1/\",\"left\":1}\n{\"url\":";
     let torn = folder.file("torn.jsonl", torn);
     let dead: String = (1..20).map(|port| format!(" http://127.0.0.1:{port}/")).collect();
     let [state, ended, pages, archive] = ["state", "ended", "pages.jsonl", "pages.warc"].map(|name| folder.path(name));
@@ -376,7 +376,7 @@ fn runs() -> Vec<Output> {
         format!("--delay 0{dead}"),
         format!("--delay 0 --set=max-near-duplicates=2 --output {pages} {alike}"),
         format!("--delay 0 --max-pages 1 --output {pages} {alike}"),
-        format!("--recrawl {torn} http://127.0.0.1:1/"),
+        format!("--seeds {torn} http://127.0.0.1:1/"),
         format!("--cluster {address} --partition 0/1 --state {shared} --max-pages 1 {alike}"),
         with_state.clone(),
         with_state,

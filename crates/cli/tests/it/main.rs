@@ -23,7 +23,6 @@ mod limits;
 mod logs;
 mod outputs;
 mod program;
-mod recrawl_with_state;
 #[path = "../../../cluster/tests/it/redis_server.rs"]
 mod redis_server;
 mod repair;

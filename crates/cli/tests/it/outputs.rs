@@ -170,12 +170,10 @@ fn two_outputs_to_one_file_are_refused_and_nothing_is_started() {
 fn no_output_replaces_a_file_that_the_command_line_reads() {
     let folder = folder("inputs");
     let seed = "http://127.0.0.1:1/";
-    let page = format!("{{\"url\":\"{seed}\"}}\n");
     for (option, text) in [
         ("--seeds", "http://127.0.0.1:1/\n"),
         ("--cookie-file", "127.0.0.1\tFALSE\t/\tFALSE\t0\tid\tsecret\n"),
         ("--config", "delay = 0\n"),
-        ("--recrawl", &page),
     ] {
         let input = folder.file(&format!("input{option}"), text);
         let twin = folder.path(&format!("twin{option}"));
@@ -193,7 +191,7 @@ fn no_output_replaces_a_file_that_the_command_line_reads() {
         }
     }
     let (broken, target) = (folder.file("broken", "x\n"), folder.file("target", "precious\n"));
-    let arguments = ["--recrawl", &broken, "--output", &target, seed];
+    let arguments = ["--seeds", &broken, "--output", &target, seed];
     fails(&arguments, 2, &["line 1 of"]);
     assert_eq!(fs::read_to_string(target).unwrap(), "precious\n");
 }

@@ -132,7 +132,7 @@ fn what_cannot_be_continued_is_exported_for_a_new_crawl_and_left_as_it_is() {
     );
     // A new crawl begins with it.
     let again = crawl.folder.path("again.jsonl");
-    succeeds(&format!("--delay 0 --recrawl {export} -o {again} {}", crawl.seed));
+    succeeds(&format!("--delay 0 --seeds {export} -o {again} {}", crawl.seed));
     assert_eq!(lines_of(again).len(), PAGES);
 }
 

@@ -13,7 +13,7 @@ use crate::engine::{Clock, Commits, Run, go_back_if_logic_is_other, go_back_if_o
 use crate::error::StartError;
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
-use crate::state::{CrawlState, StateError, hash_of_seeds};
+use crate::state::{CrawlState, StateError};
 use crate::summary::AnswerTimes;
 
 /// Builds a [`Crawl`]. Without further calls it crawls over HTTP, and keeps its frontier in memory.
@@ -81,9 +81,9 @@ impl CrawlBuilder {
         SavedRules::of(&self.config).hash_of_urls()
     }
 
-    /// Returns a hash of the seeds. All processes of a shared crawl need the same, in the same order.
+    /// Returns a hash of the seeds and links. All processes of a shared crawl need the same, in the same order.
     pub fn hash_of_seeds(&self) -> u64 {
-        hash_of_seeds(self.config.seeds())
+        self.config.hash_of_seeds()
     }
 
     /// Builds a crawl over HTTP.

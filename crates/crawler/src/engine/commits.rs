@@ -16,7 +16,7 @@ use crate::event::{CommitRecord, Event};
 use crate::fetch::Fetcher;
 use crate::output::replace_file;
 use crate::saved_output::SavedOutput;
-use crate::state::{Commit, FETCHER_FILE, PAUSED_FILE, StateError, hash_of_seeds};
+use crate::state::{Commit, FETCHER_FILE, PAUSED_FILE, StateError};
 
 /// For how long finished requests are collected into one commit at most. A commit costs about as much as fetching a small page from a
 /// server nearby.
@@ -61,7 +61,7 @@ impl Commits {
             opened: Time::EPOCH,
             is_continued: false,
             for_new_links,
-            seeds: hash_of_seeds(config.seeds()),
+            seeds: config.hash_of_seeds(),
             fetcher_file: state.join(FETCHER_FILE),
             state: state.to_owned(),
             held_leases: Vec::new(),

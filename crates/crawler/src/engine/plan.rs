@@ -8,7 +8,6 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::Run;
-use super::seeding::PreviousPages;
 use crate::error::CrawlError;
 use crate::fetch::Fetcher;
 use crate::summary::Ending;
@@ -104,8 +103,8 @@ impl<S: Fetcher> Run<S> {
                 Leasing::AllLeased => return Ok(Next::Wait(Wake::Never)),
                 Leasing::BudgetSpent => return Ok(self.end_with_others(Ending::BudgetSpent)),
                 // With others, the reach may grow until the end.
-                Leasing::Drained if self.has_previous_pages() && self.sharing.is_none() => {
-                    self.offer_previous(PreviousPages::All)?;
+                Leasing::Drained if !self.held_links.is_empty() && self.sharing.is_none() => {
+                    self.offer_held_links(true)?;
                 }
                 Leasing::Drained if self.queue_again()? => {}
                 Leasing::Drained => return Ok(self.end_with_others(Ending::Drained)),

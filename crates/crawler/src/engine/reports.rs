@@ -103,11 +103,6 @@ impl<S: Fetcher> Run<S> {
         }
         if let Some(mut record) = page.record.filter(|_| is_final) {
             record.links_new = new;
-            record.children = new as u64
-                + self
-                    .recrawl
-                    .as_ref()
-                    .map_or(0, |recrawl| recrawl.children_of(&record.url));
             record.left = self.frontier.report().pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);

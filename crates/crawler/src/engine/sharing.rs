@@ -54,7 +54,7 @@ impl<S: Fetcher> Run<S> {
             self.observers.notify(&Event::Offered { links, verdicts });
         }
         if has_new_reach {
-            self.offer_previous_in_new_reach()?;
+            self.offer_links_in_new_reach()?;
         }
         if exchanged.stop {
             self.orders

@@ -11,12 +11,12 @@ use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_targ
 use crate::config::CrawlConfig;
 use crate::event::{PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
+use crate::known_links::validators_of_body;
 use crate::page::Page;
 use crate::page::link_graph::{self, LinkRecord};
 use crate::page::links::{LinkKey, LinkSource, Uncrawlable};
 use crate::page::select::Selected;
 use crate::page::sitemap;
-use crate::recrawl::validators_of_body;
 use crate::timestamp::rfc3339;
 
 /// What is reported of a page once its links are offered.
@@ -224,7 +224,6 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
         links_found: page.links_nofollow + page.links_dropped,
         links_new: 0,
-        children: 0,
         left: 0,
         unchanged: entry
             .is_refresh()

@@ -1,9 +1,9 @@
 //! Crawls with a state directory: ended at any moment, they continue without a loss and without a line twice.
 
 mod before_commits;
+mod known_links;
 mod other_versions;
 mod power_cuts;
-mod recrawls;
 mod stops;
 mod times;
 
@@ -20,10 +20,9 @@ use crawler::output::OutputFile;
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
-use crawler::recrawl::PreviousCrawl;
 use crawler::{
-    Crawl, CrawlError, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Request, ResourceKind, Response,
-    StartError, Summary,
+    Crawl, CrawlError, CrawlOptions, Ending, Event, FetchError, Fetcher, KnownLinks, Observer, Request, ResourceKind,
+    Response, StartError, Summary,
 };
 use tokio::time::{sleep, timeout};
 
@@ -298,15 +297,21 @@ fn a_full_disk_ends_the_crawl_which_continues_without_a_gap_when_there_is_room()
 }
 
 #[test]
-fn a_repeated_crawl_continues_too() {
+fn a_crawl_that_knows_the_pages_of_an_earlier_one_continues_too() {
     let (first, site) = (Folder::new("repeat-first"), Site::default());
     run_to_end(&first, &site);
-    let previous = || PreviousCrawl::open(&first.0.join("pages")).unwrap();
+    let mut known = KnownLinks::default();
+    for line in fs::read_to_string(first.0.join("pages")).unwrap().lines() {
+        known.add(line, &options().canonicalizer).unwrap();
+    }
+    let known = CrawlOptions {
+        links: known.into_links(),
+        ..options()
+    };
     let (folder, site) = (Folder::new("repeat"), Site::default());
     let mut kills = 0;
     loop {
-        let crawl = with_outputs(open(&folder, &site, options()).unwrap(), &folder);
-        let crawl = crawl.recrawl(previous()).unwrap();
+        let crawl = with_outputs(open(&folder, &site, known.clone()).unwrap(), &folder);
         let time = Duration::from_millis(1000 + 500 * kills);
         if let Some(end) = run(crawl, time) {
             assert_eq!(end.unwrap().ending, Ending::Drained);

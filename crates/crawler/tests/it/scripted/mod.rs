@@ -81,7 +81,7 @@ impl<F: Fn(&Call<'_>) -> Reply + Send + Sync + 'static> Scripted<F> {
         self.crawl_with(options, |crawl| crawl)
     }
 
-    /// Crawls to the end, prepared by a function: observers, a recrawl, a stop.
+    /// Crawls to the end, prepared by a function: observers, a stop.
     #[track_caller]
     pub(crate) fn crawl_with(self, options: CrawlOptions, prepare: impl FnOnce(Crawl<Self>) -> Crawl<Self>) -> Run {
         let log = Arc::clone(&self.log);

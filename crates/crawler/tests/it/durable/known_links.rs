@@ -1,16 +1,15 @@
-//! Recrawls with a state directory: which file it takes, and how many pages are offered between two commits.
+//! Many seeds and known links with a state directory: how many are offered between two commits.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
-use crawler::recrawl::RecrawlError;
+use frontier::{Canonicalizer, Link};
 
 use super::*;
 use crate::scripted;
 
 const SITE: &str = "http://a.example/";
 
-/// A site without links: only a file names its pages.
+/// A site whose pages have no links.
 #[derive(Clone, Default)]
 struct Leaves(Arc<Mutex<Vec<String>>>);
 
@@ -34,12 +33,9 @@ fn leaf(at: usize) -> String {
     format!("{SITE}{at:05}")
 }
 
-/// Writes a file with pages.
-fn pages(folder: &Folder, name: &str, numbers: std::ops::Range<usize>) -> PathBuf {
-    let path = folder.0.join(name);
-    let lines = numbers.map(|at| format!("{{\"url\":\"{}\",\"status\":200}}\n", leaf(at)));
-    fs::write(&path, lines.collect::<String>()).unwrap();
-    path
+fn links() -> Vec<Link> {
+    let found = |at| Link::found(Canonicalizer::default().parse(&leaf(at)).unwrap(), 1, SITE.into());
+    (0..MANY).map(found).collect()
 }
 
 fn leaf_options(seeds: &[String]) -> CrawlOptions {
@@ -53,63 +49,16 @@ fn leaf_options(seeds: &[String]) -> CrawlOptions {
     options
 }
 
-fn open_leaves(folder: &Folder, leaves: &Leaves, seeds: &[String]) -> Crawl<Leaves> {
-    Crawl::builder(leaf_options(seeds))
+fn open_leaves(folder: &Folder, leaves: &Leaves, options: CrawlOptions) -> Crawl<Leaves> {
+    Crawl::builder(options)
         .unwrap()
         .state_dir(folder.state())
         .build_with(leaves.clone())
         .unwrap()
 }
 
-fn repeating(folder: &Folder, leaves: &Leaves, file: &Path) -> Result<Crawl<Leaves>, RecrawlError> {
-    open_leaves(folder, leaves, &[SITE.to_owned()]).recrawl(PreviousCrawl::open(file).unwrap())
-}
-
 fn run_leaves(crawl: Crawl<Leaves>) -> Result<Summary, CrawlError> {
     scripted::paused_runtime().block_on(crawl.run())
-}
-
-#[test]
-fn a_directory_repeats_the_file_that_it_was_begun_with_and_no_other() {
-    let (folder, leaves) = (Folder::new("other-file"), Leaves::default());
-    let (first, second) = (pages(&folder, "first", 0..3), pages(&folder, "second", 3..6));
-    run_leaves(repeating(&folder, &leaves, &first).unwrap()).unwrap();
-    assert_eq!(leaves.take_requests().len(), 4);
-
-    let refused = repeating(&folder, &leaves, &second).unwrap_err();
-    assert!(
-        matches!(&refused, RecrawlError::OtherFile(path) if *path == second),
-        "{refused}"
-    );
-    // A page that differs in one character, far from both ends.
-    let long = pages(&folder, "long", 0..2000);
-    let changed = fs::read_to_string(&long).unwrap().replace("/01000", "/0100x");
-    let (directory, changed_long) = (Folder::new("long-file"), folder.0.join("changed"));
-    fs::write(&changed_long, changed).unwrap();
-    run_leaves(repeating(&directory, &leaves, &long).unwrap()).unwrap();
-    assert!(repeating(&directory, &leaves, &changed_long).is_err());
-
-    // The same pages elsewhere, and a run without the file.
-    let moved = folder.0.join("moved");
-    fs::rename(&first, &moved).unwrap();
-    leaves.take_requests();
-    run_leaves(open_leaves(&folder, &leaves, &[SITE.to_owned()])).unwrap();
-    run_leaves(repeating(&folder, &leaves, &moved).unwrap()).unwrap();
-    assert!(leaves.take_requests().is_empty());
-    assert!(repeating(&folder, &leaves, &second).is_err());
-}
-
-#[test]
-fn a_directory_that_was_begun_without_a_file_takes_none() {
-    let (folder, leaves) = (Folder::new("no-file"), Leaves::default());
-    let file = pages(&folder, "file", 0..3);
-    // A crawl without a commit was not begun.
-    drop(open_leaves(&folder, &leaves, &[SITE.to_owned()]));
-    drop(repeating(&folder, &leaves, &file).unwrap());
-    run_leaves(open_leaves(&folder, &leaves, &[SITE.to_owned()])).unwrap();
-    let refused = repeating(&folder, &leaves, &file).unwrap_err();
-    assert!(matches!(refused, RecrawlError::BegunWithoutFile(_)), "{refused}");
-    assert!(refused.to_string().contains("another directory"), "{refused}");
 }
 
 /// Counts the links that are offered between two commits, and fails at one of them, like a kill.
@@ -140,33 +89,36 @@ impl Observer for Commits {
 }
 
 const MANY: usize = 2500;
-/// A commit comes after 1024 links, which come 256 at a time.
-const MOST: usize = 1024 + 256;
+/// A commit comes after 1024 links, and there are two seeds.
+const MOST: usize = 1024 + 2;
 
 #[test]
-fn many_pages_of_a_file_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_none() {
+fn many_links_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_none() {
+    let known = || CrawlOptions {
+        links: links(),
+        ..leaf_options(&[SITE.to_owned()])
+    };
     for kill_at in [0, 2, 3] {
         let (folder, leaves) = (Folder::new("many-pages"), Leaves::default());
-        let file = pages(&folder, "file", 0..MANY);
         let commits = Commits {
             kill_at,
             ..Commits::default()
         };
-        let crawl = repeating(&folder, &leaves, &file).unwrap().observe(commits.clone());
+        let crawl = open_leaves(&folder, &leaves, known()).observe(commits.clone());
         let end = run_leaves(crawl);
         let most = commits.most.load(Ordering::Relaxed);
         assert!(
-            (256..=MOST).contains(&most),
-            "{most} pages were offered without a commit"
+            (1024..=MOST).contains(&most),
+            "{most} links were offered without a commit"
         );
         if kill_at > 0 {
             assert!(matches!(end, Err(CrawlError::Observer(_))), "{end:?}");
             assert!(leaves.take_requests().is_empty(), "killed before the first request");
-            run_leaves(repeating(&folder, &leaves, &file).unwrap()).unwrap();
+            run_leaves(open_leaves(&folder, &leaves, known())).unwrap();
         }
         let all: Vec<_> = [SITE.to_owned()].into_iter().chain((0..MANY).map(leaf)).collect();
         assert_eq!(leaves.take_requests(), all, "{kill_at}");
-        run_leaves(repeating(&folder, &leaves, &file).unwrap()).unwrap();
+        run_leaves(open_leaves(&folder, &leaves, known())).unwrap();
         assert!(leaves.take_requests().is_empty());
     }
 }
@@ -180,13 +132,13 @@ fn many_seeds_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_no
             kill_at,
             ..Commits::default()
         };
-        let end = run_leaves(open_leaves(&folder, &leaves, &seeds).observe(commits.clone()));
+        let end = run_leaves(open_leaves(&folder, &leaves, leaf_options(&seeds)).observe(commits.clone()));
         let most = commits.most.load(Ordering::Relaxed);
         assert!(most <= MOST, "{most} seeds were offered without a commit");
         if kill_at > 0 {
             assert!(matches!(end, Err(CrawlError::Observer(_))), "{end:?}");
             assert!(leaves.take_requests().is_empty(), "killed before the first request");
-            run_leaves(open_leaves(&folder, &leaves, &seeds)).unwrap();
+            run_leaves(open_leaves(&folder, &leaves, leaf_options(&seeds))).unwrap();
         }
         assert_eq!(leaves.take_requests(), seeds, "{kill_at}");
     }
@@ -195,24 +147,25 @@ fn many_seeds_are_committed_while_they_are_offered_and_a_kill_meanwhile_loses_no
 #[test]
 fn pages_that_a_redirected_seed_brings_into_reach_are_committed_while_they_are_offered() {
     let (folder, leaves) = (Folder::new("many-later"), Leaves::default());
-    let file = pages(&folder, "file", 0..MANY);
     for kill_at in [2, 3, 4, 5, 0] {
         let moved = Moved(leaves.clone());
         let commits = Commits {
             kill_at,
             ..Commits::default()
         };
-        let crawl = Crawl::builder(leaf_options(&["http://moved.example/".to_owned(), OTHER.to_owned()]))
+        let options = CrawlOptions {
+            links: links(),
+            ..leaf_options(&["http://moved.example/".to_owned(), OTHER.to_owned()])
+        };
+        let crawl = Crawl::builder(options)
             .unwrap()
             .state_dir(folder.state())
             .build_with(moved)
             .unwrap();
-        let crawl = with_lines(crawl, &folder)
-            .recrawl(PreviousCrawl::open(&file).unwrap())
-            .unwrap();
+        let crawl = with_lines(crawl, &folder);
         let end = scripted::paused_runtime().block_on(crawl.observe(commits.clone()).run());
         let most = commits.most.load(Ordering::Relaxed);
-        assert!(most <= MOST, "{most} pages were offered without a commit");
+        assert!(most <= MOST, "{most} links were offered without a commit");
         assert!(end.is_ok() || kill_at > 0, "{end:?}");
     }
     let lines = folder.urls("pages");
@@ -263,7 +216,7 @@ impl Observer for First {
 fn a_commit_knows_the_outputs_before_they_get_anything() {
     let (folder, leaves) = (Folder::new("first-commit"), Leaves::default());
     let first = Arc::default();
-    let crawl = open_leaves(&folder, &leaves, &[SITE.to_owned()]).observe(First(Arc::clone(&first)));
+    let crawl = open_leaves(&folder, &leaves, leaf_options(&[SITE.to_owned()])).observe(First(Arc::clone(&first)));
     run_leaves(crawl).unwrap();
     assert_eq!(first.get(), Some(&"a save"));
 }
