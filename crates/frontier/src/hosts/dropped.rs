@@ -43,31 +43,27 @@ impl HostQueues {
         self.dropped.single.push_back(Dropped::new(entry, why, cause));
     }
 
-    /// Drops the queued pages of a host that were not fetched in this crawl before. Returns their number.
-    pub(crate) fn drop_new_pages_of(&mut self, key: &HostKey, why: NotFetched, now: Time) -> u64 {
+    /// Drops the queued pages of a host that were not fetched in this crawl before: its budget is spent.
+    pub(crate) fn drop_new_pages_of(&mut self, key: &HostKey, now: Time) {
         let ids = self.get(key).map(|host| host.origin_ids()).unwrap_or_default();
-        ids.into_iter()
-            .map(|id| self.drop_queue(key, id, Leaving::NewPages, why, None, now))
-            .sum()
+        for id in ids {
+            self.drop_queue(key, id, Leaving::NewPages, now);
+        }
     }
 
     /// Drops the queue of an origin, or its new pages only. Returns the number of pages.
-    pub(super) fn drop_queue(
-        &mut self,
-        key: &HostKey,
-        id: OriginId,
-        leaving: Leaving,
-        why: NotFetched,
-        cause: Option<Arc<Failure>>,
-        now: Time,
-    ) -> u64 {
+    pub(super) fn drop_queue(&mut self, key: &HostKey, id: OriginId, leaving: Leaving, now: Time) -> u64 {
         let mut taken_out = TakenOut::default();
         self.change(key, now, |host, rules| {
-            taken_out = host.take_out(key, id, leaving, rules);
+            taken_out = host.take_out(key, id, &leaving, rules);
             host.refresh(id, now, rules);
         });
         let pages = taken_out.pages();
         if !taken_out.is_empty() {
+            let (why, cause) = match leaving {
+                Leaving::All(cause) => (NotFetched::HostDown, Some(cause)),
+                Leaving::NewPages => (NotFetched::HostBudget, None),
+            };
             self.dropped.in_queues += taken_out.len();
             self.dropped.queues.push_back(DroppedQueue {
                 origin: id.text(key),

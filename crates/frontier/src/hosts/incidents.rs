@@ -1,4 +1,18 @@
-//! The effect of answers and failures on an origin: it is away, back, resting, or given up.
+//! The effect of answers and failures on an origin, and what follows for the entries.
+//!
+//! ```text
+//!               its first failure, or several silent pages
+//! is answering ────────────────────────────────────────────▶ is away ──── a probe fails after too long ───▶ is given up
+//!      ▲  ▲                                                  │ ▲   │                                           ▲   │
+//!      │  └──────── answers a request that began since ──────┘ └───┘ a probe fails: a longer wait              │   │
+//!      ▼                                                                                                       │   │
+//!  is resting ────────────────────── throttles too often in a row ─────────────────────────────────────────────┘   │
+//!      ▲ throttles                                                                                                 │
+//!      └─ reopen: a later run tries it again ──────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! `outage.rs` has when an origin is away and when it is probed, [`OriginQueue::consequence`] what a failure means for its entry. Nothing
+//! else is decided here: the functions of [`HostQueues`] find the origin, and make notices of what has changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +22,14 @@ use super::host::budget::Leaving;
 use super::jitter::jitter_thousandths;
 use super::origin_queue::{OriginId, OriginQueue};
 use super::outage::{Failed, Incident, Patience};
-use super::{HostQueues, LeasedEntry, origin_of};
+use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
+use crate::entry::Entry;
 use crate::failure::{Blame, Failure, FailureKind};
-use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::report::Health;
 use crate::time::Time;
 use crate::url::HostKey;
-
-/// A page whose attempts are spent is retried if it was deferred less often than this, and its origin was away before.
-const SECOND_CHANCES: u32 = 2;
 
 /// What follows from a failure for its entry.
 #[derive(Debug)]
@@ -35,6 +46,76 @@ pub(crate) enum Consequence {
     Final,
 }
 
+/// A page whose attempts are spent is retried if it was deferred less often than this, and its origin was away before.
+const SECOND_CHANCES: u32 = 2;
+
+impl OriginQueue {
+    /// How long it may be away.
+    fn patience(&self, retries: &RetryPolicy) -> Duration {
+        if self.has_answered {
+            retries.max_host_downtime
+        } else {
+            retries.max_first_downtime
+        }
+    }
+
+    /// Records a failure. `page` is the hash of its URL.
+    fn failed(
+        &mut self,
+        entry: &Entry,
+        page: u64,
+        failed: Failed<'_>,
+        retries: &RetryPolicy,
+    ) -> (Incident, Consequence) {
+        let kind = failed.failure.kind;
+        if self.is_given_up {
+            return (Incident::Known, Consequence::GivenUp);
+        }
+        // Nobody can speak to it securely, which is no outage.
+        if kind == FailureKind::Tls && !self.has_answered && !self.is_away() {
+            return (Incident::None, Consequence::Final);
+        }
+        let patience = Patience {
+            retries,
+            limit: self.patience(retries),
+            jitter: jitter_thousandths(&entry.url, failed.now.as_millis() as u32),
+        };
+        let is_first_word = !self.has_answered && !is_page(entry);
+        let is_last = is_last_attempt(entry, retries);
+        let health = self.health_mut();
+        let incident = match kind.blame() {
+            Blame::SilentPage if !is_first_word => health.page_was_silent(page, is_last, failed, &patience),
+            _ => health.failed(failed, &patience),
+        };
+        if incident == Incident::None && is_page(entry) {
+            health.note(Health::Hanging, failed.failure, None, failed.now);
+        }
+        (incident, self.consequence(incident, entry, retries))
+    }
+
+    /// What a failure means for its entry: a table.
+    fn consequence(&self, incident: Incident, entry: &Entry, retries: &RetryPolicy) -> Consequence {
+        let is_last = is_last_attempt(entry, retries);
+        // Its attempts may have been spent on an outage before that was detected.
+        let has_suffered = self.was_away() && entry.deferrals < SECOND_CHANCES;
+        // It is not known whether the page is silent, or its origin: until then the last attempt waits.
+        let may_be_silent = is_page(entry) && self.is_uncertain();
+        match incident {
+            Incident::TooLong => Consequence::GivenUp,
+            Incident::None if is_last && has_suffered => Consequence::Deferred,
+            Incident::None => Consequence::Counts,
+            Incident::Begun | Incident::Known if !may_be_silent => Consequence::Deferred,
+            Incident::Begun | Incident::Known if entry.attempts == retries.max_attempts.get() => Consequence::Spared,
+            Incident::Begun | Incident::Known => Consequence::Counts,
+        }
+    }
+}
+
+/// Those of a robots.txt are counted apart.
+fn is_last_attempt(entry: &Entry, retries: &RetryPolicy) -> bool {
+    is_page(entry) && entry.attempts >= retries.max_attempts.get()
+}
+
 impl HostQueues {
     /// Records an answer of an origin. Returns a notice if it was away.
     pub(crate) fn answered(&mut self, leased: &LeasedEntry, now: Time) -> Option<Notice> {
@@ -45,7 +126,7 @@ impl HostQueues {
         let after = self.change_origin(&key, id, now, |host| {
             let origin = host.origin(id);
             origin.has_answered = true;
-            let is_page = super::is_page(&leased.entry);
+            let is_page = is_page(&leased.entry);
             let health = origin.health()?;
             let after = health.answered(leased.started, leased.is_probe, is_page, now);
             if is_page && leased.entry.attempts > 1 {
@@ -71,87 +152,40 @@ impl HostQueues {
         }
     }
 
-    /// Records a request that failed without an answer. `is_last` says that the attempts of its page are spent now. Returns a notice if its
-    /// origin is away or given up from now on.
+    /// Records a request that failed without an answer. Returns a notice if its origin is away or given up from now on.
     pub(crate) fn failed(
         &mut self,
         leased: &LeasedEntry,
         failure: &Arc<Failure>,
-        is_last: bool,
         retries: &RetryPolicy,
         now: Time,
     ) -> (Consequence, Option<Notice>) {
         let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        let about = |origin: &OriginQueue| (origin.is_given_up, origin.has_answered, origin.outage().is_some());
-        let found = self.get(&key).and_then(|host| host.find(id).map(about));
-        let Some((is_given_up, has_answered, is_away)) = found else {
-            return (Consequence::Counts, None);
-        };
-        if is_given_up {
-            return (Consequence::GivenUp, None);
-        }
-        // Nobody can speak to it securely, which is no outage.
-        if failure.kind == FailureKind::Tls && !has_answered && !is_away {
-            return (Consequence::Final, None);
-        }
-        let limit = if has_answered {
-            retries.max_host_downtime
-        } else {
-            retries.max_first_downtime
-        };
-        let patience = Patience {
-            retries,
-            limit,
-            jitter: jitter_thousandths(&leased.entry.url, now.as_millis() as u32),
-        };
         let page = self.traps.hash().of(&*leased.entry.url);
-        let is_first_word = !has_answered && !super::is_page(&leased.entry);
         let failed = Failed {
             failure,
             started: leased.started,
             is_probe: leased.is_probe,
             now,
         };
-        let incident = self.change_origin(&key, id, now, |host| {
-            let health = host.origin(id).health_mut();
-            let incident = match failure.kind.blame() {
-                Blame::SilentPage if !is_first_word => health.page_was_silent(page, is_last, failed, &patience),
-                _ => health.failed(failed, &patience),
-            };
-            if incident == Incident::None && super::is_page(&leased.entry) {
-                health.note(Health::Hanging, failure, None, now);
-            }
-            incident
+        let found = self.change_origin(&key, id, now, |host| {
+            let origin = host.origin(id);
+            (
+                origin.patience(retries),
+                origin.failed(&leased.entry, page, failed, retries),
+            )
         });
-        // A page may have spent attempts on an outage before the outage was detected.
-        let has_suffered = || {
-            let host = self.get(&key);
-            let origin = host.as_ref().and_then(|host| host.find(id));
-            leased.entry.deferrals < SECOND_CHANCES && origin.is_some_and(|origin| origin.was_away())
+        let Some((patience, (incident, consequence))) = found else {
+            return (Consequence::Counts, None);
         };
-        let notice = match incident.unwrap_or(Incident::None) {
-            Incident::None if is_last && has_suffered() => return (Consequence::Deferred, None),
-            Incident::None => return (Consequence::Counts, None),
-            Incident::TooLong => return (Consequence::GivenUp, self.give_up(&key, id, failure, now)),
-            Incident::Known => None,
+        let notice = match incident {
             Incident::Begun => id.origin(&key).map(|origin| Notice::Away {
                 origin,
                 cause: Arc::clone(failure),
-                patience: limit,
+                patience,
             }),
-        };
-        // The last attempt waits until it is known whether the page is silent, or its origin.
-        let host = self.get(&key);
-        let is_uncertain = host
-            .as_ref()
-            .and_then(|host| host.find(id))
-            .is_some_and(OriginQueue::is_uncertain);
-        let consequence = if !is_uncertain || !super::is_page(&leased.entry) {
-            Consequence::Deferred
-        } else if leased.entry.attempts == retries.max_attempts.get() {
-            Consequence::Spared
-        } else {
-            Consequence::Counts
+            Incident::TooLong => self.give_up(&key, id, failure, now),
+            Incident::None | Incident::Known => None,
         };
         (consequence, notice)
     }
@@ -266,14 +300,7 @@ impl HostQueues {
             return None;
         }
         self.given_up += 1;
-        let lost = self.drop_queue(
-            key,
-            id,
-            Leaving::All,
-            NotFetched::HostDown,
-            Some(Arc::clone(cause)),
-            now,
-        );
+        let lost = self.drop_queue(key, id, Leaving::All(Arc::clone(cause)), now);
         Some(Notice::GivenUp {
             origin: id.origin(key)?,
             cause: Arc::clone(cause),

@@ -62,7 +62,7 @@ pub(crate) struct Outage {
 }
 
 /// What a failure means for its origin.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Incident {
     /// The failure belongs to no incident: it counts against its page.
     None,

@@ -11,7 +11,6 @@ use super::table::{HostTable, HostsOnDisk};
 use super::timers::Timers;
 use super::{HostConfig, HostQueues};
 use crate::config::FrontierConfig;
-use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -67,7 +66,7 @@ impl HostQueues {
                 .get(key.as_str())
                 .is_some_and(|host| host.exceeds_budget(&self.rules))
             {
-                self.drop_new_pages_of(key, NotFetched::HostBudget, now);
+                self.drop_new_pages_of(key, now);
             }
         }
     }

@@ -10,7 +10,6 @@ use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
-use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::scope::Refusal;
 use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
@@ -111,8 +110,7 @@ impl State {
         };
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
         if counts && is_spent && self.hosts().count_page(&entry.queue, now) {
-            self.hosts()
-                .drop_new_pages_of(&entry.queue, NotFetched::HostBudget, now);
+            self.hosts().drop_new_pages_of(&entry.queue, now);
         }
         settled.verdicts = match past_seen {
             Some(link) => vec![self.offer_past_seen(link, entry.postponed, now)],
@@ -200,9 +198,8 @@ impl State {
             }
             Blame::NotRequested => self.abandon(&leased.entry),
             Blame::Origin | Blame::SilentPage => {
-                let is_last = leased.entry.attempts >= self.retries.max_attempts.get();
                 let (cause, retries) = (Arc::new(failure.clone()), self.retries);
-                let (consequence, notice) = self.hosts().failed(&leased, &cause, is_last, &retries, now);
+                let (consequence, notice) = self.hosts().failed(&leased, &cause, &retries, now);
                 notices.extend(notice);
                 match consequence {
                     Consequence::Counts => self.retry(leased.entry, retry_after, now),

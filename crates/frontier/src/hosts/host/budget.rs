@@ -1,10 +1,13 @@
 //! The page budget of one host, and draining its queue.
 
+use std::sync::Arc;
+
 use super::super::origin_queue::OriginQueue;
 use super::super::packed_entries::PackedEntries;
 use super::super::{HostConfig, OriginId, counts_as_page};
 use super::Host;
 use crate::entry::{Entry, Purpose};
+use crate::failure::Failure;
 use crate::url::HostKey;
 
 /// The pages that may be queued for each page of the budget, and in addition.
@@ -12,10 +15,11 @@ const WAITING_PER_PAGE: u64 = 10;
 const WAITING_AT_LEAST: u64 = 1000;
 
 /// What is drained from the queue of one origin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Leaving {
-    All,
-    /// Pages that were not fetched in this crawl before.
+    /// All, because the origin was given up after this failure.
+    All(Arc<Failure>),
+    /// Pages that were not fetched in this crawl before, because the budget is spent.
     NewPages,
 }
 
@@ -92,20 +96,21 @@ impl Host {
     }
 
     /// Drains the queue of an origin, or its new pages only. Robots.txt files of other origins that were redirected here stay.
-    pub(crate) fn take_out(&mut self, key: &HostKey, id: OriginId, leaving: Leaving, rules: &HostConfig) -> TakenOut {
+    pub(crate) fn take_out(&mut self, key: &HostKey, id: OriginId, leaving: &Leaving, rules: &HostConfig) -> TakenOut {
+        let is_all = matches!(leaving, Leaving::All(_));
         let origin = self.origin(id);
         let postponed = origin.postponed_len();
-        let (packed, mut entries) = match leaving {
-            Leaving::All => origin.drain_pages(),
-            Leaving::NewPages => origin.drain_new_pages(key, rules.segments()),
+        let (packed, mut entries) = if is_all {
+            origin.drain_pages()
+        } else {
+            origin.drain_new_pages(key, rules.segments())
         };
         let postponed = postponed - origin.postponed_len();
-        if leaving == Leaving::All {
+        if is_all {
             entries.extend(origin.drain_sitemaps());
         }
         if let Some(rare) = &mut self.rare {
-            let is_meant =
-                |entry: &Entry| OriginId::of(&entry.url) == id && (leaving == Leaving::All || counts_as_page(entry));
+            let is_meant = |entry: &Entry| OriginId::of(&entry.url) == id && (is_all || counts_as_page(entry));
             let (its, others): (Vec<_>, Vec<_>) = std::mem::take(&mut rare.delayed)
                 .into_iter()
                 .partition(|delayed| is_meant(&delayed.entry));

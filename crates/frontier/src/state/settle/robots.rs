@@ -17,6 +17,15 @@ use crate::url::{CanonicalUrl, Origin};
 /// The longest lifetime of rules.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// A request for the robots.txt of an origin that failed now.
+struct RobotsFailure<'a> {
+    origin: &'a Origin,
+    cause: Arc<Failure>,
+    /// What the answer asked for.
+    retry_after: Option<Duration>,
+    now: Time,
+}
+
 impl State {
     pub(super) fn settle_robots(
         &mut self,
@@ -56,7 +65,13 @@ impl State {
                     .decided_without(origin, Policy::Closed(*why, None), until, now);
             }
             RobotsOutcome::Failed { failure, retry_after } => {
-                settled.fate = self.robots_failed(leased, origin, failure, *retry_after, notices, now);
+                let failed = RobotsFailure {
+                    origin,
+                    cause: Arc::new(failure.clone()),
+                    retry_after: *retry_after,
+                    now,
+                };
+                settled.fate = self.robots_failed(leased, &failed, notices);
             }
         }
         settled.verdicts = self.offer_links(sitemaps, false, None, Sending::All, now);
@@ -75,101 +90,81 @@ impl State {
         self.hosts().enqueue(entry, now);
     }
 
-    fn robots_failed(
-        &mut self,
-        leased: LeasedEntry,
-        origin: &Origin,
-        failure: &Failure,
-        retry_after: Option<Duration>,
-        notices: &mut Vec<Notice>,
-        now: Time,
-    ) -> Fate {
-        let cause = Arc::new(failure.clone());
+    fn robots_failed(&mut self, leased: LeasedEntry, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let RobotsFailure { origin, cause, now, .. } = failed;
         let is_own = origin_text(&leased.entry.url) == origin.as_str();
-        match failure.kind.blame() {
+        match cause.kind.blame() {
             Blame::Us => {
                 let wait = self.retries.wait_after(leased.entry.deferrals.saturating_add(1));
-                let due = now + self.with_jitter(wait, &leased.entry);
-                self.defer_robots(leased.entry, origin, &cause, due, notices, now)
+                let due = *now + self.with_jitter(wait, &leased.entry);
+                self.defer_robots(leased.entry, failed, due, notices)
             }
             Blame::Traffic => {
-                let until = self.rest(&leased, failure, retry_after, notices, now);
-                if self.sieve.queue().gave_up(&leased.entry.queue, &leased.entry.url) {
-                    return self.give_up_robots(is_own, origin, &cause, notices, now);
+                let until = self.rest(&leased, cause, failed.retry_after, notices, *now);
+                if !self.sieve.queue().gave_up(&leased.entry.queue, &leased.entry.url) {
+                    return self.defer_robots(leased.entry, failed, until, notices);
                 }
-                self.defer_robots(leased.entry, origin, &cause, until, notices, now)
-            }
-            Blame::Origin | Blame::SilentPage if is_own => {
-                let retries = self.retries;
-                let (consequence, notice) = self.hosts().failed(&leased, &cause, false, &retries, now);
-                notices.extend(notice);
-                match consequence {
-                    Consequence::Counts => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
-                    Consequence::Deferred | Consequence::Spared => {
-                        let attempts = leased.entry.attempts.saturating_sub(1);
-                        self.hosts().ask_robots_again(origin, attempts, now, now);
-                        Fate::Requeued { due: now }
-                    }
-                    Consequence::GivenUp => self.give_up_robots(true, origin, &cause, notices, now),
-                    Consequence::Final => self.close(origin, &cause, notices, now),
-                }
-            }
-            Blame::Origin if failure.kind == FailureKind::Tls => self.close(origin, &cause, notices, now),
-            Blame::Origin | Blame::SilentPage => self.retry_robots(leased, origin, &cause, retry_after, notices, now),
-            Blame::Answer => {
-                self.note_answer(&leased, notices, now);
-                self.close(origin, &cause, notices, now)
-            }
-            Blame::NotRequested => self.close(origin, &cause, notices, now),
-            Blame::Page => {
-                if failure.kind.says_nothing_of_the_host() {
-                    self.hosts().probe_not_sent(&leased, now);
+                if is_own {
+                    self.give_up_robots(failed)
                 } else {
-                    self.note_answer(&leased, notices, now);
+                    self.close(failed, notices)
                 }
-                self.retry_robots(leased, origin, &cause, retry_after, notices, now)
+            }
+            Blame::Origin | Blame::SilentPage if is_own => self.origin_failed(leased, failed, notices),
+            Blame::Origin if cause.kind == FailureKind::Tls => self.close(failed, notices),
+            Blame::Origin | Blame::SilentPage => self.retry_robots(leased.entry, failed, notices),
+            Blame::Answer => {
+                self.note_answer(&leased, notices, *now);
+                self.close(failed, notices)
+            }
+            Blame::NotRequested => self.close(failed, notices),
+            Blame::Page => {
+                if cause.kind.says_nothing_of_the_host() {
+                    self.hosts().probe_not_sent(&leased, *now);
+                } else {
+                    self.note_answer(&leased, notices, *now);
+                }
+                self.retry_robots(leased.entry, failed, notices)
             }
         }
     }
 
-    /// Handles a robots.txt whose server was given up: the origin itself, or the target of a redirect.
-    fn give_up_robots(
-        &mut self,
-        is_own: bool,
-        origin: &Origin,
-        cause: &Arc<Failure>,
-        notices: &mut Vec<Notice>,
-        now: Time,
-    ) -> Fate {
-        if !is_own {
-            return self.close(origin, cause, notices, now);
+    /// Handles a failure that may be of the origin whose robots.txt it is.
+    fn origin_failed(&mut self, leased: LeasedEntry, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let (retries, now) = (self.retries, failed.now);
+        let (consequence, notice) = self.hosts().failed(&leased, &failed.cause, &retries, now);
+        notices.extend(notice);
+        match consequence {
+            Consequence::Counts => self.retry_robots(leased.entry, failed, notices),
+            Consequence::Deferred | Consequence::Spared => {
+                let attempts = leased.entry.attempts.saturating_sub(1);
+                self.hosts().ask_robots_again(failed.origin, attempts, now, now);
+                Fate::Requeued { due: now }
+            }
+            Consequence::GivenUp => self.give_up_robots(failed),
+            Consequence::Final => self.close(failed, notices),
         }
-        self.hosts().ask_robots_again(origin, 0, now, now);
+    }
+
+    fn give_up_robots(&mut self, failed: &RobotsFailure<'_>) -> Fate {
+        self.hosts().ask_robots_again(failed.origin, 0, failed.now, failed.now);
         Fate::GaveUp
     }
 
     /// Queues a robots.txt again, or closes its origin for a while if the attempts are spent.
-    fn retry_robots(
-        &mut self,
-        leased: LeasedEntry,
-        origin: &Origin,
-        cause: &Arc<Failure>,
-        retry_after: Option<Duration>,
-        notices: &mut Vec<Notice>,
-        now: Time,
-    ) -> Fate {
-        let mut entry = leased.entry;
+    fn retry_robots(&mut self, mut entry: Entry, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let (origin, now) = (failed.origin, failed.now);
         // The origin counts them in a byte.
         let most = self.retries.max_robots_attempts.get().min(u8::MAX.into());
         if entry.attempts >= most {
-            return self.close(origin, cause, notices, now);
+            return self.close(failed, notices);
         }
-        let wait = retry_after.map_or_else(
+        let wait = failed.retry_after.map_or_else(
             || self.with_jitter(self.retries.wait_after(entry.attempts), &entry),
             |after| after.min(self.retries.longest_wait),
         );
         let due = now + wait;
-        notices.extend(self.hosts().robots_fails(origin, cause, due, now));
+        notices.extend(self.hosts().robots_fails(origin, &failed.cause, due, now));
         if origin_text(&entry.url) == origin.as_str() && entry.hops == 0 {
             self.hosts().ask_robots_again(origin, entry.attempts, due, now);
         } else {
@@ -183,40 +178,32 @@ impl State {
     fn defer_robots(
         &mut self,
         mut entry: Entry,
-        origin: &Origin,
-        cause: &Arc<Failure>,
+        failed: &RobotsFailure<'_>,
         due: Time,
         notices: &mut Vec<Notice>,
-        now: Time,
     ) -> Fate {
         entry.deferrals = entry.deferrals.saturating_add(1);
         if entry.deferrals >= self.retries.max_throttles.get() {
-            return self.close(origin, cause, notices, now);
+            return self.close(failed, notices);
         }
         entry.attempts = entry.attempts.saturating_sub(1);
         entry.due = due;
         // Until then it waits as an entry of its own.
-        self.hosts().robots_redirected(origin, now);
-        self.hosts().enqueue(entry, now);
+        self.hosts().robots_redirected(failed.origin, failed.now);
+        self.hosts().enqueue(entry, failed.now);
         Fate::Requeued { due }
     }
 
     /// Gives up on a robots.txt for now: extends its last rules, or closes the origin for a while.
-    fn close(&mut self, origin: &Origin, cause: &Arc<Failure>, notices: &mut Vec<Notice>, now: Time) -> Fate {
-        let (policy, rest) = without_robots(self.sieve.queue().known(origin).as_ref(), Arc::clone(cause));
-        let (origin_said, cause) = (origin.clone(), Arc::clone(cause));
+    fn close(&mut self, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let (origin, cause) = (failed.origin.clone(), Arc::clone(&failed.cause));
+        let (policy, rest) = without_robots(self.sieve.queue().known(&origin).as_ref(), Arc::clone(&cause));
         notices.push(match &policy {
-            Policy::Closed(..) => Notice::Closed {
-                origin: origin_said,
-                cause,
-                rest,
-            },
-            Policy::AllowAll | Policy::Rules(_) => Notice::RulesExtended {
-                origin: origin_said,
-                cause,
-            },
+            Policy::Closed(..) => Notice::Closed { origin, cause, rest },
+            Policy::AllowAll | Policy::Rules(_) => Notice::RulesExtended { origin, cause },
         });
-        self.hosts().decided_without(origin, policy, now + rest, now);
+        let until = failed.now + rest;
+        self.hosts().decided_without(failed.origin, policy, until, failed.now);
         Fate::GaveUp
     }
 }
