@@ -13,6 +13,15 @@
 //! is dropped. An entry with too many near-duplicates is dropped or postponed.
 //!
 //! Cost: a hash-map look-up per call, plus O(log hosts) if a host then waits.
+//!
+//! | to change | see |
+//! |---|---|
+//! | in which state a host is, and when it may be asked | `host/state.rs` |
+//! | what follows from its state: rounds, timers, addresses | `change.rs`, `round_robin.rs`, `timers.rs`, `addresses.rs` |
+//! | what an origin is asked for next, and in which order its queue is leased | `origin_queue.rs` |
+//! | what a failure means for an origin | `incidents.rs`, `outage.rs` |
+//! | where hosts lie | `table.rs` |
+//! | what is said of all this | `why.rs`, `health.rs` |
 
 mod addresses;
 mod change;
@@ -131,7 +140,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Counts what has changed at one host.
+    /// Takes over what has changed at one host.
     fn update(&mut self, before: Self, after: Self) {
         self.queued = self.queued + after.queued - before.queued;
         self.queued_pages = self.queued_pages + after.queued_pages - before.queued_pages;

@@ -42,20 +42,25 @@ pub(crate) struct Host {
     next_origin: u16,
     /// The `Crawl-delay` of its robots.txt files, in milliseconds; zero for none.
     crawl_delay: u32,
-    /// In milliseconds; `u32::MAX` for none.
-    shortest_gap: ShortestGap,
-    requests: u32,
+    requests: Requests,
     /// Whether a page or a sitemap was ever queued: it counts among the hosts of its site.
     is_counted: bool,
 }
 
-/// The shortest time between the end of a request and the start of the next, in milliseconds.
+/// The requests so far.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-struct ShortestGap(u32);
+struct Requests {
+    count: u32,
+    /// The shortest time between the end of one and the start of the next, in milliseconds; `u32::MAX` for none.
+    shortest_gap: u32,
+}
 
-impl Default for ShortestGap {
+impl Default for Requests {
     fn default() -> Self {
-        Self(u32::MAX)
+        Self {
+            count: 0,
+            shortest_gap: u32::MAX,
+        }
     }
 }
 

@@ -282,6 +282,8 @@ impl HostQueues {
             let of_host = host.origins().iter().filter(|origin| origin.is_shut());
             shut.extend(of_host.map(|origin| (key.clone(), origin.id.text(key))));
         }
+        // Hosts join rounds in this order, wherever they lie.
+        shut.sort_unstable();
         for (key, origin) in shut {
             self.reopen(&key, &origin, now);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Host, ShortestGap};
+use super::{Host, Requests};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, counts_as_page};
 use crate::rules::Policy;
@@ -22,9 +22,12 @@ impl Host {
     pub(crate) fn request_ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
         self.give_back(entry);
         self.pace.end(now);
-        self.requests = self.requests.saturating_add(1);
         let gap = gap.map_or(u32::MAX, milliseconds);
-        self.shortest_gap.0 = self.shortest_gap.0.min(gap);
+        let Requests { count, shortest_gap } = self.requests;
+        self.requests = Requests {
+            count: count.saturating_add(1),
+            shortest_gap: shortest_gap.min(gap),
+        };
     }
 
     /// Records the end of a lease for which no request was made.
@@ -84,15 +87,15 @@ impl Host {
     /// Returns whether its robots.txt was its only request so far. If that was just now, the connection is still open, and a page needs no
     /// handshake.
     pub(crate) fn is_just_met(&self) -> bool {
-        self.requests == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
+        self.requests.count == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
     }
 
     pub(crate) fn requests(&self) -> u64 {
-        self.requests.into()
+        self.requests.count.into()
     }
 
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
-        let ShortestGap(gap) = self.shortest_gap;
+        let gap = self.requests.shortest_gap;
         (gap < u32::MAX).then(|| Duration::from_millis(gap.into()))
     }
 
