@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frontier::{
-    Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Reach, RobotsRules, ScopeConfig,
-    Settlement, Task, Time,
+    Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, PolitenessConfig, Reach,
+    RobotsRules, ScopeConfig, SeenSetConfig, Settlement, Task, Time,
 };
 
 const BATCH: usize = 64;
@@ -122,20 +122,29 @@ fn no_rules(_text: &[u8]) -> Arc<dyn RobotsRules> {
 
 fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time) -> Result<Frontier> {
     let config = FrontierConfig {
-        capacity: match shape {
-            Shape::Offers => urls / NEW_ONE_OF,
-            _ => urls,
-        },
-        on_saturation: sieve::OnSaturation::Warn,
-        delay: Duration::ZERO,
-        per_host: NonZeroU32::new(BATCH as u32).unwrap_or(NonZeroU32::MIN),
-        ask_robots: false,
-        max_queued: u64::MAX,
-        max_hosts: 100_000_000,
         max_memory: memory_mib.map(|mib| mib << 20),
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
+        },
+        seen_set: SeenSetConfig {
+            capacity: match shape {
+                Shape::Offers => urls / NEW_ONE_OF,
+                _ => urls,
+            },
+            on_saturation: sieve::OnSaturation::Warn,
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            delay: Duration::ZERO,
+            per_host: NonZeroU32::new(BATCH as u32).unwrap_or(NonZeroU32::MIN),
+            ask_robots: false,
+            ..PolitenessConfig::default()
+        },
+        limits: LimitConfig {
+            max_queued: u64::MAX,
+            max_hosts: 100_000_000,
+            ..LimitConfig::default()
         },
         ..FrontierConfig::default()
     };
@@ -144,17 +153,14 @@ fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time)
 }
 
 /// Returns the configuration with the seen-set that the arguments name.
-fn with_seen_set(config: FrontierConfig) -> FrontierConfig {
+fn with_seen_set(mut config: FrontierConfig) -> FrontierConfig {
     let is_given = |word| std::env::args().any(|argument| argument == word);
-    let growing = |config| FrontierConfig {
-        capacity: 1_000_000,
-        on_saturation: sieve::OnSaturation::Grow,
-        ..config
-    };
-    FrontierConfig {
-        exact: is_given("exact"),
-        ..if is_given("growing") { growing(config) } else { config }
+    if is_given("growing") {
+        config.seen_set.capacity = 1_000_000;
+        config.seen_set.on_saturation = sieve::OnSaturation::Grow;
     }
+    config.seen_set.exact = is_given("exact");
+    config
 }
 
 /// Makes URLs by their number, and links to those that were never offered.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, Entry, Frontier, FrontierConfig, Leasing, Link, Reach, RobotsOutcome, RobotsRules, ScopeConfig,
-    Task, Time,
+    Canonicalizer, Entry, Frontier, FrontierConfig, Leasing, Link, PolitenessConfig, Reach, RobotsOutcome, RobotsRules,
+    ScopeConfig, SeenSetConfig, Task, Time,
 };
 use peak_alloc::PeakAlloc;
 
@@ -79,8 +79,14 @@ fn waiting(what: &str, urls: usize, mut pages: Pages, most: f64) -> Outcome<(f64
 /// The same as plain entries, which share the names of hosts and the URLs of pages.
 fn entries(urls: usize, pages: &mut Pages) -> Outcome<VecDeque<Entry>> {
     let config = FrontierConfig {
-        capacity: 1000,
-        ask_robots: false,
+        seen_set: SeenSetConfig {
+            capacity: 1000,
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            ask_robots: false,
+            ..PolitenessConfig::default()
+        },
         ..FrontierConfig::default()
     };
     let mut frontier = Frontier::in_memory(config)?;
@@ -152,9 +158,12 @@ fn new(capacity: usize) -> Outcome<Frontier> {
         ..ScopeConfig::default()
     };
     Ok(Frontier::in_memory(FrontierConfig {
-        capacity: capacity as u64,
-        on_saturation: frontier::OnSaturation::Warn,
         scope,
+        seen_set: SeenSetConfig {
+            capacity: capacity as u64,
+            on_saturation: frontier::OnSaturation::Warn,
+            ..SeenSetConfig::default()
+        },
         ..FrontierConfig::default()
     })?)
 }

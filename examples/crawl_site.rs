@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawler::{Crawl, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
-use frontier::{FrontierConfig, Reach, ScopeConfig};
+use frontier::{FrontierConfig, PolitenessConfig, Reach, ScopeConfig, SeenSetConfig};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,11 +19,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = CrawlOptions {
         seeds: vec![seed],
         frontier: FrontierConfig {
-            capacity: 100_000,
-            delay: Duration::from_millis(if is_demo { 0 } else { 200 }),
             scope: ScopeConfig {
                 reach: Reach::Site,
                 ..ScopeConfig::default()
+            },
+            seen_set: SeenSetConfig {
+                capacity: 100_000,
+                ..SeenSetConfig::default()
+            },
+            politeness: PolitenessConfig {
+                delay: Duration::from_millis(if is_demo { 0 } else { 200 }),
+                ..PolitenessConfig::default()
             },
             ..FrontierConfig::default()
         },

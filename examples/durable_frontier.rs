@@ -21,8 +21,8 @@ const MAX_IN_FLIGHT: u32 = 4;
 async fn main() -> Result<(), Box<dyn Error>> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or("which directory?")?);
     let mut config = FrontierConfig::default();
-    (config.delay, config.ask_robots) = (Duration::from_millis(5), false);
-    config.per_host = NonZeroU32::MIN.saturating_add(MAX_IN_FLIGHT - 1);
+    (config.politeness.delay, config.politeness.ask_robots) = (Duration::from_millis(5), false);
+    config.politeness.per_host = NonZeroU32::MIN.saturating_add(MAX_IN_FLIGHT - 1);
     config.retries.first_wait = Duration::from_millis(5);
     let parse: ParseRules = Arc::new(|_: &[u8]| Arc::new(NoRules));
     let clock = Time::since_epoch(SystemTime::now().duration_since(UNIX_EPOCH)?);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crawler::{Crawl, CrawlOptions, Event, HttpOptions};
 use crawler_cli::demo;
-use frontier::{FrontierConfig, OnSaturation, Reach, ScopeConfig, Verdict};
+use frontier::{FrontierConfig, OnSaturation, PolitenessConfig, Reach, ScopeConfig, SeenSetConfig, Verdict};
 
 /// Remembers, exactly, every URL that reached the seen-set, and how many of them it accepted.
 #[derive(Default)]
@@ -48,13 +48,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = CrawlOptions {
         seeds: vec![seed.unwrap_or_else(|| server.site().seed().to_string())],
         frontier: FrontierConfig {
-            capacity,
-            // By default it grows, and loses none.
-            on_saturation: OnSaturation::Warn,
-            delay: Duration::ZERO,
             scope: ScopeConfig {
                 reach: Reach::Site,
                 ..ScopeConfig::default()
+            },
+            seen_set: SeenSetConfig {
+                capacity, // By default it grows, and loses none.
+                on_saturation: OnSaturation::Warn,
+                ..SeenSetConfig::default()
+            },
+            politeness: PolitenessConfig {
+                delay: Duration::ZERO,
+                ..PolitenessConfig::default()
             },
             ..FrontierConfig::default()
         },

@@ -53,7 +53,7 @@ pub(crate) fn progress(
 /// Logs by which name robots.txt is read, and warns if the user agent has none.
 pub(crate) fn robots_name(crawl: &Crawl) {
     let (config, name) = (crawl.config(), crawl.config().product_token());
-    if !config.options().frontier.ask_robots {
+    if !config.options().frontier.politeness.ask_robots {
         return;
     }
     if name == "*" {

@@ -29,7 +29,7 @@ use crawler_cli::demo::{self, DemoServer};
 use crawler_watch::Server;
 use frontier::canonical::Rules;
 use frontier::config::DEFAULT_CAPACITY;
-use frontier::{Directory, FrontierConfig, LockHolder, Reach, ScopeConfig};
+use frontier::{Directory, FrontierConfig, LockHolder, PolitenessConfig, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 use tokio::sync::Mutex;
@@ -227,20 +227,16 @@ fn is_unlimited(crawl: &CrawlOptions) -> bool {
             reach: Reach::Site,
             ..ScopeConfig::default()
         },
-        capacity: given.capacity,
-        false_positive_rate: given.false_positive_rate,
-        hashing: given.hashing,
-        on_saturation: given.on_saturation,
-        exact: given.exact,
-        per_host: given.per_host,
-        per_address: given.per_address,
-        delay: given.delay,
-        max_crawl_delay: given.max_crawl_delay,
         retries: given.retries,
+        seen_set: given.seen_set.clone(),
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            ..given.politeness.clone()
+        },
         ..FrontierConfig::default()
     };
     *given == unlimited
-        && (given.capacity >= DEFAULT_CAPACITY || given.on_saturation == OnSaturation::Grow)
+        && (given.seen_set.capacity >= DEFAULT_CAPACITY || given.seen_set.on_saturation == OnSaturation::Grow)
         && crawl.max_time.is_none()
         && *crawl.canonicalizer.rules() == Rules::default()
 }

@@ -207,7 +207,7 @@ impl Options {
         self.requests.write_to(&mut http);
         self.seen_set.write_to(&mut crawl.frontier);
         self.outputs.write_to(&mut crawl, &mut http);
-        crawl.frontier.hashing = hash.with(hash_seed.map_or(secret, u128::from));
+        crawl.frontier.seen_set.hashing = hash.with(hash_seed.map_or(secret, u128::from));
         crawl.canonicalizer = Canonicalizer::new(rules);
         (crawl, http)
     }

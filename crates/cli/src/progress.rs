@@ -367,11 +367,8 @@ mod tests {
 
     /// The figures of a host with a page that waits, after one was answered or refused.
     fn figures(host: &str, is_away: bool) -> HostFigures {
-        let (config, now) = (frontier::FrontierConfig::default(), Time::from_millis(1));
-        let mut config = frontier::FrontierConfig {
-            ask_robots: false,
-            ..config
-        };
+        let (mut config, now) = (frontier::FrontierConfig::default(), Time::from_millis(1));
+        config.politeness.ask_robots = false;
         config.retries.jitter_percent = 0;
         let mut frontier = frontier::Frontier::in_memory(config).unwrap();
         let url = |page| frontier::Canonicalizer::default().parse(&format!("http://{host}/{page}"));

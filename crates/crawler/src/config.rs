@@ -48,13 +48,17 @@ pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_V
 /// use std::num::NonZeroUsize;
 /// use std::time::Duration;
 ///
-/// use crawler::frontier::FrontierConfig;
+/// use crawler::frontier::{FrontierConfig, LimitConfig, PolitenessConfig};
 /// use crawler::{Crawl, CrawlOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions {
 ///     seeds: vec!["example.com".to_owned()],
-///     frontier: FrontierConfig { delay: Duration::from_secs(2), max_pages: Some(1_000), ..FrontierConfig::default() },
+///     frontier: FrontierConfig {
+///         politeness: PolitenessConfig { delay: Duration::from_secs(2), ..PolitenessConfig::default() },
+///         limits: LimitConfig { max_pages: Some(1_000), ..LimitConfig::default() },
+///         ..FrontierConfig::default()
+///     },
 ///     concurrency: NonZeroUsize::new(32).ok_or("at least one")?,
 ///     fields: vec!["price=.price::text".parse()?], // NAME=SELECTOR
 ///     ..CrawlOptions::default()
@@ -77,7 +81,7 @@ pub struct CrawlOptions {
     /// The maximum number of requests in flight. With a state directory, requests that have ended count until they are committed, so that no more
     /// than these are sent again after a crash.
     ///
-    /// Let it be several times [`per_host`](frontier::FrontierConfig::per_host): then one host cannot have all requests, and a host without
+    /// Let it be several times [`per_host`](frontier::PolitenessConfig::per_host): then one host cannot have all requests, and a host without
     /// a delay is kept busy while results are collected for a commit. [`default_concurrency`] chooses it so.
     pub concurrency: NonZeroUsize,
     /// The name of the crawler. The HTTP fetcher sends it as `User-Agent`.
@@ -119,7 +123,7 @@ pub struct CrawlOptions {
     /// `max_body_bytes`.
     pub keep_bodies: bool,
     /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. Otherwise only the pages that the
-    /// frontier [compares](FrontierConfig::compare_one_of) get them.
+    /// frontier [compares](frontier::TrapConfig::compare_one_of) get them.
     pub fingerprints: bool,
 }
 
@@ -289,7 +293,11 @@ impl CrawlConfig {
 
     /// Returns the same if the crawl asks for robots.txt.
     pub(crate) fn robots_name(&self) -> Option<&str> {
-        self.options.frontier.ask_robots.then_some(&self.product_token)
+        self.options
+            .frontier
+            .politeness
+            .ask_robots
+            .then_some(&self.product_token)
     }
 }
 

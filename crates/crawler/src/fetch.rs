@@ -221,7 +221,7 @@ impl TruncationReason {
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut options = CrawlOptions { seeds: vec!["http://site.example".to_owned()], ..CrawlOptions::default() };
-/// options.frontier.delay = std::time::Duration::ZERO;
+/// options.frontier.politeness.delay = std::time::Duration::ZERO;
 /// let summary = Crawl::builder(options)?.build_with(Site)?.run().await?;
 /// assert_eq!(summary.pages, 2);
 /// # Ok(())
@@ -235,7 +235,7 @@ pub trait Fetcher: Send + Sync + 'static {
     /// [`FetchError`] says what went wrong; the crawl decides whether to retry.
     fn fetch(&self, request: Request) -> impl Future<Output = Result<Response, FetchError>> + Send;
 
-    /// Looks up the IP address of a host, for crawls that count requests [per address](frontier::FrontierConfig::per_address).
+    /// Looks up the IP address of a host, for crawls that count requests [per address](frontier::PolitenessConfig::per_address).
     ///
     /// `host` is a name, or an address as it stands in a URL. Hosts with the same addresses must get the same one. `None`, the
     /// default, means that the host has no address.

@@ -52,7 +52,7 @@ impl SavedCrawl {
         check_database(dir)?;
         let rules = SavedRules::read(dir)?.unwrap_or_default();
         let stored = Directory::new(dir).config()?;
-        let robots_name = stored.map(|config| config.robots_name).unwrap_or_default();
+        let robots_name = stored.map(|config| config.politeness.robots_name).unwrap_or_default();
         let opened = Directory::new(dir).read(parse_robots(&robots_name))?;
         let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
         let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
@@ -65,7 +65,7 @@ impl SavedCrawl {
         };
         let summary = Summary {
             elapsed: state.commit.elapsed,
-            robots_name: opened.config.ask_robots.then_some(robots_name),
+            robots_name: opened.config.politeness.ask_robots.then_some(robots_name),
             ..Summary::new(ending, state.counts, opened.frontier.report())
         };
         let ahead = opened.now.since(saved_at.unwrap_or(opened.now));

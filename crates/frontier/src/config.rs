@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::partition::Partition;
 use crate::scope::{ScopeConfig, ScopeError};
 
-/// Default of [`FrontierConfig::capacity`]: the distinct URLs that the seen-set is sized for.
+/// Default of [`SeenSetConfig::capacity`]: the distinct URLs that the seen-set is sized for.
 pub const DEFAULT_CAPACITY: u64 = 1_000_000;
-/// Default of [`FrontierConfig::max_queued`]: the URLs that may be queued at a time.
+/// Default of [`LimitConfig::max_queued`]: the URLs that may be queued at a time.
 pub const DEFAULT_MAX_QUEUED: u64 = 10_000_000;
-/// Default of [`FrontierConfig::max_hosts`]: the hosts that are remembered at a time.
+/// Default of [`LimitConfig::max_hosts`]: the hosts that are remembered at a time.
 pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
-/// Default of [`FrontierConfig::delay`]: the time between the end of one request to a host and the start of the next.
+/// Default of [`PolitenessConfig::delay`]: the time between the end of one request to a host and the start of the next.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The bytes of hosts in memory, if a frontier has a directory and no [`FrontierConfig::max_memory`]: 160 MiB.
 pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
@@ -22,16 +22,16 @@ pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Default of [`FrontierConfig::max_outbox`]: the links that wait for other partitions.
 pub const DEFAULT_MAX_OUTBOX: u64 = 10_000_000;
-/// Default of [`FrontierConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
+/// Default of [`LimitConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
 
-/// Default of [`FrontierConfig::max_queries_per_path`].
+/// Default of [`TrapConfig::max_queries_per_path`].
 ///
 /// It is high because wikis and forums have all their pages under one path.
 pub const DEFAULT_MAX_QUERIES_PER_PATH: u32 = 10_000;
-/// Default of [`FrontierConfig::max_hosts_per_site`]. Wikipedia has about 350 hosts.
+/// Default of [`TrapConfig::max_hosts_per_site`]. Wikipedia has about 350 hosts.
 pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
-/// Default of [`FrontierConfig::max_near_duplicates`].
+/// Default of [`TrapConfig::max_near_duplicates`].
 ///
 /// Sites without traps have near-duplicates, too. The largest clusters in 47 000 pages of documentation that Debian packages:
 ///
@@ -46,41 +46,107 @@ pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
 /// The most origins (schemes and ports) of one host. URLs of further origins are refused, except seeds.
 pub const MAX_ORIGINS_PER_HOST: usize = 256;
 
-/// Default of [`FrontierConfig::max_near_duplicates_in_all`].
+/// Default of [`TrapConfig::max_near_duplicates_in_all`].
 pub const DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL: u32 = 5_000;
-/// Default of [`FrontierConfig::compare_one_of`].
+/// Default of [`TrapConfig::compare_one_of`].
 pub const DEFAULT_COMPARE_ONE_OF: u32 = 32;
-/// Default of [`FrontierConfig::max_fingerprints`].
+/// Default of [`TrapConfig::max_fingerprints`].
 pub const DEFAULT_MAX_FINGERPRINTS: usize = 250_000;
-/// Default of [`FrontierConfig::max_crawl_delay`]: a longer `Crawl-delay` is cut to it.
+/// Default of [`PolitenessConfig::max_crawl_delay`]: a longer `Crawl-delay` is cut to it.
 pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
 /// The configuration of a [`Frontier`](crate::Frontier).
 ///
-/// Later versions may add fields: set the fields that you need and fill the rest with `..FrontierConfig::default()`:
+/// Later versions may add fields: set the fields that you need and fill the rest with `..FrontierConfig::default()`, and likewise in each group:
 ///
 /// ```
 /// use std::num::NonZeroU32;
 /// use std::time::Duration;
-/// use frontier::FrontierConfig;
+/// use frontier::{FrontierConfig, PolitenessConfig, TrapConfig};
 ///
 /// let config = FrontierConfig {
-///     delay: Duration::from_secs(2),
-///     per_host: NonZeroU32::MIN.saturating_add(1),  // two: never zero, so no `unwrap`
-///     max_queries_per_path: NonZeroU32::new(5_000), // an `Option`: `None` is no limit
+///     politeness: PolitenessConfig {
+///         delay: Duration::from_secs(2),
+///         per_host: NonZeroU32::MIN.saturating_add(1), // two: never zero, so no `unwrap`
+///         ..PolitenessConfig::default()
+///     },
+///     traps: TrapConfig {
+///         max_queries_per_path: NonZeroU32::new(5_000), // an `Option`: `None` is no limit
+///         ..TrapConfig::default()
+///     },
 ///     ..FrontierConfig::default()
 /// };
-/// assert_eq!(config.per_host.get(), 2);
+/// assert_eq!(config.politeness.per_host.get(), 2);
 /// ```
 ///
 /// **The serialized form contains the secret of the hash.**
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FrontierConfig {
+    /// What was seen.
+    #[serde(flatten)]
+    pub seen_set: SeenSetConfig,
+    /// What may be crawled.
+    pub scope: ScopeConfig,
+    /// How often hosts are asked.
+    #[serde(flatten)]
+    pub politeness: PolitenessConfig,
+    /// How much is fetched and remembered.
+    #[serde(flatten)]
+    pub limits: LimitConfig,
+    /// What one site may spend.
+    #[serde(flatten)]
+    pub traps: TrapConfig,
+    /// When failed requests are retried.
+    pub retries: RetryPolicy,
+    /// The bytes of memory that a frontier with a directory may take: the seen-set, hosts, the store. Hosts that were not used for long lie
+    /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to
+    /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
+    pub max_memory: Option<u64>,
+    /// How often a frontier with a directory syncs it to the medium: what a power cut may cost. Zero for each commit. Without a directory it
+    /// has no effect. It may change between two runs.
+    pub sync_interval: Duration,
+    /// The share of the crawl that this frontier has, if several processes share it; `None` for all of it. It cannot change between two runs.
+    pub partition: Option<Partition>,
+    /// Links to sites of other partitions that may wait to be acknowledged. Beyond this number nothing is leased, but for a few that were
+    /// leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
+    pub max_outbox: u64,
+}
+
+impl Default for FrontierConfig {
+    fn default() -> Self {
+        Self {
+            seen_set: SeenSetConfig::default(),
+            scope: ScopeConfig::default(),
+            politeness: PolitenessConfig::default(),
+            limits: LimitConfig::default(),
+            traps: TrapConfig::default(),
+            retries: RetryPolicy::default(),
+            max_memory: None,
+            sync_interval: DEFAULT_SYNC_INTERVAL,
+            partition: None,
+            max_outbox: DEFAULT_MAX_OUTBOX,
+        }
+    }
+}
+
+/// The seen-set: how large it is, and what it may lose. A part of [`FrontierConfig`].
+///
+/// **The serialized form contains the secret of the hash.**
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeenSetConfig {
     /// The number of distinct URLs that the seen-set is sized for.
     pub capacity: u64,
     /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
     pub false_positive_rate: f64,
+    /// Whether the seen-set is exact: no new URL is ever dropped. In memory it costs the bytes of each key and about 32 more.
+    ///
+    /// In a directory it is a Bloom filter of this capacity, rate and policy, and each "seen" of the filter is looked up among the stored
+    /// digests of 128 bits. A seen URL that is not asked for often costs some reads of the store, of 16 KiB each; so does a share of the new
+    /// URLs once the filter is beyond its capacity: let it grow. Two of a billion URLs have the same digest with a chance of 10⁻²¹ (with
+    /// xxh3, which has 64 bits, of 3 %): then one of them is dropped.
+    pub exact: bool,
     /// The hash of the seen-set. The default draws a random secret, so that no site can craft URLs that hide a page. Set a seed
     /// for reproducible runs.
     pub hashing: sieve::Hashing,
@@ -89,15 +155,25 @@ pub struct FrontierConfig {
     /// The most memory that a seen-set may grow to, in bytes, if it grows. At this bound it stays as it is, and wrongly drops more and more
     /// new URLs, as one that does not grow. `None` for no bound.
     pub max_seen_set_bytes: Option<u64>,
-    /// What may be crawled.
-    pub scope: ScopeConfig,
-    /// Whether the seen-set is exact: no new URL is ever dropped. In memory it costs the bytes of each key and about 32 more.
-    ///
-    /// In a directory it is a Bloom filter of this capacity, rate and policy, and each "seen" of the filter is looked up among the stored
-    /// digests of 128 bits. A seen URL that is not asked for often costs some reads of the store, of 16 KiB each; so does a share of the new
-    /// URLs once the filter is beyond its capacity: let it grow. Two of a billion URLs have the same digest with a chance of 10⁻²¹ (with
-    /// xxh3, which has 64 bits, of 3 %): then one of them is dropped.
-    pub exact: bool,
+}
+
+impl Default for SeenSetConfig {
+    fn default() -> Self {
+        Self {
+            capacity: DEFAULT_CAPACITY,
+            false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
+            exact: false,
+            hashing: sieve::Hashing::random(),
+            on_saturation: sieve::OnSaturation::Grow,
+            max_seen_set_bytes: None,
+        }
+    }
+}
+
+/// Politeness towards hosts, and robots.txt. A part of [`FrontierConfig`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PolitenessConfig {
     /// Requests that may be in flight to one host at a time.
     pub per_host: NonZeroU32,
     /// Whether politeness applies per IP address, too. Hosts with one address then share `per_host` and `delay`, and the frontier
@@ -108,6 +184,30 @@ pub struct FrontierConfig {
     pub delay: Duration,
     /// The longest `Crawl-delay` of a robots.txt that is obeyed. A longer one is cut to it. Zero ignores `Crawl-delay`.
     pub max_crawl_delay: Duration,
+    /// Whether the robots.txt of an origin is leased before its pages.
+    pub ask_robots: bool,
+    /// The name by which the caller reads robots.txt files (RFC 9309, section 2.2.1). The frontier stores it with the state and does not
+    /// use it: who reads the state makes the same rules by it (`Directory::config`). It may change between two runs.
+    pub robots_name: String,
+}
+
+impl Default for PolitenessConfig {
+    fn default() -> Self {
+        Self {
+            per_host: NonZeroU32::MIN,
+            per_address: false,
+            delay: DEFAULT_DELAY,
+            max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
+            ask_robots: true,
+            robots_name: String::new(),
+        }
+    }
+}
+
+/// How much is fetched and remembered. A part of [`FrontierConfig`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitConfig {
     /// URLs that may be queued at a time. Further ones are refused.
     pub max_queued: u64,
     /// Hosts that are remembered at a time. URLs of further hosts are refused.
@@ -119,12 +219,32 @@ pub struct FrontierConfig {
     /// that are still queued are dropped ([`Leasing::Dropped`](crate::Leasing::Dropped)) and new ones are refused. Those that wait to be
     /// fetched again stay. Up to ten times this number plus 1 000 may be queued.
     pub max_pages_per_host: Option<u64>,
+    /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
+    pub max_sitemaps: usize,
+}
+
+impl Default for LimitConfig {
+    fn default() -> Self {
+        Self {
+            max_queued: DEFAULT_MAX_QUEUED,
+            max_hosts: DEFAULT_MAX_HOSTS,
+            max_pages: None,
+            max_pages_per_host: None,
+            max_sitemaps: DEFAULT_MAX_SITEMAPS,
+        }
+    }
+}
+
+/// What one site may spend: the limits that end sites without end. A part of [`FrontierConfig`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrapConfig {
     /// Different queries of one path. Further ones are postponed: they wait behind everything else of the crawl. Those that are found on
     /// postponed pages are refused beyond four times this number, so that a site without end ends. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,
     /// Hosts of one registrable domain. Pages and sitemaps of further hosts are refused, but for seeds. `None` for no limit. A host
     /// counts from its first page or sitemap on, whatever else is known of it. One that was forgotten counts again when it returns;
-    /// that takes more than 10 000 hosts, or half of [`max_hosts`](Self::max_hosts), and the lifetime of its robots.txt.
+    /// that takes more than 10 000 hosts, or half of [`max_hosts`](LimitConfig::max_hosts), and the lifetime of its robots.txt.
     pub max_hosts_per_site: Option<NonZeroU32>,
     /// Near-duplicates of one page, per path prefix and per site. Beyond this number, the pages there are postponed: they wait behind
     /// everything else of the crawl. `None` for no limit.
@@ -140,61 +260,17 @@ pub struct FrontierConfig {
     pub compare_one_of: NonZeroU32,
     /// How many of the latest pages a page is compared with. Each takes about 200 bytes and its URL.
     pub max_fingerprints: usize,
-    /// When failed requests are retried.
-    pub retries: RetryPolicy,
-    /// Whether the robots.txt of an origin is leased before its pages.
-    pub ask_robots: bool,
-    /// The name by which the caller reads robots.txt files (RFC 9309, section 2.2.1). The frontier stores it with the state and does not
-    /// use it: who reads the state makes the same rules by it (`Directory::config`). It may change between two runs.
-    pub robots_name: String,
-    /// The bytes of memory that a frontier with a directory may take: the seen-set, hosts, the store. Hosts that were not used for long lie
-    /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to
-    /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
-    pub max_memory: Option<u64>,
-    /// How often a frontier with a directory syncs it to the medium: what a power cut may cost. Zero for each commit. Without a directory it
-    /// has no effect. It may change between two runs.
-    pub sync_interval: Duration,
-    /// The share of the crawl that this frontier has, if several processes share it; `None` for all of it. It cannot change between two runs.
-    pub partition: Option<Partition>,
-    /// Links to sites of other partitions that may wait to be acknowledged. Beyond this number nothing is leased, but for a few that were
-    /// leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
-    pub max_outbox: u64,
-    /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
-    pub max_sitemaps: usize,
 }
 
-impl Default for FrontierConfig {
+impl Default for TrapConfig {
     fn default() -> Self {
         Self {
-            capacity: DEFAULT_CAPACITY,
-            false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
-            hashing: sieve::Hashing::random(),
-            exact: false,
-            on_saturation: sieve::OnSaturation::Grow,
-            max_seen_set_bytes: None,
-            scope: ScopeConfig::default(),
-            per_host: NonZeroU32::MIN,
-            per_address: false,
-            delay: DEFAULT_DELAY,
-            max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
-            max_queued: DEFAULT_MAX_QUEUED,
-            max_hosts: DEFAULT_MAX_HOSTS,
-            max_pages: None,
-            max_pages_per_host: None,
             max_queries_per_path: NonZeroU32::new(DEFAULT_MAX_QUERIES_PER_PATH),
             max_hosts_per_site: NonZeroU32::new(DEFAULT_MAX_HOSTS_PER_SITE),
             max_near_duplicates: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES),
             max_near_duplicates_in_all: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL),
             compare_one_of: NonZeroU32::MIN.saturating_add(DEFAULT_COMPARE_ONE_OF - 1),
             max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
-            retries: RetryPolicy::default(),
-            ask_robots: true,
-            robots_name: String::new(),
-            max_memory: None,
-            sync_interval: DEFAULT_SYNC_INTERVAL,
-            partition: None,
-            max_outbox: DEFAULT_MAX_OUTBOX,
-            max_sitemaps: DEFAULT_MAX_SITEMAPS,
         }
     }
 }

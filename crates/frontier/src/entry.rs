@@ -11,7 +11,7 @@ use crate::url::{CanonicalUrl, HostKey, Origin};
 pub enum Purpose {
     /// A page. It passed the seen-set and counts against the budgets.
     Page,
-    /// The IP address of a host. With [`per_address`](crate::FrontierConfig::per_address) it is looked up before any request to the
+    /// The IP address of a host. With [`per_address`](crate::PolitenessConfig::per_address) it is looked up before any request to the
     /// host. A look-up is no request to the host and spends no delay.
     Address,
     /// The robots.txt of an origin. It bypasses the seen-set and the budgets, but not politeness.

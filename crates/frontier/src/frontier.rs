@@ -38,7 +38,7 @@ use crate::url::{CanonicalUrl, HostKey};
 /// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Task, Time};
 ///
 /// let mut config = FrontierConfig::default();
-/// (config.delay, config.ask_robots) = (Duration::from_secs(2), false);
+/// (config.politeness.delay, config.politeness.ask_robots) = (Duration::from_secs(2), false);
 /// let mut frontier = Frontier::in_memory(config)?;
 /// let urls = Canonicalizer::default();
 ///
@@ -72,7 +72,7 @@ impl Frontier {
     ///
     /// A seen-set that cannot be built, or an invalid pattern of the scope.
     pub fn in_memory(config: FrontierConfig) -> Result<Self, ConfigError> {
-        let seen = if config.exact {
+        let seen = if config.seen_set.exact {
             SeenSet::exact()
         } else {
             bloom_filter(&config)?
@@ -94,7 +94,7 @@ impl Frontier {
     ///
     /// A changed option takes effect at once: hosts are due by the new delays, pages beyond a lower budget of their host are dropped, and a
     /// higher limit of near-duplicates opens what was closed. What is queued stays queued, also if it is more than a lower
-    /// [`max_queued`](FrontierConfig::max_queued), or out of a smaller scope.
+    /// [`max_queued`](crate::LimitConfig::max_queued), or out of a smaller scope.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -263,7 +263,7 @@ impl Frontier {
     /// budget of pages, and is not compared with others; a page that has only failed counts as if it were new.
     ///
     /// It looks only at fetches that are [persisted](Self::persist), and at each once, whatever happens between two calls. While the queue
-    /// is [full](crate::FrontierConfig::max_queued), it does nothing. In memory, it does nothing either. Cost: it reads the records behind
+    /// is [full](crate::LimitConfig::max_queued), it does nothing. In memory, it does nothing either. Cost: it reads the records behind
     /// those of the last call.
     ///
     /// # Errors

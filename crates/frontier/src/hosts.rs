@@ -84,14 +84,14 @@ pub(crate) struct HostConfig {
 impl HostConfig {
     pub(crate) fn of(config: &FrontierConfig) -> Self {
         Self {
-            per_host: config.per_host.get(),
-            per_address: config.per_address,
-            delay: config.delay,
-            max_crawl_delay: config.max_crawl_delay,
-            max_queued: config.max_queued,
-            max_hosts: config.max_hosts,
-            max_pages_per_host: config.max_pages_per_host,
-            ask_robots: config.ask_robots,
+            per_host: config.politeness.per_host.get(),
+            per_address: config.politeness.per_address,
+            delay: config.politeness.delay,
+            max_crawl_delay: config.politeness.max_crawl_delay,
+            max_queued: config.limits.max_queued,
+            max_hosts: config.limits.max_hosts,
+            max_pages_per_host: config.limits.max_pages_per_host,
+            ask_robots: config.politeness.ask_robots,
             segments: None,
         }
     }

@@ -47,7 +47,7 @@ pub struct Lease {
     /// The time since the end of the last request to the host that has ended; `None` if none has, as far as the host is remembered. It is never
     /// shorter than [`delay`](Self::delay), which is what was owed: the delay as it is now, not as it was when that request ended. A
     /// `Crawl-delay` that was read meanwhile counts, and so does a delay that was shortened. With several requests at a time
-    /// ([`per_host`](crate::FrontierConfig::per_host)), others may still be in flight.
+    /// ([`per_host`](crate::PolitenessConfig::per_host)), others may still be in flight.
     pub pause: Option<Duration>,
 }
 
@@ -70,7 +70,7 @@ pub enum Task {
     Page(PageTask),
     /// Fetch the robots.txt of an origin. The pages of the origin wait for it.
     Robots(RobotsTask),
-    /// Look up the IP address of a host, with [`per_address`](crate::FrontierConfig::per_address). Everything else of the host waits
+    /// Look up the IP address of a host, with [`per_address`](crate::PolitenessConfig::per_address). Everything else of the host waits
     /// for it.
     Address(AddressTask),
     /// Fetch a sitemap.

@@ -142,7 +142,7 @@
 //! | | cost |
 //! |---|---|
 //! | a queued URL of 80 bytes | 67 bytes on one site, 118 on 60 000 hosts, these included |
-//! | a seen URL | 10.1 bits at a false-positive rate of 1 %, 14 and more once the seen-set has grown; the whole key if [`exact`](FrontierConfig::exact) |
+//! | a seen URL | 10.1 bits at a false-positive rate of 1 %, 14 and more once the seen-set has grown; the whole key if [`exact`](SeenSetConfig::exact) |
 //! | a host with rules of robots.txt | about 700 bytes |
 //! | [`offer`](Frontier::offer), per link | the scope, one hash, one cache miss in the seen-set, one look-up of the host |
 //! | [`lease`](Frontier::lease), per lease | one look-up of the host; O(log hosts) if the host then waits for its delay |
@@ -153,10 +153,10 @@
 //!
 //! 1. **Once.** A URL is queued once. It is leased again only as a retry. A redirect to another spelling of the same key is followed.
 //! 2. **Marked means queued.** A link is marked as seen only when it is queued. Every [refusal](scope::Refusal) is decided before.
-//! 3. **Politeness.** At most [`per_host`](FrontierConfig::per_host) requests to a host are in flight, one by default. The delay counts
+//! 3. **Politeness.** At most [`per_host`](PolitenessConfig::per_host) requests to a host are in flight, one by default. The delay counts
 //!    from the end of a request to the start of the next.
 //! 4. **robots.txt.** A page is leased only if robots.txt allows it. The robots.txt is leased first, and only a [`RobotsOutcome`]
-//!    settles it. Forbidden pages are returned as [`Dropped`](Leasing::Dropped). [`ask_robots`](FrontierConfig::ask_robots) turns
+//!    settles it. Forbidden pages are returned as [`Dropped`](Leasing::Dropped). [`ask_robots`](PolitenessConfig::ask_robots) turns
 //!    this off.
 //! 5. **One commit.** A lease is settled once, together with the links of its page. A second settlement is
 //!    [`Stale`](Fate::Stale) and changes nothing.
@@ -167,12 +167,12 @@
 //!    [`Notice`].
 //! 8. **Near-duplicates wait before they are refused.** Where pages are too similar, further ones wait behind everything else of the
 //!    crawl. Only far too many close a path.
-//! 9. **Bounds.** Everything that grows has one: [`max_queued`](FrontierConfig::max_queued), [`max_hosts`](FrontierConfig::max_hosts),
+//! 9. **Bounds.** Everything that grows has one: [`max_queued`](LimitConfig::max_queued), [`max_hosts`](LimitConfig::max_hosts),
 //!    the seen-set, the length of a URL, the bytes of [all rules](rules::MAX_RULES_BYTES).
 //!
 //! One error is permitted: the seen-set may treat a new URL as seen, at the
-//! [rate](FrontierConfig::false_positive_rate) that you set. [`Report::saturation`] estimates how many URLs were lost. With
-//! [`exact`](FrontierConfig::exact) none are lost.
+//! [rate](SeenSetConfig::false_positive_rate) that you set. [`Report::saturation`] estimates how many URLs were lost. With
+//! [`exact`](SeenSetConfig::exact) none are lost.
 //!
 //! # Where to go next
 //!
@@ -244,7 +244,7 @@ pub use answer::Answer;
 #[doc(inline)]
 pub use canonical::{Canonicalizer, NotCrawlable};
 #[doc(inline)]
-pub use config::{ConfigError, FrontierConfig, RetryPolicy};
+pub use config::{ConfigError, FrontierConfig, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig, TrapConfig};
 #[cfg(feature = "durable")]
 #[doc(inline)]
 pub use directory::Directory;

@@ -87,14 +87,14 @@ pub enum Notice {
     },
     /// Too many pages resemble one another: what is found there waits behind everything else.
     Postponed {
-        /// The [path prefix](crate::FrontierConfig::max_near_duplicates), or the site.
+        /// The [path prefix](crate::TrapConfig::max_near_duplicates), or the site.
         place: Box<str>,
         /// The page that its pages resemble.
         first: Box<str>,
     },
     /// Far too many pages resemble one another: nothing more is fetched there.
     PrefixClosed {
-        /// The [path prefix](crate::FrontierConfig::max_near_duplicates), or the site.
+        /// The [path prefix](crate::TrapConfig::max_near_duplicates), or the site.
         place: Box<str>,
         /// The page that its pages resemble.
         first: Box<str>,

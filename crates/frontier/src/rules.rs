@@ -52,7 +52,7 @@ pub trait RobotsRules: fmt::Debug + Send + Sync {
     fn allows(&self, path: &str) -> bool;
 
     /// Returns the `Crawl-delay` of the file, if any. For a host, the longest delay of its origins applies, up to
-    /// [`max_crawl_delay`](crate::FrontierConfig::max_crawl_delay).
+    /// [`max_crawl_delay`](crate::PolitenessConfig::max_crawl_delay).
     fn crawl_delay(&self) -> Option<Duration> {
         None
     }

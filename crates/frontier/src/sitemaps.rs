@@ -8,7 +8,7 @@ use crate::settlement::Verdict;
 
 /// The seen-set of sitemaps. It is exact, as there are few.
 ///
-/// Memory: at most [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) keys, each at most as long as a URL.
+/// Memory: at most [`max_sitemaps`](crate::LimitConfig::max_sitemaps) keys, each at most as long as a URL.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Sitemaps {
     #[serde(skip)]

@@ -88,15 +88,15 @@ impl State {
     ///
     /// An invalid pattern of the scope.
     pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, ConfigError> {
-        let hash = KeyedHash::with_secret_of(&config.hashing);
+        let hash = KeyedHash::with_secret_of(&config.seen_set.hashing);
         let queues = HostQueues::new(HostConfig::of(config), Traps::new(config, hash));
         Ok(Self {
-            sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.on_saturation),
+            sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.seen_set.on_saturation),
             scope: Scope::new(config.scope.clone())?,
             retries: config.retries,
-            max_pages: config.max_pages,
+            max_pages: config.limits.max_pages,
             max_memory: config.max_memory,
-            compare_one_of: config.compare_one_of.get(),
+            compare_one_of: config.traps.compare_one_of.get(),
             partition: config.partition,
             max_outbox: config.max_outbox,
             tables: Tables {
@@ -107,8 +107,8 @@ impl State {
                 pages: PageCounts::default(),
                 not_fetched: BTreeMap::new(),
                 links: LinkCounts::default(),
-                sitemaps: Sitemaps::new(config.max_sitemaps),
-                clusters: Clusters::new(config.max_fingerprints),
+                sitemaps: Sitemaps::new(config.limits.max_sitemaps),
+                clusters: Clusters::new(config.traps.max_fingerprints),
                 redirects: RedirectLoops::default(),
                 exchange: Exchange::new(config.partition),
                 hash,
@@ -255,13 +255,13 @@ fn in_order<S: Serializer>(leases: &HashMap<LeaseId, LeasedEntry>, serializer: S
 /// Builds the Bloom filter that a configuration describes.
 pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
     let mut seen = Sieve::builder()
-        .capacity(config.capacity)
-        .false_positive_rate(config.false_positive_rate)
-        .hashing(config.hashing)
-        .on_saturation(config.on_saturation)
+        .capacity(config.seen_set.capacity)
+        .false_positive_rate(config.seen_set.false_positive_rate)
+        .hashing(config.seen_set.hashing)
+        .on_saturation(config.seen_set.on_saturation)
         .build_filter()?;
     if let SeenSet::Growing(growing) = &mut seen {
-        growing.set_max_bytes(config.max_seen_set_bytes);
+        growing.set_max_bytes(config.seen_set.max_seen_set_bytes);
     }
     Ok(seen)
 }

@@ -61,13 +61,13 @@ pub(crate) enum Screening {
 impl Traps {
     pub(crate) fn new(config: &FrontierConfig, hash: KeyedHash) -> Self {
         Self {
-            max_queries_per_path: most(config.max_queries_per_path),
+            max_queries_per_path: most(config.traps.max_queries_per_path),
             queries: FrequentItems::new(COUNTED),
-            max_hosts_per_site: most(config.max_hosts_per_site),
+            max_hosts_per_site: most(config.traps.max_hosts_per_site),
             hosts: FrequentItems::new(COUNTED),
             near_duplicates: NearDuplicates::new(
-                most(config.max_near_duplicates),
-                most(config.max_near_duplicates_in_all),
+                most(config.traps.max_near_duplicates),
+                most(config.traps.max_near_duplicates_in_all),
                 hash,
             ),
             hash,
@@ -75,18 +75,19 @@ impl Traps {
     }
 
     pub(crate) fn configure(&mut self, config: &FrontierConfig) {
-        self.max_queries_per_path = most(config.max_queries_per_path);
-        self.max_hosts_per_site = most(config.max_hosts_per_site);
-        let in_all = most(config.max_near_duplicates_in_all);
-        self.near_duplicates.configure(most(config.max_near_duplicates), in_all);
+        self.max_queries_per_path = most(config.traps.max_queries_per_path);
+        self.max_hosts_per_site = most(config.traps.max_hosts_per_site);
+        let in_all = most(config.traps.max_near_duplicates_in_all);
+        self.near_duplicates
+            .configure(most(config.traps.max_near_duplicates), in_all);
     }
 
     /// Opens what was postponed or closed under lower limits. The next near-duplicate there is counted against the new ones.
     pub(crate) fn limits_changed(&mut self, before: &FrontierConfig, after: &FrontierConfig) {
-        if most(after.max_near_duplicates) > most(before.max_near_duplicates) {
+        if most(after.traps.max_near_duplicates) > most(before.traps.max_near_duplicates) {
             self.near_duplicates.open_postponed();
         }
-        if most(after.max_near_duplicates_in_all) > most(before.max_near_duplicates_in_all) {
+        if most(after.traps.max_near_duplicates_in_all) > most(before.traps.max_near_duplicates_in_all) {
             self.near_duplicates.open_closed();
         }
     }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, ConfigError, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Reach, RobotsRules,
-    ScopeConfig, Task, Time,
+    Canonicalizer, ConfigError, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, PolitenessConfig, Reach,
+    RobotsRules, ScopeConfig, SeenSetConfig, Task, Time,
 };
 use peak_alloc::PeakAlloc;
 
@@ -35,15 +35,21 @@ const START: Time = Time::from_millis(1_700_000_000_000);
 
 fn config() -> FrontierConfig {
     FrontierConfig {
-        capacity: 200_000,
-        hashing: sieve::Hashing::Murmur3 { seed: 7 },
-        delay: Duration::ZERO,
-        ask_robots: false,
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
         },
         max_memory: Some(BOUND as u64),
+        seen_set: SeenSetConfig {
+            capacity: 200_000,
+            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            delay: Duration::ZERO,
+            ask_robots: false,
+            ..PolitenessConfig::default()
+        },
         ..FrontierConfig::default()
     }
 }
@@ -86,10 +92,8 @@ fn stays_bounded(what: &str) {
 #[test]
 fn hosts_beyond_the_bound_of_the_memory_lie_on_disk_and_none_of_their_pages_is_lost() {
     let dir = Dir::new("bounded");
-    let too_little = FrontierConfig {
-        max_memory: Some(20 << 20),
-        ..config()
-    };
+    let mut too_little = config();
+    too_little.max_memory = Some(20 << 20);
     let refused = open(&dir.0, too_little).unwrap_err();
     let least = config().least_memory().unwrap();
     assert!(

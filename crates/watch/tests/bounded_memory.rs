@@ -64,8 +64,8 @@ impl Large {
             max_time: Some(Duration::from_secs(20)),
             ..CrawlOptions::default()
         };
-        options.frontier.max_hosts_per_site = None;
-        options.frontier.ask_robots = false;
+        options.frontier.traps.max_hosts_per_site = None;
+        options.frontier.politeness.ask_robots = false;
         let noted = Arc::new(Mutex::new((None, None)));
         let to = Arc::clone(&noted);
         let crawl = Crawl::builder(options).unwrap().build_with(Web).unwrap();

@@ -58,8 +58,8 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn write_to(&self, crawl: &mut CrawlOptions, http: &mut HttpOptions) {
         let frontier = &mut crawl.frontier;
-        frontier.max_pages = self.max_pages.map(NonZeroU64::get);
-        frontier.max_pages_per_host = self.max_pages_per_host.map(NonZeroU64::get);
+        frontier.limits.max_pages = self.max_pages.map(NonZeroU64::get);
+        frontier.limits.max_pages_per_host = self.max_pages_per_host.map(NonZeroU64::get);
         frontier.scope.max_depth = self.max_depth;
         frontier.retries.max_attempts = self.max_attempts;
         crawl.max_time = self.max_time;
@@ -109,12 +109,12 @@ pub(super) struct Politeness {
 
 impl Politeness {
     pub(super) fn write_to(&self, crawl: &mut CrawlOptions) {
-        crawl.frontier.delay = self.delay;
+        crawl.frontier.politeness.delay = self.delay;
         crawl.concurrency = self.concurrency.unwrap_or_else(|| default_concurrency(self.per_host));
-        crawl.frontier.per_host = self.per_host;
-        crawl.frontier.per_address = self.per_address;
+        crawl.frontier.politeness.per_host = self.per_host;
+        crawl.frontier.politeness.per_address = self.per_address;
         crawl.user_agent.clone_from(&self.user_agent);
-        crawl.frontier.ask_robots = !self.ignore_robots;
+        crawl.frontier.politeness.ask_robots = !self.ignore_robots;
     }
 }
 
@@ -212,9 +212,9 @@ pub(super) struct SeenSet {
 
 impl SeenSet {
     pub(super) fn write_to(&self, frontier: &mut FrontierConfig) {
-        frontier.capacity = self.capacity;
-        frontier.false_positive_rate = self.false_positive_rate;
-        frontier.on_saturation = self.on_saturation;
-        frontier.exact = self.exact;
+        frontier.seen_set.capacity = self.capacity;
+        frontier.seen_set.false_positive_rate = self.false_positive_rate;
+        frontier.seen_set.on_saturation = self.on_saturation;
+        frontier.seen_set.exact = self.exact;
     }
 }

@@ -224,7 +224,10 @@ fn the_defaults_are_those_of_the_library() {
     assert_eq!(options.canonicalizer.rules(), defaults.canonicalizer.rules());
     // The command lets the seen-set grow, so a small capacity loses no pages.
     let frontier = frontier::FrontierConfig {
-        on_saturation: sieve::OnSaturation::Grow,
+        seen_set: frontier::SeenSetConfig {
+            on_saturation: sieve::OnSaturation::Grow,
+            ..defaults.frontier.seen_set
+        },
         ..defaults.frontier
     };
     // The random seed of the hash is secret, so it is left out.
@@ -308,7 +311,7 @@ fn options_have_aliases_that_other_crawlers_use() {
         let frontier = &crawl.frontier;
         format!(
             "{:?} {:?} {} {}",
-            frontier.scope.max_depth, frontier.delay, crawl.concurrency, crawl.user_agent
+            frontier.scope.max_depth, frontier.politeness.delay, crawl.concurrency, crawl.user_agent
         )
     };
     let expected = options(&["--max-depth=7", "--delay=500ms", "--concurrency=9", "--user-agent=me"]);
@@ -334,8 +337,8 @@ fn settings_change_the_options_of_the_library_and_the_last_one_wins() {
     ];
     let cli = try_parse(["crawler", "example.com"].iter().chain(&given)).unwrap();
     let (crawl, _) = cli.site.options.to_library(0);
-    assert_eq!(crawl.frontier.max_hosts, 5_000);
-    assert_eq!(crawl.frontier.max_queries_per_path, None);
+    assert_eq!(crawl.frontier.limits.max_hosts, 5_000);
+    assert_eq!(crawl.frontier.traps.max_queries_per_path, None);
     assert!(crawl.canonicalizer.rules().ignore_www);
     for setting in settings::ALL {
         let default = setting.default_value();

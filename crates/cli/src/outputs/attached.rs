@@ -357,6 +357,6 @@ fn archive_options(crawl: &Crawl, path: &Path, given: &Options) -> ArchiveOption
         max_file_bytes: settings.output_max_bytes,
         operator: settings.warc_operator,
         user_agent: options.user_agent.clone(),
-        obeys_robots: options.frontier.ask_robots,
+        obeys_robots: options.frontier.politeness.ask_robots,
     }
 }

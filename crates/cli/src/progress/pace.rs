@@ -33,7 +33,7 @@ impl Pace {
     pub(super) fn new(options: &CrawlOptions) -> Self {
         Self {
             samples: VecDeque::new(),
-            max_pages: options.frontier.max_pages,
+            max_pages: options.frontier.limits.max_pages,
             max_time: options.max_time,
         }
     }
@@ -105,7 +105,7 @@ mod tests {
 
     fn options(max_pages: Option<u64>, max_time: Option<u64>) -> CrawlOptions {
         let mut options = CrawlOptions::default();
-        options.frontier.max_pages = max_pages;
+        options.frontier.limits.max_pages = max_pages;
         options.max_time = max_time.map(Duration::from_secs);
         options
     }

@@ -118,11 +118,11 @@ impl CrawlBuilder {
 fn frontier_options(config: &CrawlConfig) -> FrontierConfig {
     let mut options = config.options().frontier.clone();
     if config.options().fingerprints {
-        options.compare_one_of = NonZeroU32::MIN;
+        options.traps.compare_one_of = NonZeroU32::MIN;
     }
     if let Some(partition) = options.partition {
-        options.max_pages = options.max_pages.map(|all| partition.share_of(all));
-        options.max_hosts = partition.share_of(options.max_hosts as u64) as usize;
+        options.limits.max_pages = options.limits.max_pages.map(|all| partition.share_of(all));
+        options.limits.max_hosts = partition.share_of(options.limits.max_hosts as u64) as usize;
     }
     if let Some(most) = config.options().max_memory {
         options.max_memory = Some(most.saturating_sub(config.memory_beside_frontier()));
@@ -182,14 +182,14 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path, accepts_loss:
 fn open_frontier(config: &CrawlConfig, state: &Path) -> Result<Opened, StartError> {
     let clock = Clock::start();
     let open = |robots_name: &str| {
-        let options = FrontierConfig {
-            robots_name: robots_name.to_owned(),
-            ..frontier_options(config)
-        };
+        let mut options = frontier_options(config);
+        options.politeness.robots_name = robots_name.to_owned();
         Frontier::open(state, options, clock.next_millisecond(), parse_robots(robots_name))
     };
     let mut for_new_links = Vec::new();
-    let last_name = Directory::new(state).config()?.map(|config| config.robots_name);
+    let last_name = Directory::new(state)
+        .config()?
+        .map(|config| config.politeness.robots_name);
     if let Some(last_name) = last_name.filter(|last| last != config.product_token()) {
         // The calls of the journal can be made again by the name of the last run only. A checkpoint ends the journal.
         let mut opened = open(&last_name)?;

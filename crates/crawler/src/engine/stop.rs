@@ -48,7 +48,7 @@ pub(crate) struct Orders {
 /// # }
 /// ```
 ///
-/// For a limit known before the start, [`FrontierConfig::max_pages`](frontier::FrontierConfig::max_pages) is exact.
+/// For a limit known before the start, [`LimitConfig::max_pages`](frontier::LimitConfig::max_pages) is exact.
 #[derive(Debug, Clone)]
 pub struct StopHandle {
     orders: watch::Sender<Orders>,

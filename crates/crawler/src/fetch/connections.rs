@@ -109,18 +109,22 @@ impl Connections {
     ) -> Result<Self, ClientError> {
         let frontier = &config.options().frontier;
         let (proxies, proxy_hosts): (Vec<_>, _) = proxies_of(http)?.into_iter().unzip();
-        if !proxies.is_empty() && frontier.per_address {
+        if !proxies.is_empty() && frontier.politeness.per_address {
             return Err(ClientError::AddressesBehindProxy);
         }
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
         let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
-        let per_host = frontier.per_host.get() as usize;
+        let per_host = frontier.politeness.per_host.get() as usize;
         // Each may have several connections.
         let origins = (http.max_idle_connections.get() / per_host).max(1);
         let max_clients = origins.min(MOST_CLIENTS);
         Ok(Self {
             http: http.clone(),
-            idle_timeout: frontier.delay.saturating_add(KEPT_BEYOND_DELAY).min(LONGEST_KEPT),
+            idle_timeout: frontier
+                .politeness
+                .delay
+                .saturating_add(KEPT_BEYOND_DELAY)
+                .min(LONGEST_KEPT),
             per_host,
             proxies,
             resolver: Guarded {
@@ -128,7 +132,7 @@ impl Connections {
                 guard,
                 dials: Dials::PublicOnly,
                 proxies: proxy_hosts,
-                in_order: frontier.per_address,
+                in_order: frontier.politeness.per_address,
             },
             tls: tls.map_err(|error| ClientError::Setup(error.to_string()))?,
             max_clients,

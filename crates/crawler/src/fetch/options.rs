@@ -162,7 +162,7 @@ pub enum ClientError {
          ignore the proxies of the environment with --set environment-proxies=false"
     )]
     EnvironmentProxy(String),
-    /// Requests are to be counted per address ([`per_address`](frontier::FrontierConfig::per_address)), but a proxy resolves the names.
+    /// Requests are to be counted per address ([`per_address`](frontier::PolitenessConfig::per_address)), but a proxy resolves the names.
     #[error(
         "requests cannot be counted per address through a proxy, which resolves the names itself: leave out one of the two, proxies of \
          the environment with --set environment-proxies=false"

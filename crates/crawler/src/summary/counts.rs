@@ -83,7 +83,7 @@ pub struct Counts {
     pub selected_incomplete: u64,
     /// Pages that failed in all attempts, and have a final answer such as a status 500.
     pub gave_up_answered: u64,
-    /// The first [path prefixes](frontier::FrontierConfig::max_near_duplicates) that were closed because of too many near-duplicates. The report has
+    /// The first [path prefixes](frontier::TrapConfig::max_near_duplicates) that were closed because of too many near-duplicates. The report has
     /// their total number.
     pub closed_prefixes: Vec<String>,
     /// The first origins that were given up. The report has their total number.

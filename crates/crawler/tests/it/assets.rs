@@ -96,7 +96,7 @@ fn urls_in_a_style_sheet_are_resolved_on_its_own_url() {
 fn crawl_by(assets: bool, max_depth: u32, reply: impl Fn(&str) -> Response + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
     options.assets = assets;
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     options.frontier.scope.max_depth = Some(max_depth);
     Scripted::new(move |call| Ok(reply(call.path()))).crawl(options)
 }

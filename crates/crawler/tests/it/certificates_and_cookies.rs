@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 fn options(seed: String) -> CrawlOptions {
     let mut options = everywhere(&seed);
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     options
 }
 
@@ -97,7 +97,7 @@ async fn a_site_without_a_secure_connection_is_given_up_at_once_and_the_error_sa
         let (url, connections) = start_answering(answer).await;
         for ask_robots in [true, false] {
             let mut options = options(url.clone());
-            options.frontier.ask_robots = ask_robots;
+            options.frontier.politeness.ask_robots = ask_robots;
             let summary = crawl(options, HttpOptions::default()).await;
             let why = summary.first_failure.as_deref().unwrap_or_default();
             assert!(why.contains(says) && !why.contains("Error"), "{says}: {why}");
@@ -172,7 +172,7 @@ async fn a_body_without_a_length_ends_with_its_tls_connection_also_without_an_al
     })
     .await;
     let mut options = options(format!("https://127.0.0.1:{port}/"));
-    options.frontier.ask_robots = true;
+    options.frontier.politeness.ask_robots = true;
     options.frontier.retries.max_first_downtime = Duration::ZERO;
     let summary = crawl(options, accepting_any_certificate()).await;
     assert_eq!(*requests.lock().unwrap(), ["/robots.txt", "/", "/2"], "{summary}");
@@ -202,7 +202,7 @@ async fn a_body_that_delimits_itself_is_incomplete_if_its_tls_connection_ends_to
         let (port, _) = start_without_alerts(move |_| answer.clone()).await;
         let mut options = options(format!("https://127.0.0.1:{port}/"));
         options.frontier.retries.max_attempts = NonZeroU32::MIN;
-        options.frontier.max_pages = Some(1);
+        options.frontier.limits.max_pages = Some(1);
         let summary = crawl(options, accepting_any_certificate()).await;
         let cut = [(TruncationReason::Connection, 1)].into();
         assert_eq!(summary.bodies_truncated, cut, "{headers}{summary}");

@@ -17,7 +17,7 @@ const SEED: &str = "http://a.example/";
 
 fn options() -> CrawlOptions {
     let mut options = scripted::everywhere(SEED);
-    options.frontier.delay = Duration::from_millis(10);
+    options.frontier.politeness.delay = Duration::from_millis(10);
     options
 }
 
@@ -77,7 +77,7 @@ fn a_crawl_with_failed_final_answers_is_complete() {
 #[test]
 fn an_interrupted_crawl_reports_the_number_of_pages_left() {
     let mut few = options();
-    few.frontier.max_pages = Some(3);
+    few.frontier.limits.max_pages = Some(3);
     let (summary, _) = run(few, site(10));
     let missing = Missing::Interrupted {
         ending: Ending::BudgetSpent,
@@ -87,7 +87,7 @@ fn an_interrupted_crawl_reports_the_number_of_pages_left() {
     says(&summary, "page budget spent: 8 pages left (raise max_pages)");
     // The requests are at 0 (robots.txt), 10 and 20 seconds.
     let mut short = options();
-    short.frontier.delay = Duration::from_secs(10);
+    short.frontier.politeness.delay = Duration::from_secs(10);
     short.max_time = Some(Duration::from_secs(25));
     let (summary, _) = run(short, site(10));
     let missing = Missing::Interrupted {
@@ -138,11 +138,11 @@ fn the_urls_that_a_full_seen_set_drops_are_estimated_until_it_drops_all() {
         ),
     ] {
         let mut tiny = options();
-        (tiny.frontier.exact, tiny.frontier.capacity) = (false, capacity);
-        tiny.frontier.false_positive_rate = 0.01;
-        tiny.frontier.on_saturation = OnSaturation::Warn;
+        (tiny.frontier.seen_set.exact, tiny.frontier.seen_set.capacity) = (false, capacity);
+        tiny.frontier.seen_set.false_positive_rate = 0.01;
+        tiny.frontier.seen_set.on_saturation = OnSaturation::Warn;
         // The loss depends on the hash, which is the same in each run.
-        tiny.frontier.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+        tiny.frontier.seen_set.hashing = sieve::Hashing::Murmur3 { seed: 1 };
         let (summary, _) = run(tiny, site(pages));
         let missing = summary.missing();
         let [Missing::Dropped { at_least, enough, .. }] = missing[..] else {
@@ -232,7 +232,7 @@ fn only_pages_without_a_whole_answer_are_counted_as_missing() {
 #[test]
 fn all_reasons_are_listed() {
     let mut few = options();
-    few.frontier.max_queued = 20;
+    few.frontier.limits.max_queued = 20;
     let (summary, _) = run(few, |url| match url {
         SEED => body(&("<a href=http://down.example/></a>".to_owned() + &links(40))),
         _ if url.contains("down") => refused(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::hostile::server::crawl_over_http;
 use crate::hostile::tls::self_signed;
 use crawler::{CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind};
-use frontier::FrontierConfig;
+use frontier::{FrontierConfig, PolitenessConfig};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -79,7 +79,10 @@ async fn the_first_page_of_each_of_many_hosts_comes_over_the_connection_of_its_r
         seeds: (0..HOSTS).map(|n| format!("http://h{n}.localhost:{port}/")).collect(),
         concurrency: NonZeroUsize::new(8).unwrap(),
         frontier: FrontierConfig {
-            delay: Duration::ZERO,
+            politeness: PolitenessConfig {
+                delay: Duration::ZERO,
+                ..PolitenessConfig::default()
+            },
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()

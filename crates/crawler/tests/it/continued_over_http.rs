@@ -12,8 +12,8 @@ impl Folder {
     async fn run_over_http(&self, seeds: &[String], pages: u64, http: HttpOptions) -> Summary {
         let mut options = everywhere("");
         options.seeds = seeds.to_vec();
-        options.frontier.ask_robots = false;
-        options.frontier.max_pages = Some(pages);
+        options.frontier.politeness.ask_robots = false;
+        options.frontier.limits.max_pages = Some(pages);
         let crawl = Crawl::builder(options)
             .unwrap()
             .http(http)

@@ -49,8 +49,8 @@ fn run(reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
 /// Like [`run`], with a limit per host. `reply` gets the URL and the second of the request.
 fn run_with(per_host: u32, reply: impl Fn(&str, u64) -> Reply + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
-    options.frontier.delay = Duration::from_millis(10);
-    options.frontier.per_host = NonZeroU32::new(per_host).unwrap();
+    options.frontier.politeness.delay = Duration::from_millis(10);
+    options.frontier.politeness.per_host = NonZeroU32::new(per_host).unwrap();
     options.frontier.retries.jitter_percent = 0;
     let latency = |_: &Request, reply: &Reply| match reply {
         Err(FetchError::Timeout) => TIMEOUT,

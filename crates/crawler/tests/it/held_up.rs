@@ -19,7 +19,7 @@ fn crawl(seconds: u64) -> (Vec<(u64, &'static str, String)>, Vec<Summary>) {
         max_time: Some(Duration::from_secs(seconds)),
         ..scripted::everywhere("http://a.example/")
     };
-    options.frontier.delay = Duration::from_secs(1);
+    options.frontier.politeness.delay = Duration::from_secs(1);
     options.frontier.retries.jitter_percent = 0;
     let links: String = (0..400).map(|n| format!("<a href=/{n}></a>")).collect();
     let reply = move |call: &scripted::Call<'_>| {

@@ -12,7 +12,7 @@ use crawler::fetch::{AddressGuard, CachedResolver, ClientError, Resolver, Resolv
 use crawler::{
     CrawlConfig, CrawlOptions, FetchError, Fetcher, HttpFetcher, HttpOptions, Request, ResourceKind, Response,
 };
-use frontier::FrontierConfig;
+use frontier::{FrontierConfig, PolitenessConfig};
 use url::Url;
 
 fn config(seed: &str) -> CrawlConfig {
@@ -130,7 +130,10 @@ fn requests_through_a_proxy_that_resolves_names_cannot_count_by_address() {
     let options = CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
-            per_address: true,
+            politeness: PolitenessConfig {
+                per_address: true,
+                ..PolitenessConfig::default()
+            },
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()

@@ -85,7 +85,7 @@ fn crawl(site: &Site, earlier: &str) -> Run {
 fn crawl_part(site: &Site, pages: u64, earlier: &str) -> Run {
     let site = site.clone();
     let reply = move |request: &Request| site.answer(request.url.path(), request.validators.as_ref());
-    let limit = |options: &mut CrawlOptions| options.frontier.max_pages = Some(pages);
+    let limit = |options: &mut CrawlOptions| options.frontier.limits.max_pages = Some(pages);
     crawl_with("http://a.example/", limit, earlier, reply)
 }
 
@@ -96,7 +96,7 @@ fn crawl_with(
     reply: impl Fn(&Request) -> Response + Send + Sync + 'static,
 ) -> Run {
     let mut options = scripted::options(seed);
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     options.links = links(earlier);
     change(&mut options);
     let pages = MemoryFile::default();

@@ -14,7 +14,11 @@ use sieve::OnSaturation;
 #[test]
 fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
     let mut config = FrontierConfig::default();
-    (config.exact, config.capacity, config.on_saturation) = (false, 1_000, OnSaturation::Warn);
+    (
+        config.seen_set.exact,
+        config.seen_set.capacity,
+        config.seen_set.on_saturation,
+    ) = (false, 1_000, OnSaturation::Warn);
     config.scope.reach = Reach::Any;
     let mut frontier = Frontier::in_memory(config).unwrap();
     let mut was_complete = false;
@@ -54,7 +58,7 @@ fn a_seen_set_that_may_have_dropped_a_url_makes_the_crawl_incomplete() {
 /// and the summary, which the state directory has alike.
 fn played(kind: &str, change: impl Fn(&mut CrawlOptions), reply: fn(&str) -> Reply) -> (u64, u64, Summary) {
     let mut options = scripted::everywhere("http://a.example/");
-    options.frontier.delay = Duration::from_millis(100);
+    options.frontier.politeness.delay = Duration::from_millis(100);
     options.max_time = Some(Duration::from_secs(60));
     change(&mut options);
     let folder = Folder::new(kind);
@@ -91,7 +95,11 @@ fn played(kind: &str, change: impl Fn(&mut CrawlOptions), reply: fn(&str) -> Rep
 
 fn filled(options: &mut CrawlOptions, on_saturation: OnSaturation) {
     let frontier = &mut options.frontier;
-    (frontier.exact, frontier.capacity, frontier.on_saturation) = (false, 50, on_saturation);
+    (
+        frontier.seen_set.exact,
+        frontier.seen_set.capacity,
+        frontier.seen_set.on_saturation,
+    ) = (false, 50, on_saturation);
 }
 
 /// Returns a page of a tree without end.
@@ -110,10 +118,10 @@ fn every_kind_of_loss_is_in_the_progress_while_it_happens_and_in_the_summary_ali
     let cases: [Case; 8] = [
         ("seen_set", |options| filled(options, OnSaturation::Warn), endless),
         ("saturated", |options| filled(options, OnSaturation::Refuse), endless),
-        ("queue_full", |options| options.frontier.max_queued = 20, endless),
+        ("queue_full", |options| options.frontier.limits.max_queued = 20, endless),
         (
             "too_many_hosts",
-            |options| options.frontier.max_hosts = 1,
+            |options| options.frontier.limits.max_hosts = 1,
             |url| match url {
                 "http://a.example/7" => Ok(scripted::page("<a href=http://b.example/></a>")),
                 _ => endless(url),
@@ -202,7 +210,7 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
         Ok(answer)
     };
     let mut options = scripted::everywhere("http://a.example/");
-    options.frontier.delay = Duration::from_millis(500);
+    options.frontier.politeness.delay = Duration::from_millis(500);
     options.frontier.retries.max_first_downtime = Duration::from_secs(3600);
     options.max_time = Some(Duration::from_secs(90));
     let minutes = Arc::new(Mutex::new(Vec::new()));
@@ -271,7 +279,7 @@ fn the_busiest_hosts_have_their_times_and_failures_and_a_stopped_crawl_names_wha
 #[test]
 fn the_recent_rate_is_that_of_the_last_seconds_and_the_mean_that_of_the_crawl() {
     let mut options = scripted::options("http://a.example/");
-    options.frontier.delay = Duration::ZERO;
+    options.frontier.politeness.delay = Duration::ZERO;
     options.concurrency = 1.try_into().unwrap();
     options.max_time = Some(Duration::from_secs(120));
     let script = Scripted::new(|call| {

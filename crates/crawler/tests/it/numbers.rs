@@ -57,7 +57,7 @@ fn every_end(url: &str) -> Reply {
 
 fn options() -> CrawlOptions {
     let mut options = scripted::everywhere(SEED);
-    options.frontier.delay = Duration::from_millis(10);
+    options.frontier.politeness.delay = Duration::from_millis(10);
     options.frontier.retries.max_throttles = NonZeroU32::new(3).unwrap();
     options.frontier.scope.exclude = vec!["/excluded".to_owned()];
     options.frontier.scope.max_depth = Some(1);
@@ -281,7 +281,7 @@ fn the_summary_names_the_unit_of_every_number() {
 #[test]
 fn pages_left_include_neither_robots_txt_nor_sitemaps() {
     let mut short = options();
-    short.frontier.delay = Duration::from_secs(10);
+    short.frontier.politeness.delay = Duration::from_secs(10);
     short.frontier.scope.max_depth = None;
     // The requests are at 0 (robots.txt), 10 and 20 seconds: the seed and a sitemap. Four sitemaps and four pages are queued.
     short.max_time = Some(Duration::from_secs(25));

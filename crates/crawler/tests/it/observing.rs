@@ -48,10 +48,8 @@ fn link() -> Link {
 
 /// Returns an entry as a frontier leases it.
 fn entry() -> Entry {
-    let config = FrontierConfig {
-        ask_robots: false,
-        ..FrontierConfig::default()
-    };
+    let mut config = FrontierConfig::default();
+    config.politeness.ask_robots = false;
     let mut frontier = Frontier::in_memory(config).unwrap();
     let now = Time::from_millis(0);
     frontier.add_seed(&link().url, now).unwrap();
@@ -184,7 +182,7 @@ fn each_request_is_reported_with_its_status_failure_time_and_size() {
     ];
     expected.sort();
     assert_eq!(all, expected);
-    let delay = scripted::everywhere("http://a.example/").frontier.delay;
+    let delay = scripted::everywhere("http://a.example/").frontier.politeness.delay;
     assert!(requests.iter().all(|one| one.owed == delay));
     let pauses: Vec<_> = requests.iter().map(|one| one.pause).collect();
     assert!(pauses[0].is_none() && pauses[1..].iter().all(|pause| *pause >= Some(delay)));

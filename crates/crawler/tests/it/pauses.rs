@@ -23,8 +23,8 @@ fn site() -> Scripted<impl Fn(&scripted::Call<'_>) -> Reply + Send + Sync + 'sta
 
 fn options() -> CrawlOptions {
     let mut options = scripted::options("http://a.example/");
-    options.frontier.delay = Duration::from_secs(3);
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.delay = Duration::from_secs(3);
+    options.frontier.politeness.ask_robots = false;
     options
 }
 

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
     let mut options = scripted::everywhere("");
     options.seeds = seeds.iter().map(|&seed| seed.to_owned()).collect();
-    options.frontier.delay = Duration::from_secs(delay);
+    options.frontier.politeness.delay = Duration::from_secs(delay);
     options.frontier.retries.jitter_percent = 0;
     options
 }
@@ -100,7 +100,7 @@ fn an_origin_whose_robots_txt_breaks_off_is_given_up_after_half_a_minute() {
 /// Links from a host with one request every five minutes to a host whose robots.txt fails for the first `minutes`.
 fn closed_for(minutes: u64) -> Run {
     let mut options = options(&["http://slow.example/0", "http://a.example/seed"], 300);
-    options.frontier.max_pages = Some(40);
+    options.frontier.limits.max_pages = Some(40);
     let started = Mutex::new(None);
     run(options, move |url| {
         let started = *started.lock().unwrap().get_or_insert_with(Instant::now);
@@ -164,7 +164,7 @@ fn a_robots_txt_is_valid_for_one_day() {
         body(&format!("<a href={}></a>", page + 1))
     };
     let mut options = options(&["http://a.example/0"], 3600);
-    options.frontier.max_pages = Some(26);
+    options.frontier.limits.max_pages = Some(26);
     let run = run(options, reply);
     let day = 24 * 3600;
     assert_eq!(
@@ -231,7 +231,7 @@ fn a_stop_takes_effect_while_a_long_queue_of_forbidden_pages_is_dropped() {
 #[test]
 fn no_request_starts_after_an_observer_requests_a_stop() {
     let mut options = options(&["http://a.example/"], 0);
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     let links = "<a href=http://b.example/></a><a href=http://c.example/></a>";
     let run = run_until(options, |event| matches!(event, Event::Page(_)), move |_| body(links));
     assert_eq!(run.urls(), ["http://a.example/"]);
@@ -276,7 +276,7 @@ fn no_request_starts_after_a_stop_while_the_engine_waits_for_more_answers() {
     let stops: [(fn(&StopHandle), _); 2] = [(StopHandle::finish, (2, 0)), (StopHandle::now, (1, 1))];
     for (request_stop, expected) in stops {
         let mut options = options(&["http://a.example/", "http://b.example/"], 0);
-        options.frontier.ask_robots = false;
+        options.frontier.politeness.ask_robots = false;
         let (stop, asked) = (Arc::default(), Arc::default());
         let fetcher = StopsAtSecond {
             request_stop,
@@ -324,7 +324,7 @@ fn a_second_stop_aborts_the_requests_in_flight_and_counts_them() {
 #[test]
 fn the_summary_lists_every_requested_host() {
     let mut options = options(&["http://a.example/"], 0);
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     let first = Mutex::new(true);
     let run = run(options, move |url| match url {
         "http://a.example/" => body("<a href=http://b.example/></a><a href=http://c.example/></a>"),
@@ -415,7 +415,7 @@ fn a_site_that_throttles_for_two_minutes_loses_no_page() {
     for (per_host, retry_after, pages) in replies.into_iter().flat_map(|(n, wait)| [(n, wait, 1), (n, wait, 200)]) {
         let started = Mutex::new(None);
         let mut options = options(&["http://a.example/"], 0);
-        options.frontier.per_host = NonZeroU32::new(per_host).unwrap();
+        options.frontier.politeness.per_host = NonZeroU32::new(per_host).unwrap();
         let links = links(pages);
         let run = run(options, move |url| {
             let since = started.lock().unwrap().get_or_insert_with(Instant::now).elapsed();
@@ -474,7 +474,7 @@ fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
 #[test]
 fn forbidden_and_redirected_pages_cost_no_host_budget() {
     let mut options = options(&["http://a.example/"], 0);
-    options.frontier.max_pages_per_host = Some(10);
+    options.frontier.limits.max_pages_per_host = Some(10);
     let run = run(options, |url| {
         let path = url.strip_prefix("http://a.example/").unwrap();
         match path {

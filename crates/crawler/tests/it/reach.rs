@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::scripted;
 use crawler::{Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Request, ResourceKind, Response};
-use frontier::{Fate, FrontierConfig, Notice, Reach, RetryPolicy, ScopeConfig};
+use frontier::{Fate, FrontierConfig, Notice, Reach, RetryPolicy};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tokio::time::{Instant, sleep};
@@ -314,22 +314,17 @@ impl Reported {
 
 fn crawl(world: &World) -> (Reported, Journal, crawler::Summary) {
     let journal = Arc::new(Mutex::new(Journal::default()));
-    let config = FrontierConfig {
-        per_host: NonZeroU32::new(world.per_host).unwrap(),
-        per_address: world.addresses.is_some(),
-        delay: Duration::from_millis(world.delay_ms),
-        scope: ScopeConfig {
-            reach: Reach::Any,
-            ..ScopeConfig::default()
-        },
-        retries: RetryPolicy {
-            max_host_downtime: Duration::MAX,
-            max_first_downtime: Duration::MAX,
-            ..RetryPolicy::default()
-        },
-        exact: true,
-        ..FrontierConfig::default()
+    let mut config = FrontierConfig::default();
+    config.scope.reach = Reach::Any;
+    config.retries = RetryPolicy {
+        max_host_downtime: Duration::MAX,
+        max_first_downtime: Duration::MAX,
+        ..RetryPolicy::default()
     };
+    config.politeness.per_host = NonZeroU32::new(world.per_host).unwrap();
+    config.politeness.per_address = world.addresses.is_some();
+    config.politeness.delay = Duration::from_millis(world.delay_ms);
+    config.seen_set.exact = true;
     let options = CrawlOptions {
         seeds: vec![world.url(0)],
         frontier: config,

@@ -107,7 +107,7 @@ fn options(refresh: Option<Duration>) -> CrawlOptions {
 }
 
 fn two_at_once(mut options: CrawlOptions) -> CrawlOptions {
-    options.frontier.per_host = 2.try_into().unwrap();
+    options.frontier.politeness.per_host = 2.try_into().unwrap();
     options
 }
 

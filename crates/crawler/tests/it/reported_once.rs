@@ -48,7 +48,7 @@ fn run(
 ) -> Run {
     let mut options = scripted::options("http://site.example/");
     options.report_links = true;
-    options.frontier.delay = Duration::ZERO;
+    options.frontier.politeness.delay = Duration::ZERO;
     change(&mut options.frontier);
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
     let observers = (
@@ -163,7 +163,7 @@ fn a_redirect_without_a_page_at_its_end_is_reported_as_failed() {
 #[test]
 fn a_body_with_a_reason_to_be_truncated_counts_as_truncated_whatever_its_extent_says() {
     let run = run(
-        |frontier| frontier.compare_one_of = std::num::NonZeroU32::MIN,
+        |frontier| frontier.traps.compare_one_of = std::num::NonZeroU32::MIN,
         |path, _| match path {
             "/" => Response {
                 truncation: Some(TruncationReason::Size),

@@ -24,8 +24,8 @@ impl Folder {
 fn options() -> CrawlOptions {
     let mut options = scripted::options("http://a.example/");
     options.frontier.scope.reach = Reach::Any;
-    options.frontier.delay = Duration::ZERO;
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.delay = Duration::ZERO;
+    options.frontier.politeness.ask_robots = false;
     options.frontier.retries.jitter_percent = 0;
     options
 }
@@ -118,7 +118,7 @@ fn links_that_were_refused_with_their_origin_are_told_and_its_seeds_are_taken() 
 fn pages_without_a_whole_answer_and_those_behind_a_broken_robots_txt_are_fetched_by_the_next_run() {
     let folder = Folder::new("broken");
     let mut asking = options();
-    asking.frontier.ask_robots = true;
+    asking.frontier.politeness.ask_robots = true;
     let first = folder.run(asking.clone(), |call| match call.url() {
         "http://b.example/robots.txt" => Ok(scripted::status(500)),
         "http://a.example/1" => Err(FetchError::Other("of no kind".to_owned())),
@@ -149,7 +149,7 @@ fn more_pages_than_the_queue_takes_are_all_tried_again_before_old_ones_are_refre
     let run = folder.run(with_slow_page(), nine_without_answer);
     assert_eq!(run.summary.failed, [(FailureKind::Other, 9)].into());
     let mut small = refreshing();
-    small.frontier.max_queued = 2;
+    small.frontier.limits.max_queued = 2;
     let second = folder.run(small, |_| Ok(scripted::page("<p>text</p>")));
     assert_eq!((second.summary.pages, second.summary.refreshed.pages), (11, 1));
     assert_eq!(second.asked.len(), 10, "{:?}", second.asked);
@@ -230,7 +230,7 @@ fn new_seeds_have_room_while_many_pages_are_tried_again() {
     let folder = Folder::new("seed");
     folder.run(options(), nine_without_answer);
     let mut small = options();
-    small.frontier.max_queued = 2;
+    small.frontier.limits.max_queued = 2;
     small.seeds.push("http://d.example/".to_owned());
     let second = folder.run(small, |_| Ok(scripted::page("<p>text</p>")));
     assert!(pages(&second).contains(&"http://d.example/"), "{:?}", second.asked);
@@ -251,7 +251,7 @@ fn a_down_host_with_more_pages_than_the_queue_takes_is_crawled_when_it_is_up_and
     };
     folder.run(options(), down);
     let mut small = options();
-    small.frontier.max_queued = 10;
+    small.frontier.limits.max_queued = 10;
     let still = folder.run(small.clone(), down).summary;
     assert_eq!(still.failed, [(FailureKind::Connect, 60)].into());
     assert_eq!(still.given_up_origins, ["http://b.example"]);

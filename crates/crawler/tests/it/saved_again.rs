@@ -33,8 +33,8 @@ impl Folder {
             ..scripted::options("http://a.example/")
         };
         options.seeds.push(format!("http://a.example/slow{day}"));
-        options.frontier.ask_robots = false;
-        options.frontier.per_host = 2.try_into().unwrap();
+        options.frontier.politeness.ask_robots = false;
+        options.frontier.politeness.per_host = 2.try_into().unwrap();
         let (names, site) = (self.0.join("names"), self.0.join("site"));
         Scripted::new(reply)
             .taking(latency)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::scripted::{self, Scripted};
 use crawler::{CrawlOptions, PageRecord, Response, Summary};
-use frontier::{FrontierConfig, ScopeConfig};
+use frontier::{FrontierConfig, PolitenessConfig, ScopeConfig, SeenSetConfig};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -112,11 +112,17 @@ fn run(
         max_links_per_page: max_links,
         report_links,
         frontier: FrontierConfig {
-            exact: true,
-            delay: Duration::ZERO,
             scope: ScopeConfig {
                 max_depth,
                 ..ScopeConfig::default()
+            },
+            seen_set: SeenSetConfig {
+                exact: true,
+                ..SeenSetConfig::default()
+            },
+            politeness: PolitenessConfig {
+                delay: Duration::ZERO,
+                ..PolitenessConfig::default()
             },
             ..FrontierConfig::default()
         },

@@ -425,7 +425,7 @@ async fn a_part_of_a_page_that_nobody_asked_for_counts_as_truncated() {
     })
     .await;
     let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     let summary = crawl_over_http(options, HttpOptions::default()).await;
     assert_eq!(summary.bodies_truncated.values().sum::<u64>(), 3);
     assert!(!summary.missing().is_empty());
@@ -442,7 +442,7 @@ async fn a_304_answers_a_condition_of_the_users_own() {
     ] {
         let server = Server::start(|_| Script::say(answer("304 Not Modified", "", ""))).await;
         let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
-        options.frontier.ask_robots = false;
+        options.frontier.politeness.ask_robots = false;
         options.frontier.retries.max_attempts = NonZeroU32::MIN;
         let http = HttpOptions {
             headers,

@@ -503,7 +503,7 @@ fn well_known_paths_are_tried_in_turn_if_robots_txt_names_no_sitemap() {
     ] {
         for ask_robots in [true, false] {
             let mut options = options();
-            options.frontier.ask_robots = ask_robots;
+            options.frontier.politeness.ask_robots = ask_robots;
             let run = run_site(options, &[("/sitemap.xml", first), second]);
             let asked = run.requests_of(ResourceKind::Sitemap);
             let count = |path: &str| asked.iter().filter(|asked| **asked == path).count();
@@ -604,7 +604,7 @@ fn sitemaps_that_cannot_be_used_are_named_once_and_in_short_though_the_robots_tx
         .collect();
     let links: String = (0..5).map(|n| format!("<a href=/{n}>x</a>")).collect();
     let mut options = options();
-    options.frontier.delay = Duration::from_secs(10 * 60 * 60);
+    options.frontier.politeness.delay = Duration::from_secs(10 * 60 * 60);
     let run = run_site(options, &[("/robots.txt", &*named), ("/", &*links)]);
     assert!(run.requests_of(ResourceKind::Robots).len() > 1, "{:?}", run.urls());
     let has_failed = |record: &&SitemapRecord| matches!(record.end, SitemapEnd::Failed(_));

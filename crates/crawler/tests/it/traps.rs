@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::scripted::{self, Run, Scripted};
 use crawler::{CrawlOptions, Ending, PageRecord, Response};
-use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig};
+use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal, ScopeConfig, SeenSetConfig};
 use sieve::Hashing;
 use url::Url;
 
@@ -54,8 +54,8 @@ fn run(reply: impl Fn(&Url) -> Response + Send + Sync + 'static) -> Run {
 
 fn options() -> CrawlOptions {
     let mut options = default_options();
-    options.frontier.max_near_duplicates = NonZeroU32::new(POSTPONED);
-    options.frontier.max_near_duplicates_in_all = NonZeroU32::new(CLOSED);
+    options.frontier.traps.max_near_duplicates = NonZeroU32::new(POSTPONED);
+    options.frontier.traps.max_near_duplicates_in_all = NonZeroU32::new(CLOSED);
     options
 }
 
@@ -63,12 +63,14 @@ fn default_options() -> CrawlOptions {
     CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         frontier: FrontierConfig {
-            exact: true,
-            // It decides which pages are compared, and so how many of a trap are fetched.
-            hashing: Hashing::Murmur3 { seed: 7 },
             scope: ScopeConfig {
                 reach: Reach::Site,
                 ..ScopeConfig::default()
+            },
+            seen_set: SeenSetConfig {
+                exact: true, // It decides which pages are compared, and so how many of a trap are fetched.
+                hashing: Hashing::Murmur3 { seed: 7 },
+                ..SeenSetConfig::default()
             },
             ..FrontierConfig::default()
         },
@@ -240,7 +242,7 @@ fn a_path_that_repeats_itself_ends() {
 fn all_combinations_of_facets_end() {
     const FACETS: u32 = 24;
     let mut options = options();
-    options.frontier.max_queries_per_path = NonZeroU32::new(500);
+    options.frontier.traps.max_queries_per_path = NonZeroU32::new(500);
     let run = run_with(options, |url| {
         if let Some(page) = with_honest_pages(url, &["/search?facets=0"]) {
             return page;
@@ -294,7 +296,7 @@ fn all_pages_of_a_path_that_differ_are_fetched() {
     ];
     for (way, links) in ways {
         let mut options = options();
-        options.frontier.max_queries_per_path = NonZeroU32::new(150);
+        options.frontier.traps.max_queries_per_path = NonZeroU32::new(150);
         let run = run_with(options, move |url| {
             if let Some(page) = with_honest_pages(url, &["/all", "/lists?page=0"]) {
                 return page;
@@ -334,9 +336,9 @@ fn endless_subdomains_end() {
 #[test]
 fn without_budgets_the_same_trap_is_endless() {
     let mut options = options();
-    options.frontier.max_near_duplicates = None;
-    options.frontier.max_near_duplicates_in_all = None;
-    options.frontier.max_pages = Some(3_000);
+    options.frontier.traps.max_near_duplicates = None;
+    options.frontier.traps.max_near_duplicates_in_all = None;
+    options.frontier.limits.max_pages = Some(3_000);
     let run = run_with(options, |url| {
         let next = url.path().trim_matches('/').parse().unwrap_or(0_u64) + 1;
         html(&words("calendar"), [format!("/{next}")])

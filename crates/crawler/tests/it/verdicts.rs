@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::hostile::server::{Script, Server, crawl_over_http, html as html_page, page as answer};
 use crate::scripted::{self, Reply, Run, Scripted, page};
 use crawler::{Crawl, CrawlOptions, FetchError, HttpOptions, Response, Summary};
-use frontier::{FrontierConfig, NotFetched};
+use frontier::{FrontierConfig, NotFetched, PolitenessConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
     options.user_agent = "ourbot/1.0".to_owned();
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     options.frontier.retries.jitter_percent = 0;
     Scripted::new(move |call| reply(call.path(), call.earlier)).crawl(options)
 }
@@ -169,7 +169,10 @@ async fn crawl(port: u16) -> Summary {
         seeds: vec![format!("http://127.0.0.1:{port}/")],
         user_agent: "ourbot/1.0".to_owned(),
         frontier: FrontierConfig {
-            delay: Duration::ZERO,
+            politeness: PolitenessConfig {
+                delay: Duration::ZERO,
+                ..PolitenessConfig::default()
+            },
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()
@@ -267,7 +270,7 @@ async fn the_type_of_a_page_is_read_leniently_and_by_its_bytes_where_it_says_not
     })
     .await;
     let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     let summary = crawl_over_http(options, HttpOptions::default()).await;
     let asked: Vec<_> = server.requests().into_iter().map(|request| request.target).collect();
     for at in 0..all {

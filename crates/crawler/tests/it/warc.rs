@@ -15,7 +15,7 @@ use data_encoding::BASE32;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
-use frontier::{FrontierConfig, RetryPolicy};
+use frontier::{FrontierConfig, PolitenessConfig, RetryPolicy};
 
 const INDEX: &str = "<title>Index</title><a href=/gzip>g</a><a href=/chunked>c</a><a href=/moved>m</a><a href=/missing>n</a>
 <a href=/same>s</a><a href=/busy>b</a><a href=/image>i</a><a href=/endless>e</a><a href='/q?a=b&amp;c=%C3%A4'>q</a><a href=/old>o</a>
@@ -132,10 +132,13 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
     let options = CrawlOptions {
         seeds: vec![server.url("/")],
         frontier: FrontierConfig {
-            delay: Duration::ZERO,
             retries: RetryPolicy {
                 first_wait: Duration::from_millis(1),
                 ..RetryPolicy::default()
+            },
+            politeness: PolitenessConfig {
+                delay: Duration::ZERO,
+                ..PolitenessConfig::default()
             },
             ..FrontierConfig::default()
         },

@@ -72,7 +72,7 @@ impl Directory<'_> {
     /// Repairs the frontier: it goes back to the last state that is whole. If there is none, `export` gets all that can be
     /// read: records of pages, and URLs that wait or were offered. A directory that is whole stays as it is.
     ///
-    /// `parse` gets the stored [`robots_name`](crate::FrontierConfig::robots_name), or an empty one if it is lost, and returns how the texts of
+    /// `parse` gets the stored [`robots_name`](crate::PolitenessConfig::robots_name), or an empty one if it is lost, and returns how the texts of
     /// robots.txt files are read. The next [`Frontier::open`](crate::Frontier::open) returns the attachment of the state. Cut back to it what belongs to it.
     ///
     /// Cost: reads all of the database, and writes as much beside it. Memory: that of the frontier.
@@ -160,7 +160,7 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
     check_keys(&store)?;
     let manifest = restore::manifest(&**store.lock())?;
     let (_, config) = manifest.ok_or_else(|| no_checkpoint(&store))?;
-    let restored = restore::restore(source(&store, &parse(&config.robots_name)), false)?;
+    let restored = restore::restore(source(&store, &parse(&config.politeness.robots_name)), false)?;
     check_queues(&mut restored.ok_or_else(|| no_checkpoint(&store))?)
 }
 
@@ -206,7 +206,9 @@ fn copy(repair: &Repair, readable: &Readable) -> Result<(SharedStore, Option<u64
 /// Returns the name by which robots.txt files are read; empty if it is lost.
 fn stored_name(store: &SharedStore) -> Result<String, OpenError> {
     let stored = found(restore::manifest(&**store.lock()))?.flatten();
-    Ok(stored.map(|(_, config)| config.robots_name).unwrap_or_default())
+    Ok(stored
+        .map(|(_, config)| config.politeness.robots_name)
+        .unwrap_or_default())
 }
 
 /// Removes the rows after the last state that is whole. Returns how many there were; `None` if no state is whole.

@@ -32,7 +32,7 @@ pub enum Again {
     /// Such a retry begins when the frontier is [drained](crate::Report::is_drained) and all is [persisted](crate::Frontier::persist),
     /// as at the begin of a run over a directory whose crawl has ended: all origins that were given up are asked again as ones that were
     /// never away. Otherwise the call continues the retry that has begun, if any, also of an earlier run. Each page is queued once in a
-    /// retry, and fewer than `up_to` at once if half of the [queue](crate::FrontierConfig::max_queued) is taken.
+    /// retry, and fewer than `up_to` at once if half of the [queue](crate::LimitConfig::max_queued) is taken.
     Unanswered,
 }
 

@@ -11,7 +11,7 @@ use crate::config::FrontierConfig;
 use crate::scope::{MOST_HOPS, Refusal};
 use crate::state::{State, StateError};
 
-pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
+pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
     let same = |option: &'static str, of: fn(&FrontierConfig) -> String| {
         let (was, wanted) = (of(stored), of(&wanted));
         match was == wanted {
@@ -23,30 +23,30 @@ pub(super) fn next_run(stored: &FrontierConfig, wanted: FrontierConfig) -> Resul
             }),
         }
     };
-    let grows = |config: &FrontierConfig| config.on_saturation == OnSaturation::Grow;
-    same("exact", |config| config.exact.to_string())?;
-    let is_widened = grows(stored) && grows(&wanted) && wanted.capacity > stored.capacity;
+    let grows = |config: &FrontierConfig| config.seen_set.on_saturation == OnSaturation::Grow;
+    same("exact", |config| config.seen_set.exact.to_string())?;
+    let is_widened = grows(stored) && grows(&wanted) && wanted.seen_set.capacity > stored.seen_set.capacity;
     if !is_widened {
-        same("capacity", |config| config.capacity.to_string())?;
+        same("capacity", |config| config.seen_set.capacity.to_string())?;
     }
-    same("false_positive_rate", |config| config.false_positive_rate.to_string())?;
+    same("false_positive_rate", |config| {
+        config.seen_set.false_positive_rate.to_string()
+    })?;
     if grows(stored) != grows(&wanted) {
         same("on_saturation", |config| {
-            format!("{:?}", config.on_saturation).to_lowercase()
+            format!("{:?}", config.seen_set.on_saturation).to_lowercase()
         })?;
     }
     // Only the secret is always that of the first run.
-    same("hashing", |config| config.hashing.name().to_owned())?;
+    same("hashing", |config| config.seen_set.hashing.name().to_owned())?;
     same("scope.reach", |config| config.scope.reach.to_string())?;
     same("partition", |config| match config.partition {
         Some(partition) => partition.to_string(),
         None => "false".to_owned(),
     })?;
-    same("per_address", |config| config.per_address.to_string())?;
-    Ok(FrontierConfig {
-        hashing: stored.hashing,
-        ..wanted
-    })
+    same("per_address", |config| config.politeness.per_address.to_string())?;
+    wanted.seen_set.hashing = stored.seen_set.hashing;
+    Ok(wanted)
 }
 
 /// Compares what two limits accept, which may be missing: less, if the second is wider and may accept what was refused.
@@ -104,12 +104,12 @@ fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'stat
         (
             "max_queries_per_path",
             Refusal::TooManyQueries,
-            counts(stored.max_queries_per_path, wanted.max_queries_per_path),
+            counts(stored.traps.max_queries_per_path, wanted.traps.max_queries_per_path),
         ),
         (
             "max_hosts_per_site",
             Refusal::TooManySubdomains,
-            counts(stored.max_hosts_per_site, wanted.max_hosts_per_site),
+            counts(stored.traps.max_hosts_per_site, wanted.traps.max_hosts_per_site),
         ),
     ]
 }
@@ -125,14 +125,26 @@ fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<It
     let others = [
         (
             Refusal::HostBudget,
-            optional(stored.max_pages_per_host, wanted.max_pages_per_host),
+            optional(stored.limits.max_pages_per_host, wanted.limits.max_pages_per_host),
         ),
-        (Refusal::QueueFull, stored.max_queued.cmp(&wanted.max_queued)),
-        (Refusal::TooManyHosts, stored.max_hosts.cmp(&wanted.max_hosts)),
-        (Refusal::TooManySitemaps, stored.max_sitemaps.cmp(&wanted.max_sitemaps)),
+        (
+            Refusal::QueueFull,
+            stored.limits.max_queued.cmp(&wanted.limits.max_queued),
+        ),
+        (
+            Refusal::TooManyHosts,
+            stored.limits.max_hosts.cmp(&wanted.limits.max_hosts),
+        ),
+        (
+            Refusal::TooManySitemaps,
+            stored.limits.max_sitemaps.cmp(&wanted.limits.max_sitemaps),
+        ),
         (
             Refusal::NearDuplicates,
-            counts(stored.max_near_duplicates_in_all, wanted.max_near_duplicates_in_all),
+            counts(
+                stored.traps.max_near_duplicates_in_all,
+                wanted.traps.max_near_duplicates_in_all,
+            ),
         ),
     ];
     let of_links = limits_of_links(stored, wanted).map(|(_, why, change)| (why, change));

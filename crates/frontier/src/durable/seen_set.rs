@@ -32,7 +32,7 @@ pub(crate) fn read_seen_set(reader: &mut impl Read, most: u64, config: &Frontier
     if reader.fill_buf().map_err(SnapshotError::from)?.is_empty() {
         return Ok(bloom_filter(config)?);
     }
-    let secret = match &config.hashing {
+    let secret = match &config.seen_set.hashing {
         Hashing::Hardened { key } => Some(*key),
         _ => None,
     };
@@ -48,8 +48,8 @@ fn read_to_end(reader: &mut impl Read, most: u64, secret: Option<[u8; 16]>) -> R
 
 pub(crate) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {
     if let SeenSet::Growing(growing) = &mut seen {
-        growing.set_max_bytes(config.max_seen_set_bytes);
-        growing.set_reported_capacity(config.capacity);
+        growing.set_max_bytes(config.seen_set.max_seen_set_bytes);
+        growing.set_reported_capacity(config.seen_set.capacity);
     }
     match keys {
         Some(keys) => Seen::with_keys(seen, Arc::new(keys.clone()), keys.lock().len()),

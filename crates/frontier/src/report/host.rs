@@ -26,7 +26,7 @@ pub struct HostReport {
     pub queued: u64,
     /// Requests to it that are in flight.
     pub in_flight: u32,
-    /// The most requests to it that may be in flight: [`FrontierConfig::per_host`](crate::FrontierConfig::per_host).
+    /// The most requests to it that may be in flight: [`PolitenessConfig::per_host`](crate::PolitenessConfig::per_host).
     pub per_host: u32,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,

@@ -34,20 +34,20 @@ pub enum Refusal {
     TooManyHops,
     /// The page budget of its host is spent.
     HostBudget,
-    /// [`max_queued`](crate::FrontierConfig::max_queued) URLs are queued.
+    /// [`max_queued`](crate::LimitConfig::max_queued) URLs are queued.
     QueueFull,
-    /// [`max_hosts`](crate::FrontierConfig::max_hosts) hosts are remembered.
+    /// [`max_hosts`](crate::LimitConfig::max_hosts) hosts are remembered.
     TooManyHosts,
     /// The origin was given up: away for too long, or doing nothing but throttle.
     HostDown,
     /// The seen-set is past its capacity, under [`OnSaturation::Refuse`](sieve::OnSaturation::Refuse).
     Saturated,
-    /// [`max_sitemaps`](crate::FrontierConfig::max_sitemaps) sitemaps were queued.
+    /// [`max_sitemaps`](crate::LimitConfig::max_sitemaps) sitemaps were queued.
     TooManySitemaps,
     /// Its path has too many different queries that were found on postponed pages: four times
-    /// [`max_queries_per_path`](crate::FrontierConfig::max_queries_per_path).
+    /// [`max_queries_per_path`](crate::TrapConfig::max_queries_per_path).
     TooManyQueries,
-    /// Nothing of the host was queued before, and its registrable domain has [`max_hosts_per_site`](crate::FrontierConfig::max_hosts_per_site)
+    /// Nothing of the host was queued before, and its registrable domain has [`max_hosts_per_site`](crate::TrapConfig::max_hosts_per_site)
     /// hosts.
     TooManySubdomains,
     /// The origin is new, and its host has [`MAX_ORIGINS_PER_HOST`](crate::config::MAX_ORIGINS_PER_HOST) origins.

@@ -25,25 +25,25 @@ impl FrontierConfig {
     }
 
     /// Checks the bound of the memory, and gives the seen-set its share: a quarter, and what it takes at its capacity at least.
-    pub(crate) fn with_shares(self) -> Result<Self, ConfigError> {
+    pub(crate) fn with_shares(mut self) -> Result<Self, ConfigError> {
         let Some(most) = self.max_memory else { return Ok(self) };
         let least = self.least_memory()?;
         if most < least {
             return Err(ConfigError::TooLittleMemory { most, least });
         }
         let share = (most / 4).max(self.seen_set_bytes()?);
-        Ok(Self {
-            max_seen_set_bytes: Some(self.max_seen_set_bytes.map_or(share, |bytes| bytes.min(share))),
-            ..self
-        })
+        let bytes = &mut self.seen_set.max_seen_set_bytes;
+        *bytes = Some(bytes.map_or(share, |bytes| bytes.min(share)));
+        Ok(self)
     }
 
     fn key_bytes(&self) -> u64 {
-        if self.exact { KEY_BYTES } else { 0 }
+        if self.seen_set.exact { KEY_BYTES } else { 0 }
     }
 
     fn seen_set_bytes(&self) -> Result<u64, ConfigError> {
-        let sizing = sieve::Sizing::for_rate(self.capacity, self.false_positive_rate).map_err(ConfigError::SeenSet)?;
+        let sizing = sieve::Sizing::for_rate(self.seen_set.capacity, self.seen_set.false_positive_rate)
+            .map_err(ConfigError::SeenSet)?;
         Ok(sizing.memory_bytes())
     }
 

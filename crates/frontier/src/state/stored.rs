@@ -52,10 +52,10 @@ impl State {
     ) -> Result<Self, StateError> {
         let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state)?;
         let mut state = Self::new(config, SeenSet::exact())?;
-        tables.sitemaps.configure(config.max_sitemaps);
-        tables.clusters.configure(config.max_fingerprints);
+        tables.sitemaps.configure(config.limits.max_sitemaps);
+        tables.clusters.configure(config.traps.max_fingerprints);
         state.sieve = Sieve::from_parts(seen_set, queues)
-            .on_saturation(config.on_saturation)
+            .on_saturation(config.seen_set.on_saturation)
             .with_counters(counters);
         state.scope.set_reached(reached);
         state.tables = tables;

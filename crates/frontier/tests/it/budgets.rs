@@ -29,7 +29,7 @@ const SUBDOMAINS: Verdict = Verdict::Refused(Refusal::TooManySubdomains);
 
 #[test]
 fn queries_over_the_budget_of_their_path_wait_behind_everything_else() {
-    let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
+    let mut frontier = frontier(|config| config.traps.max_queries_per_path = at_most(3));
     let many: Vec<String> = (0..100).map(|n| format!("http://a.example/list?page={n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert_eq!(offer(&mut frontier, &many), [Verdict::Queued; 100]);
@@ -53,7 +53,7 @@ fn fetch(frontier: &mut Frontier, found: &[&str]) -> (String, Vec<Verdict>) {
 
 #[test]
 fn what_postponed_pages_lead_to_is_refused_beyond_four_budgets() {
-    let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
+    let mut frontier = frontier(|config| config.traps.max_queries_per_path = at_most(3));
     offer(&mut frontier, &["http://a.example/list?n=0"]);
     let mut fetched = 0;
     let refused = loop {
@@ -78,7 +78,7 @@ fn what_postponed_pages_lead_to_is_refused_beyond_four_budgets() {
 #[test]
 fn a_path_ends_also_if_other_pages_lead_from_one_query_to_the_next() {
     for outcome in [Outcome::Done, Outcome::Redirected] {
-        let mut frontier = frontier(|config| config.max_queries_per_path = at_most(3));
+        let mut frontier = frontier(|config| config.traps.max_queries_per_path = at_most(3));
         offer(&mut frontier, &["http://a.example/month?n=0"]);
         let mut fetched = 0;
         let verdict = loop {
@@ -98,10 +98,10 @@ fn a_path_ends_also_if_other_pages_lead_from_one_query_to_the_next() {
 #[test]
 fn seeds_are_exempt_from_budgets() {
     let mut frontier = frontier(|config| {
-        config.max_queries_per_path = at_most(1);
-        config.max_hosts_per_site = at_most(1);
-        config.max_near_duplicates = at_most(1);
-        config.max_near_duplicates_in_all = at_most(1);
+        config.traps.max_queries_per_path = at_most(1);
+        config.traps.max_hosts_per_site = at_most(1);
+        config.traps.max_near_duplicates = at_most(1);
+        config.traps.max_near_duplicates_in_all = at_most(1);
     });
     for n in 0..10 {
         let seed = url(&format!("http://{n}.a.example/?q={n}"));
@@ -126,7 +126,7 @@ fn seeds_are_exempt_from_budgets() {
 
 #[test]
 fn a_site_has_as_many_hosts_as_one_may_have() {
-    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    let mut frontier = frontier(|config| config.traps.max_hosts_per_site = at_most(2));
     assert_eq!(
         offer(
             &mut frontier,
@@ -159,8 +159,8 @@ fn a_site_has_as_many_hosts_as_one_may_have() {
 #[test]
 fn a_host_that_is_known_by_a_redirected_robots_txt_counts_with_its_first_page() {
     let mut frontier = frontier(|config| {
-        config.max_hosts_per_site = at_most(2);
-        config.ask_robots = true;
+        config.traps.max_hosts_per_site = at_most(2);
+        config.politeness.ask_robots = true;
     });
     offer(&mut frontier, &["http://w1.a.example/"]);
     let mut verdicts = Vec::new();
@@ -186,7 +186,7 @@ fn a_host_that_is_known_by_a_redirected_robots_txt_counts_with_its_first_page() 
 
 #[test]
 fn a_host_with_a_delay_or_a_block_of_its_own_counts_with_its_first_page() {
-    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    let mut frontier = frontier(|config| config.traps.max_hosts_per_site = at_most(2));
     let pages = ["http://w1.a.example/", "http://w2.a.example/", "http://w3.a.example/"];
     for page in pages {
         let host = url(page).host();
@@ -205,7 +205,7 @@ fn a_host_with_a_delay_or_a_block_of_its_own_counts_with_its_first_page() {
 
 #[test]
 fn sitemaps_on_further_hosts_of_a_site_are_refused_and_those_before_count_their_hosts() {
-    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    let mut frontier = frontier(|config| config.traps.max_hosts_per_site = at_most(2));
     offer(&mut frontier, &["http://w1.a.example/"]);
     let sitemap = |text: &str| Link::sitemap(url(text), url("http://w1.a.example/").origin(), 0, None);
     let sitemaps = [
@@ -227,7 +227,7 @@ fn sitemaps_on_further_hosts_of_a_site_are_refused_and_those_before_count_their_
 
 #[test]
 fn a_host_that_a_page_redirects_to_under_the_same_key_counts() {
-    let mut frontier = frontier(|config| config.max_hosts_per_site = at_most(2));
+    let mut frontier = frontier(|config| config.traps.max_hosts_per_site = at_most(2));
     let rules = Rules {
         ignore_www: true,
         ..Rules::default()
@@ -252,10 +252,10 @@ fn a_host_that_a_page_redirects_to_under_the_same_key_counts() {
 #[test]
 fn without_limits_no_link_is_refused() {
     let mut frontier = frontier(|config| {
-        config.max_queries_per_path = None;
-        config.max_hosts_per_site = None;
-        config.max_near_duplicates = None;
-        config.max_near_duplicates_in_all = None;
+        config.traps.max_queries_per_path = None;
+        config.traps.max_hosts_per_site = None;
+        config.traps.max_near_duplicates = None;
+        config.traps.max_near_duplicates_in_all = None;
     });
     for n in 0..20_000 {
         let page = format!("http://h{n}.a.example/?q={n}");

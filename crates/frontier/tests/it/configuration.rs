@@ -3,19 +3,16 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use frontier::{Fate, FrontierConfig, LeaseId, Outcome, PageTask, Reach, RetryPolicy, ScopeConfig};
+use frontier::{
+    Fate, FrontierConfig, LeaseId, LimitConfig, Outcome, PageTask, PolitenessConfig, Reach, RetryPolicy, ScopeConfig,
+    SeenSetConfig, TrapConfig,
+};
 
 use crate::common::{START, at, commit, config, frontier, one, pages, with_pages};
 
 #[test]
 fn a_configuration_comes_back_from_json_as_it_was() {
     let changed = FrontierConfig {
-        capacity: 77,
-        exact: true,
-        per_host: NonZeroU32::new(3).unwrap(),
-        delay: Duration::from_millis(1_234),
-        max_pages: Some(5),
-        max_near_duplicates: None,
         scope: ScopeConfig {
             reach: Reach::Prefix,
             exclude: vec!["/private/".to_owned()],
@@ -24,6 +21,24 @@ fn a_configuration_comes_back_from_json_as_it_was() {
         retries: RetryPolicy {
             max_host_downtime: Duration::from_secs(7),
             ..RetryPolicy::default()
+        },
+        seen_set: SeenSetConfig {
+            capacity: 77,
+            exact: true,
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            per_host: NonZeroU32::new(3).unwrap(),
+            delay: Duration::from_millis(1_234),
+            ..PolitenessConfig::default()
+        },
+        limits: LimitConfig {
+            max_pages: Some(5),
+            ..LimitConfig::default()
+        },
+        traps: TrapConfig {
+            max_near_duplicates: None,
+            ..TrapConfig::default()
         },
         ..FrontierConfig::default()
     };
@@ -37,11 +52,14 @@ fn a_configuration_comes_back_from_json_as_it_was() {
 #[test]
 fn by_default_the_seen_set_grows() {
     let config = FrontierConfig {
-        capacity: 1_000,
         scope: config().scope,
+        seen_set: SeenSetConfig {
+            capacity: 1_000,
+            ..SeenSetConfig::default()
+        },
         ..FrontierConfig::default()
     };
-    assert_eq!(config.on_saturation, sieve::OnSaturation::Grow);
+    assert_eq!(config.seen_set.on_saturation, sieve::OnSaturation::Grow);
     let mut frontier = frontier(config);
     frontier.offer(&pages("https://a.example/", 20_000), START).unwrap();
     let saturation = frontier.report().saturation;
@@ -53,11 +71,17 @@ fn by_default_the_seen_set_grows() {
 fn what_a_written_configuration_leaves_out_is_the_default() {
     let read: FrontierConfig = serde_json::from_str(r#"{"max_pages": 9, "retries": {"max_attempts": 2}}"#).unwrap();
     let expected = FrontierConfig {
-        max_pages: Some(9),
-        hashing: read.hashing,
         retries: RetryPolicy {
             max_attempts: NonZeroU32::new(2).unwrap(),
             ..RetryPolicy::default()
+        },
+        limits: LimitConfig {
+            max_pages: Some(9),
+            ..LimitConfig::default()
+        },
+        seen_set: SeenSetConfig {
+            hashing: read.seen_set.hashing,
+            ..SeenSetConfig::default()
         },
         ..FrontierConfig::default()
     };
@@ -67,10 +91,13 @@ fn what_a_written_configuration_leaves_out_is_the_default() {
 #[test]
 fn two_configurations_by_default_have_different_secrets() {
     let [first, second] = [FrontierConfig::default(), FrontierConfig::default()];
-    assert_ne!(first.hashing, second.hashing);
+    assert_ne!(first.seen_set.hashing, second.seen_set.hashing);
     assert_ne!(first, second);
     let same = FrontierConfig {
-        hashing: first.hashing,
+        seen_set: SeenSetConfig {
+            hashing: first.seen_set.hashing,
+            ..second.seen_set
+        },
         ..second
     };
     assert_eq!(first, same);

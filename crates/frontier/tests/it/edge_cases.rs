@@ -5,7 +5,8 @@ use std::time::Duration;
 use frontier::config::MAX_ORIGINS_PER_HOST;
 use frontier::rules::MAX_RULES_BYTES;
 use frontier::{
-    FailureKind, Fate, Frontier, FrontierConfig, Notice, Outcome, Refusal, RobotsOutcome, Time, Verdict, Why,
+    FailureKind, Fate, Frontier, FrontierConfig, LimitConfig, Notice, Outcome, PolitenessConfig, Refusal,
+    RobotsOutcome, Time, Verdict, Why,
 };
 
 use crate::common::{
@@ -157,7 +158,10 @@ fn rules_are_used_once_before_they_make_room() {
     let all = ["a", "b", "c", "d"].map(|host| link(&format!("https://{host}.example/")));
     let mut frontier = with_pages(
         FrontierConfig {
-            delay: Duration::from_secs(10),
+            politeness: PolitenessConfig {
+                delay: Duration::from_secs(10),
+                ..asking(true).politeness
+            },
             ..asking(true)
         },
         &all,
@@ -221,7 +225,10 @@ fn two_hangs_cost_no_page() {
 #[test]
 fn a_budget_of_none_is_none() {
     let mut frontier = common::frontier(FrontierConfig {
-        max_pages_per_host: Some(0),
+        limits: LimitConfig {
+            max_pages_per_host: Some(0),
+            ..config().limits
+        },
         ..config()
     });
     let verdicts = offer(&mut frontier, &["https://a.example/"], START);

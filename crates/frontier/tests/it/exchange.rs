@@ -205,7 +205,11 @@ fn a_sitemap_and_a_page_of_the_same_url_are_both_sent() {
 #[test]
 fn the_owner_of_a_url_is_named_whatever_the_seen_set_says() {
     let mut config = config(0, 2);
-    (config.exact, config.capacity, config.false_positive_rate) = (false, 1, 0.5);
+    (
+        config.seen_set.exact,
+        config.seen_set.capacity,
+        config.seen_set.false_positive_rate,
+    ) = (false, 1, 0.5);
     let mut here = Frontier::in_memory(config).unwrap();
     let own = (0..200).map(|n| link(&format!("{}{n}", url_of(0, 2, "own"))));
     here.offer(&own.collect::<Vec<_>>(), NOW).unwrap();
@@ -248,7 +252,7 @@ fn a_link_that_is_no_url_of_a_page_is_damage() {
 #[test]
 fn sitemaps_of_another_partition_are_sent_and_a_robots_txt_there_is_fetched_here() {
     let mut config = config(0, 2);
-    config.ask_robots = true;
+    config.politeness.ask_robots = true;
     let mut here = Frontier::in_memory(config).unwrap();
     let (own, away) = (url(&url_of(0, 2, "own")), url(&url_of(1, 2, "away")));
     here.add_seed(&own, NOW).unwrap();

@@ -5,8 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Failure, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, NotFetched, Notice, Outcome, RobotsOutcome,
-    Time,
+    Failure, FailureKind, Fate, Frontier, Lease, Leasing, NotFetched, Notice, Outcome, RobotsOutcome, Time,
 };
 
 use crate::common::{
@@ -183,10 +182,8 @@ fn a_request_that_was_not_made_spends_no_delay_and_a_bad_redirect_does() {
         (FailureKind::HostDown, 0),
         (FailureKind::Redirect, 60),
     ] {
-        let config = FrontierConfig {
-            delay: Duration::from_secs(60),
-            ..config()
-        };
+        let mut config = config();
+        config.politeness.delay = Duration::from_secs(60);
         let mut frontier = with_pages(config, &pages("https://a.example/", 2));
         let lease = one(&mut frontier, START);
         assert_eq!(settle(&mut frontier, &lease, failing(kind), START).fate, Fate::GaveUp);
@@ -258,10 +255,8 @@ fn one_page_that_is_throttled_for_a_day_costs_one_rest_and_good_pages_come_next(
 
 #[test]
 fn throttling_answers_to_requests_in_flight_count_once() {
-    let config = FrontierConfig {
-        per_host: NonZeroU32::new(8).unwrap(),
-        ..config()
-    };
+    let mut config = config();
+    config.politeness.per_host = NonZeroU32::new(8).unwrap();
     let mut frontier = with_pages(config, &pages("https://a.example/", 20));
     let mut notices = Vec::new();
     for lease in ready(&mut frontier, START) {
@@ -328,10 +323,8 @@ fn a_robots_txt_that_is_throttled_to_the_end_is_not_asked_for_once_more() {
 
 #[test]
 fn a_missing_file_handle_counts_against_nothing_and_spends_no_delay() {
-    let config = FrontierConfig {
-        delay: Duration::from_secs(60),
-        ..config()
-    };
+    let mut config = config();
+    config.politeness.delay = Duration::from_secs(60);
     let mut frontier = with_pages(config, &pages("https://a.example/", 2));
     let first: Lease = one(&mut frontier, START);
     let settled = settle(&mut frontier, &first, failing(FailureKind::OutOfHandles), START);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use frontier::{Frontier, FrontierConfig, Lease, Leasing, Outcome, Purpose, RobotsOutcome, Time};
+use frontier::{Frontier, Lease, Leasing, Outcome, Purpose, RobotsOutcome, Time};
 
 use crate::common::{self, Forbid, START, answer, is_robots, link, settle};
 
@@ -13,12 +13,10 @@ fn after(milliseconds: u64) -> Time {
 }
 
 fn frontier(per_host: u32, delay: Duration, ask_robots: bool) -> Frontier {
-    let config = FrontierConfig {
-        per_host: NonZeroU32::new(per_host).unwrap(),
-        delay,
-        ask_robots,
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.per_host = NonZeroU32::new(per_host).unwrap();
+    config.politeness.delay = delay;
+    config.politeness.ask_robots = ask_robots;
     common::frontier(config)
 }
 

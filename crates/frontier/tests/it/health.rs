@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use frontier::{
-    FailureKind, Frontier, FrontierConfig, Health, HostHealth, HostKey, Link, Notice, Outcome, RobotsOutcome, Time,
+    FailureKind, Frontier, FrontierConfig, Health, HostHealth, HostKey, Link, Notice, Outcome, PolitenessConfig,
+    RobotsOutcome, Time,
 };
 
 use crate::common::{
@@ -186,7 +187,16 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
 #[test]
 fn an_origin_with_nothing_waiting_does_not_decide_the_state_of_its_host() {
     let delay = Duration::from_secs(1);
-    let mut frontier = with_pages(FrontierConfig { delay, ..config() }, &[link("http://a.example:81/")]);
+    let mut frontier = with_pages(
+        FrontierConfig {
+            politeness: PolitenessConfig {
+                delay,
+                ..config().politeness
+            },
+            ..config()
+        },
+        &[link("http://a.example:81/")],
+    );
     let lease = one(&mut frontier, START);
     settle(&mut frontier, &lease, failing(FailureKind::Connect), START);
     frontier.offer(&common::pages("http://a.example/", 500), START).unwrap();

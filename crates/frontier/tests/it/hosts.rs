@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Failure, FailureKind, Fate, FrontierConfig, FrontierError, Lease, Leasing, NotFetched, Outcome, Purpose, Refusal,
-    RetryPolicy, RobotsOutcome, RobotsRules, Time, Verdict,
+    Failure, FailureKind, Fate, FrontierConfig, FrontierError, Lease, Leasing, LimitConfig, NotFetched, Outcome,
+    PolitenessConfig, Purpose, Refusal, RetryPolicy, RobotsOutcome, RobotsRules, Time, Verdict,
 };
 
 use crate::common::{
@@ -26,8 +26,11 @@ fn known_for(seconds: u64) -> RobotsOutcome {
 #[test]
 fn a_retry_waits_for_a_robots_txt_that_is_asked_for_anew_and_other_origins_do_not() {
     let mut frontier = frontier(FrontierConfig {
-        ask_robots: true,
-        per_host: NonZeroU32::new(5).unwrap(),
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            per_host: NonZeroU32::new(5).unwrap(),
+            ..config().politeness
+        },
         ..config()
     });
     offer(&mut frontier, &["http://a.example/retry"], START);
@@ -90,11 +93,9 @@ fn a_retry_waits_behind_pages_that_were_never_asked_for() {
 #[test]
 fn requests_at_the_epoch_are_followed_by_the_delay_too() {
     for per_host in [1, 2] {
-        let config = FrontierConfig {
-            per_host: NonZeroU32::new(per_host).unwrap(),
-            delay: Duration::from_secs(1),
-            ..config()
-        };
+        let mut config = config();
+        config.politeness.per_host = NonZeroU32::new(per_host).unwrap();
+        config.politeness.delay = Duration::from_secs(1);
         let mut frontier = with_pages(config, &pages("https://a.example/", 3));
         let first = one(&mut frontier, Time::EPOCH);
         if per_host == 1 {
@@ -109,7 +110,10 @@ fn requests_at_the_epoch_are_followed_by_the_delay_too() {
 #[test]
 fn the_delay_of_a_host_is_remembered_while_nothing_is_queued_for_it() {
     let mut frontier = frontier(FrontierConfig {
-        max_hosts: 1,
+        limits: LimitConfig {
+            max_hosts: 1,
+            ..config().limits
+        },
         ..config()
     });
     offer(&mut frontier, &["https://a.example/1"], START);
@@ -128,7 +132,10 @@ fn the_delay_of_a_host_is_remembered_while_nothing_is_queued_for_it() {
 #[test]
 fn a_page_that_failed_in_all_attempts_counts_against_the_budget_of_its_host() {
     let mut frontier = frontier(FrontierConfig {
-        max_pages_per_host: Some(1),
+        limits: LimitConfig {
+            max_pages_per_host: Some(1),
+            ..config().limits
+        },
         ..config()
     });
     offer(&mut frontier, &["https://a.example/1"], START);

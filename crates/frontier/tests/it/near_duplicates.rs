@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use frontier::{
-    FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link, NotFetched, Notice, Outcome, Refusal,
-    Settled, Time, Verdict,
+    FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link, NotFetched, Notice, Outcome,
+    PolitenessConfig, Refusal, Settled, Time, TrapConfig, Verdict,
 };
 
 use crate::common::{
@@ -16,9 +16,12 @@ const REFUSED: Verdict = Verdict::Refused(Refusal::NearDuplicates);
 /// Postpones beyond the first number of near-duplicates, and refuses beyond the second. 0 is no limit.
 fn limits(postponed: u32, refused: u32) -> FrontierConfig {
     FrontierConfig {
-        max_near_duplicates: NonZeroU32::new(postponed),
-        max_near_duplicates_in_all: NonZeroU32::new(refused),
-        compare_one_of: NonZeroU32::MIN,
+        traps: TrapConfig {
+            max_near_duplicates: NonZeroU32::new(postponed),
+            max_near_duplicates_in_all: NonZeroU32::new(refused),
+            compare_one_of: NonZeroU32::MIN,
+            ..config().traps
+        },
         ..config()
     }
 }
@@ -114,7 +117,10 @@ fn near_duplicates_beyond_the_second_limit_are_refused_and_queued_ones_dropped()
 #[test]
 fn pages_that_were_in_flight_when_a_prefix_was_closed_are_no_further_notice() {
     let config = FrontierConfig {
-        per_host: NonZeroU32::new(9).unwrap(),
+        politeness: PolitenessConfig {
+            per_host: NonZeroU32::new(9).unwrap(),
+            ..limits(2, 4).politeness
+        },
         ..limits(2, 4)
     };
     let mut frontier = with_pages(config, &pages("https://a.example/list/", 9));
@@ -300,7 +306,10 @@ fn each_site_has_a_count_of_its_own() {
 #[test]
 fn without_limits_nothing_is_postponed_or_compared() {
     let config = FrontierConfig {
-        compare_one_of: config().compare_one_of,
+        traps: TrapConfig {
+            compare_one_of: config().traps.compare_one_of,
+            ..limits(0, 0).traps
+        },
         ..limits(0, 0)
     };
     let mut frontier = with_pages(config, &pages("https://a.example/", 200));
@@ -315,7 +324,10 @@ fn without_limits_nothing_is_postponed_or_compared() {
 #[test]
 fn some_pages_of_a_site_are_compared_until_it_is_suspect_and_all_from_then_on() {
     let config = FrontierConfig {
-        compare_one_of: NonZeroU32::new(4).unwrap(),
+        traps: TrapConfig {
+            compare_one_of: NonZeroU32::new(4).unwrap(),
+            ..limits(40, 4_000).traps
+        },
         ..limits(40, 4_000)
     };
     let mut frontier = with_pages(config, &pages("https://a.example/", 400));
@@ -342,7 +354,10 @@ fn some_pages_of_a_site_are_compared_until_it_is_suspect_and_all_from_then_on() 
 fn a_page_that_is_postponed_or_dropped_does_not_ask_whether_its_origin_is_back_and_another_one_does() {
     for limits in [limits(1, 100), limits(100, 1)] {
         let config = FrontierConfig {
-            per_host: NonZeroU32::new(2).unwrap(),
+            politeness: PolitenessConfig {
+                per_host: NonZeroU32::new(2).unwrap(),
+                ..limits.politeness
+            },
             ..limits
         };
         let mut all = pages("https://a.example/list/", 9);

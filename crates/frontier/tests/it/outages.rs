@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, NotFetched, Notice, Outcome, Purpose,
-    Refusal, RobotsOutcome, Time, Verdict,
+    Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, NotFetched, Notice, Outcome,
+    PolitenessConfig, Purpose, Refusal, RobotsOutcome, Time, Verdict,
 };
 
 use crate::common::{
@@ -18,7 +18,10 @@ const PAGES: &str = "https://a.example/";
 
 fn eight_at_once(ask_robots: bool) -> FrontierConfig {
     FrontierConfig {
-        per_host: NonZeroU32::new(8).unwrap(),
+        politeness: PolitenessConfig {
+            per_host: NonZeroU32::new(8).unwrap(),
+            ..asking(ask_robots).politeness
+        },
         ..asking(ask_robots)
     }
 }
@@ -333,7 +336,10 @@ fn a_failure_after_its_origin_was_given_up_is_no_new_incident() {
 #[test]
 fn an_origin_that_is_away_or_given_up_is_remembered_while_nothing_is_queued_for_it() {
     let mut frontier = frontier(FrontierConfig {
-        max_hosts: 1,
+        limits: LimitConfig {
+            max_hosts: 1,
+            ..config().limits
+        },
         ..config()
     });
     offer(&mut frontier, &["https://a.example/1"], START);
@@ -405,7 +411,7 @@ fn an_origin_without_a_certificate_to_trust_is_away_if_it_answered_before_and_ot
 fn an_outage_in_which_requests_time_out_costs_no_page() {
     for (per_host, max_attempts, is_throttled) in [(1, 3, false), (8, 3, false), (8, 2, false), (1, 3, true)] {
         let mut config = asking(true);
-        config.per_host = NonZeroU32::new(per_host).unwrap();
+        config.politeness.per_host = NonZeroU32::new(per_host).unwrap();
         config.retries.max_attempts = NonZeroU32::new(max_attempts).unwrap();
         let count = if is_throttled { 1 } else { 40 };
         let mut frontier = with_pages(config, &pages(PAGES, count));

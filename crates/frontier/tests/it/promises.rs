@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use frontier::Link;
 use frontier::{
-    FailureKind, Fate, Frontier, FrontierConfig, Leasing, NotFetched, Outcome, Purpose, Reach, Refusal, RobotsOutcome,
-    ScopeConfig, Verdict,
+    FailureKind, Fate, Frontier, FrontierConfig, Leasing, LimitConfig, NotFetched, Outcome, PolitenessConfig, Purpose,
+    Reach, Refusal, RobotsOutcome, ScopeConfig, Verdict,
 };
 
 use crate::common::{
@@ -19,7 +19,10 @@ const DELAY: Duration = Duration::from_secs(2);
 
 fn config() -> FrontierConfig {
     FrontierConfig {
-        delay: DELAY,
+        politeness: PolitenessConfig {
+            delay: DELAY,
+            ..common::config().politeness
+        },
         ..common::config()
     }
 }
@@ -93,14 +96,23 @@ fn per_host_leases_are_never_exceeded_and_starts_keep_the_delay() {
     let urls: Vec<_> = urls.iter().map(String::as_str).collect();
 
     let mut eager = frontier(FrontierConfig {
-        per_host,
+        politeness: PolitenessConfig {
+            per_host,
+            ..common::config().politeness
+        },
         ..common::config()
     });
     offer(&mut eager, &urls);
     assert_eq!(ready(&mut eager, START).len(), 3);
     assert_eq!(eager.lease(at(9), 9).unwrap(), Leasing::AllLeased);
 
-    let mut patient = frontier(FrontierConfig { per_host, ..config() });
+    let mut patient = frontier(FrontierConfig {
+        politeness: PolitenessConfig {
+            per_host,
+            ..config().politeness
+        },
+        ..config()
+    });
     offer(&mut patient, &urls);
     only(&mut patient, START);
     assert_eq!(patient.lease(at(1), 9).unwrap(), Leasing::NotUntil(at(2)));
@@ -170,7 +182,10 @@ fn a_lease_is_settled_once() {
 #[test]
 fn a_refused_link_is_not_marked_as_seen() {
     let mut frontier = frontier(FrontierConfig {
-        max_queued: 1,
+        limits: LimitConfig {
+            max_queued: 1,
+            ..common::config().limits
+        },
         ..common::config()
     });
     let full = Verdict::Refused(Refusal::QueueFull);
@@ -196,7 +211,10 @@ fn a_refused_link_is_not_marked_as_seen() {
 #[test]
 fn the_page_budget_stops_leasing_and_refuses_no_offer() {
     let mut frontier = frontier(FrontierConfig {
-        max_pages: Some(2),
+        limits: LimitConfig {
+            max_pages: Some(2),
+            ..common::config().limits
+        },
         ..common::config()
     });
     let urls = ["https://a.example/", "https://b.example/", "https://c.example/"];
@@ -221,8 +239,14 @@ fn the_page_budget_stops_leasing_and_refuses_no_offer() {
 fn a_hosts_budget_counts_pages_in_flight_and_done_and_drops_the_rest() {
     for per_host in [1, 4] {
         let mut frontier = frontier(FrontierConfig {
-            max_pages_per_host: Some(2),
-            per_host: NonZeroU32::new(per_host).unwrap(),
+            limits: LimitConfig {
+                max_pages_per_host: Some(2),
+                ..common::config().limits
+            },
+            politeness: PolitenessConfig {
+                per_host: NonZeroU32::new(per_host).unwrap(),
+                ..common::config().politeness
+            },
             ..common::config()
         });
         let urls: Vec<_> = (0..9).map(|n| format!("https://a.example/{n}")).collect();
@@ -268,7 +292,10 @@ fn a_hosts_budget_counts_pages_in_flight_and_done_and_drops_the_rest() {
 #[test]
 fn the_queue_of_a_host_with_a_budget_is_bounded() {
     let mut frontier = frontier(FrontierConfig {
-        max_pages_per_host: Some(2),
+        limits: LimitConfig {
+            max_pages_per_host: Some(2),
+            ..config().limits
+        },
         ..config()
     });
     let urls: Vec<_> = (0..2000).map(|n| format!("https://a.example/{n}")).collect();
@@ -283,7 +310,10 @@ fn the_queue_of_a_host_with_a_budget_is_bounded() {
 #[test]
 fn a_full_table_of_hosts_refuses_new_ones_until_some_are_forgotten() {
     let mut frontier = frontier(FrontierConfig {
-        max_hosts: 1,
+        limits: LimitConfig {
+            max_hosts: 1,
+            ..config().limits
+        },
         ..config()
     });
     let urls = ["https://a.example/", "https://b.example/"];
@@ -304,7 +334,10 @@ fn a_full_table_of_hosts_refuses_new_ones_until_some_are_forgotten() {
 #[test]
 fn robots_txt_is_the_first_lease_of_an_origin_and_its_pages_wait_for_it() {
     let mut frontier = frontier(FrontierConfig {
-        ask_robots: true,
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            ..config().politeness
+        },
         ..config()
     });
     offer(&mut frontier, &["https://a.example/1", "https://a.example/2"]);
@@ -338,7 +371,10 @@ fn robots_txt_is_the_first_lease_of_an_origin_and_its_pages_wait_for_it() {
 #[test]
 fn an_entry_that_is_not_fetched_spends_neither_delay_nor_budget() {
     let mut frontier = frontier(FrontierConfig {
-        max_pages: Some(1),
+        limits: LimitConfig {
+            max_pages: Some(1),
+            ..config().limits
+        },
         ..config()
     });
     offer(&mut frontier, &["https://a.example/1", "https://a.example/2"]);
@@ -358,8 +394,14 @@ fn an_entry_that_is_not_fetched_spends_neither_delay_nor_budget() {
 fn a_lease_that_is_given_back_spends_neither_delay_nor_attempts_nor_budget() {
     for ask_robots in [true, false] {
         let mut frontier = frontier(FrontierConfig {
-            ask_robots,
-            max_pages: Some(1),
+            politeness: PolitenessConfig {
+                ask_robots,
+                ..config().politeness
+            },
+            limits: LimitConfig {
+                max_pages: Some(1),
+                ..config().limits
+            },
             ..config()
         });
         offer(&mut frontier, &["https://a.example/1"]);

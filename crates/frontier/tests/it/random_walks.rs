@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Notice, Outcome, Purpose,
-    RetryPolicy, RobotsOutcome, Settled, Task, Time, Verdict, Wait, Why,
+    Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, Link, Notice, Outcome, Purpose, RetryPolicy,
+    RobotsOutcome, Settled, Task, Time, Verdict, Wait, Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -154,18 +154,16 @@ struct Walk {
 
 impl Walk {
     fn new(world: World) -> Self {
-        let config = FrontierConfig {
-            per_host: NonZeroU32::new(world.per_host).unwrap(),
-            delay: Duration::from_millis(world.delay_ms),
-            ask_robots: world.ask_robots,
-            per_address: world.addresses.is_some(),
-            retries: RetryPolicy {
-                max_host_downtime: PATIENCE,
-                max_first_downtime: PATIENCE,
-                ..RetryPolicy::default()
-            },
-            ..common::config()
+        let mut config = common::config();
+        config.retries = RetryPolicy {
+            max_host_downtime: PATIENCE,
+            max_first_downtime: PATIENCE,
+            ..RetryPolicy::default()
         };
+        config.politeness.per_host = NonZeroU32::new(world.per_host).unwrap();
+        config.politeness.delay = Duration::from_millis(world.delay_ms);
+        config.politeness.ask_robots = world.ask_robots;
+        config.politeness.per_address = world.addresses.is_some();
         Self {
             world,
             frontier: common::frontier(config),

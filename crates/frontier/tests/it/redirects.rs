@@ -1,7 +1,9 @@
 //! Redirects: no page is lost by one.
 
 use frontier::canonical::Rules;
-use frontier::{Canonicalizer, Frontier, FrontierConfig, Lease, Link, Outcome, Refusal, ScopeConfig, Settled, Verdict};
+use frontier::{
+    Canonicalizer, Frontier, FrontierConfig, Lease, LimitConfig, Link, Outcome, Refusal, ScopeConfig, Settled, Verdict,
+};
 
 use crate::common::{self, START as NOW, commit, config, end};
 
@@ -115,7 +117,10 @@ fn a_redirect_to_the_very_same_url_is_not_followed() {
 fn a_redirect_spends_no_page_of_its_hosts_budget() {
     let rules = Canonicalizer::default();
     let mut frontier = Frontier::in_memory(FrontierConfig {
-        max_pages_per_host: Some(1),
+        limits: LimitConfig {
+            max_pages_per_host: Some(1),
+            ..config().limits
+        },
         ..config()
     })
     .unwrap();

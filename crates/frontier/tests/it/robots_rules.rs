@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use frontier::rules::{FIRST_CLOSING, MAX_ROBOTS_REDIRECTS, MAX_RULES_BYTES, ROBOTS_LIFETIME, RULES_EXTENSION};
 use frontier::{
-    Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, NotFetched, Notice, Outcome, RetryPolicy,
-    RobotsOutcome, Settled, Time,
+    Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, NotFetched, Notice, Outcome,
+    PolitenessConfig, RetryPolicy, RobotsOutcome, Settled, Time,
 };
 
 use crate::common::{
@@ -17,7 +17,10 @@ use crate::common::{
 
 fn config() -> FrontierConfig {
     FrontierConfig {
-        ask_robots: true,
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            ..common::config().politeness
+        },
         ..common::config()
     }
 }
@@ -56,9 +59,15 @@ fn forbidden_pages_are_never_leased_and_spend_neither_delay_nor_budget() {
     all.push(link("https://a.example/public"));
     let mut frontier = with_pages(
         FrontierConfig {
-            delay: Duration::from_secs(1),
-            max_pages: Some(1),
-            max_pages_per_host: Some(1),
+            politeness: PolitenessConfig {
+                delay: Duration::from_secs(1),
+                ..config().politeness
+            },
+            limits: LimitConfig {
+                max_pages: Some(1),
+                max_pages_per_host: Some(1),
+                ..config().limits
+            },
             ..config()
         },
         &all,
@@ -394,7 +403,10 @@ fn a_lease_says_how_long_the_next_request_to_its_host_has_to_wait() {
     // Of the configuration, of robots.txt and of an operator.
     for (general, asked, own, longest) in [(0, 0, 0, 0), (4, 0, 0, 4), (0, 5, 0, 5), (0, 0, 6, 6), (7, 6, 5, 7)] {
         let config = FrontierConfig {
-            delay: seconds(general),
+            politeness: PolitenessConfig {
+                delay: seconds(general),
+                ..config().politeness
+            },
             ..config()
         };
         let mut frontier = with_pages(config, &pages("https://a.example/", 2));
@@ -417,8 +429,11 @@ fn a_lease_says_how_long_the_next_request_to_its_host_has_to_wait() {
 fn with_a_longest_crawl_delay_of_zero_only_the_own_delays_count() {
     let wait_of = |own: u64, operators: Option<u64>| {
         let config = FrontierConfig {
-            delay: Duration::from_secs(own),
-            max_crawl_delay: Duration::ZERO,
+            politeness: PolitenessConfig {
+                delay: Duration::from_secs(own),
+                max_crawl_delay: Duration::ZERO,
+                ..config().politeness
+            },
             ..config()
         };
         let mut frontier = with_pages(config, &pages("https://a.example/", 2));
@@ -471,7 +486,10 @@ fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
 fn rules_are_used_once_however_short_their_lifetime_is() {
     let mut frontier = with_pages(
         FrontierConfig {
-            delay: Duration::from_secs(60),
+            politeness: PolitenessConfig {
+                delay: Duration::from_secs(60),
+                ..config().politeness
+            },
             ..config()
         },
         &pages("https://a.example/", 3),

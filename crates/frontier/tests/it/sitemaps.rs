@@ -69,8 +69,8 @@ fn sitemaps_come_first_and_pages_get_every_second_turn() {
 #[test]
 fn a_sitemap_is_asked_for_once_and_counted_apart_from_pages() {
     let mut config = config();
-    config.max_pages = Some(1);
-    config.max_pages_per_host = Some(1);
+    config.limits.max_pages = Some(1);
+    config.limits.max_pages_per_host = Some(1);
     let mut frontier = frontier(config);
     let sitemap = named("https://a.example/sitemap.xml");
     let twice = [sitemap.clone(), sitemap.clone()];
@@ -107,7 +107,7 @@ fn a_page_with_the_url_of_a_sitemap_is_fetched_separately() {
 #[test]
 fn sitemaps_beyond_the_limit_are_refused() {
     let mut config = config();
-    config.max_sitemaps = 2;
+    config.limits.max_sitemaps = 2;
     let mut frontier = frontier(config);
     let sitemaps: Vec<_> = (1..5).map(|n| named(&format!("https://a.example/{n}.xml"))).collect();
     let many = Verdict::Refused(Refusal::TooManySitemaps);
@@ -164,7 +164,7 @@ fn a_crawl_below_a_directory_reads_the_sitemaps_of_the_whole_host() {
 #[test]
 fn a_sitemap_on_another_host_waits_for_the_robots_txt_there() {
     let mut config = config();
-    config.ask_robots = true;
+    config.politeness.ask_robots = true;
     let mut frontier = frontier(config);
     let robots = one(&mut frontier, START);
     let Task::Robots(task) = robots.task() else {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use frontier::report::Wait;
 use frontier::{
-    Entry, FailureKind, Frontier, FrontierConfig, Health, Leasing, Link, NotFetched, Outcome, Reach, Refusal,
-    RobotsOutcome, ScopeConfig, Task, Time, Why,
+    Entry, FailureKind, Frontier, FrontierConfig, Health, Leasing, LimitConfig, Link, NotFetched, Outcome,
+    PolitenessConfig, Reach, Refusal, RobotsOutcome, ScopeConfig, SeenSetConfig, Task, Time, Why,
 };
 
 use crate::common::{
@@ -37,8 +37,14 @@ fn why_names_what_decided() {
     };
     let mut frontier = common::frontier(FrontierConfig {
         scope,
-        exact: false,
-        delay: Duration::from_secs(2),
+        seen_set: SeenSetConfig {
+            exact: false,
+            ..config().seen_set
+        },
+        politeness: PolitenessConfig {
+            delay: Duration::from_secs(2),
+            ..config().politeness
+        },
         ..config()
     });
     let seed = url("https://a.example/");
@@ -66,11 +72,9 @@ fn why_says_that_a_page_waits_for_robots_txt_or_that_it_is_forbidden() {
     let mut all = pages("https://a.example/private/", 1);
     all.extend(pages("https://a.example/public/", 1));
     let [private, public] = ["https://a.example/private/0", "https://a.example/public/0"];
-    let config = FrontierConfig {
-        ask_robots: true,
-        delay: Duration::from_secs(2),
-        ..config()
-    };
+    let mut config = config();
+    config.politeness.ask_robots = true;
+    config.politeness.delay = Duration::from_secs(2);
     let mut frontier = with_pages(config, &all);
     assert_eq!(wait(&frontier, public, START), Wait::Robots, "it is to be asked for");
     let robots = one(&mut frontier, START);
@@ -136,11 +140,9 @@ fn a_page_waits_for_an_origin_that_is_away_and_is_refused_once_it_is_given_up() 
 
 #[test]
 fn a_page_among_too_many_near_duplicates_waits_for_everything_else_or_will_be_dropped() {
-    let config = FrontierConfig {
-        max_near_duplicates: NonZeroU32::new(1),
-        max_near_duplicates_in_all: NonZeroU32::new(2),
-        ..config()
-    };
+    let mut config = config();
+    config.traps.max_near_duplicates = NonZeroU32::new(1);
+    config.traps.max_near_duplicates_in_all = NonZeroU32::new(2);
     let mut frontier = with_pages(config, &pages("https://a.example/list/", 9));
     let fetch = |frontier: &mut Frontier| {
         let lease = one(frontier, START);
@@ -177,11 +179,9 @@ fn offer_late(frontier: &mut Frontier) {
 /// Two hosts of one address: what `why` says that can be asked now is what is handed out.
 #[test]
 fn a_page_waits_for_the_address_of_its_host_and_for_other_hosts_of_that_address() {
-    let config = FrontierConfig {
-        per_address: true,
-        delay: Duration::from_secs(2),
-        ..config()
-    };
+    let mut config = config();
+    config.politeness.per_address = true;
+    config.politeness.delay = Duration::from_secs(2);
     let [a, b] = ["https://a.example/", "https://b.example/"];
     let mut frontier = with_pages(config, &links(&[a, b]));
     for _ in 0..2 {
@@ -218,11 +218,9 @@ fn a_page_waits_for_the_address_of_its_host_and_for_other_hosts_of_that_address(
 
 #[test]
 fn a_page_waits_for_those_in_flight_that_may_spend_the_budget_of_its_host() {
-    let config = FrontierConfig {
-        per_host: NonZeroU32::new(5).unwrap(),
-        max_pages_per_host: Some(2),
-        ..config()
-    };
+    let mut config = config();
+    config.politeness.per_host = NonZeroU32::new(5).unwrap();
+    config.limits.max_pages_per_host = Some(2);
     let mut frontier = with_pages(config, &pages("https://a.example/", 4));
     let (first, second) = (one(&mut frontier, START), one(&mut frontier, START));
     assert_eq!(wait(&frontier, "https://a.example/2", START), Wait::InFlight);
@@ -240,14 +238,15 @@ fn a_page_waits_for_those_in_flight_that_may_spend_the_budget_of_its_host() {
 
 #[test]
 fn a_page_is_not_said_to_be_next_once_the_page_budget_is_spent() {
-    let config = FrontierConfig {
-        max_pages: Some(1),
-        ..config()
-    };
+    let mut config = config();
+    config.limits.max_pages = Some(1);
     let mut frontier = with_pages(config, &pages("https://a.example/", 2));
     let mut hosts = with_pages(
         FrontierConfig {
-            max_pages: Some(1),
+            limits: LimitConfig {
+                max_pages: Some(1),
+                ..common::config().limits
+            },
             ..common::config()
         },
         &links(&["https://a.example/", "https://b.example/"]),
@@ -311,13 +310,11 @@ fn why_takes_the_url_of_an_entry_back() {
 
 #[test]
 fn a_url_that_a_full_seen_set_refuses_is_said_to_be_refused() {
-    let config = FrontierConfig {
-        exact: false,
-        capacity: 50,
-        hashing: sieve::Hashing::Murmur3 { seed: 1 },
-        on_saturation: sieve::OnSaturation::Refuse,
-        ..config()
-    };
+    let mut config = config();
+    config.seen_set.exact = false;
+    config.seen_set.capacity = 50;
+    config.seen_set.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+    config.seen_set.on_saturation = sieve::OnSaturation::Refuse;
     let mut frontier = with_pages(config, &pages("https://a.example/", 10));
     let new = url("https://a.example/new");
     assert_eq!(frontier.why(&new, START), Why::NeverOffered);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::frontier::{
     CanonicalUrl, Canonicalizer, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link,
-    Notice, Origin, Outcome, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig, Settled, Settlement,
-    Task, Time, Verdict,
+    Notice, Origin, Outcome, PolitenessConfig, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig,
+    SeenSetConfig, Settled, Settlement, Task, Time, Verdict,
 };
 
 pub(crate) const START: Time = Time::from_millis(1_700_000_000_000);
@@ -45,12 +45,6 @@ pub(crate) fn pages(prefix: &str, count: usize) -> Vec<Link> {
 /// Everything may be crawled, without delay, robots.txt and jitter. The seen-set is exact.
 pub(crate) fn config() -> FrontierConfig {
     FrontierConfig {
-        exact: true,
-        capacity: 100,
-        on_saturation: sieve::OnSaturation::Warn,
-        hashing: sieve::Hashing::Murmur3 { seed: 7 },
-        delay: Duration::ZERO,
-        ask_robots: false,
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
@@ -59,13 +53,31 @@ pub(crate) fn config() -> FrontierConfig {
             jitter_percent: 0,
             ..RetryPolicy::default()
         },
+        seen_set: SeenSetConfig {
+            exact: true,
+            capacity: 100,
+            on_saturation: sieve::OnSaturation::Warn,
+            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            delay: Duration::ZERO,
+            ask_robots: false,
+            ..PolitenessConfig::default()
+        },
         ..FrontierConfig::default()
     }
 }
 
 /// As [`config`], with or without robots.txt.
 pub(crate) fn asking(ask_robots: bool) -> FrontierConfig {
-    FrontierConfig { ask_robots, ..config() }
+    FrontierConfig {
+        politeness: PolitenessConfig {
+            ask_robots,
+            ..config().politeness
+        },
+        ..config()
+    }
 }
 
 pub(crate) fn frontier(config: FrontierConfig) -> Frontier {

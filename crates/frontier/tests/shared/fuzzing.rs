@@ -8,7 +8,7 @@ use sieve::{Filter as _, SeenSet};
 
 use crate::Canonicalizer;
 use crate::appended::append;
-use crate::config::{FrontierConfig, RetryPolicy};
+use crate::config::{FrontierConfig, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig};
 use crate::durable::keys::{KEY_SIZES, KeySizes, SharedKeys};
 use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
@@ -48,16 +48,25 @@ fn parse() -> ParseRules {
 
 fn config() -> FrontierConfig {
     FrontierConfig {
-        exact: true,
-        capacity: 100,
-        hashing: sieve::Hashing::Murmur3 { seed: 7 },
-        delay: Duration::from_secs(1),
         scope: ScopeConfig {
             reach: Reach::Any,
             ..ScopeConfig::default()
         },
         retries: RetryPolicy::default(),
-        max_pages_per_host: Some(7),
+        seen_set: SeenSetConfig {
+            exact: true,
+            capacity: 100,
+            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            delay: Duration::from_secs(1),
+            ..PolitenessConfig::default()
+        },
+        limits: LimitConfig {
+            max_pages_per_host: Some(7),
+            ..LimitConfig::default()
+        },
         ..FrontierConfig::default()
     }
 }

@@ -8,8 +8,8 @@ use sieve::OnSaturation;
 use super::calls::{Call, calls};
 use super::common::{self, START, url};
 use super::frontier::{
-    CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, LeaseId, Leasing, Link, Opened, Settlement,
-    Time,
+    CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, LeaseId, Leasing, Link, Opened,
+    SeenSetConfig, Settlement, Time,
 };
 use super::settlements::{address, host_url, link, settlement};
 
@@ -118,14 +118,17 @@ pub(crate) fn picture(frontier: &Frontier) -> String {
 }
 
 fn grows(config: &FrontierConfig) -> bool {
-    config.on_saturation == OnSaturation::Grow && !config.exact
+    config.seen_set.on_saturation == OnSaturation::Grow && !config.seen_set.exact
 }
 
 /// The configuration of a frontier in memory that answers alike. A seen-set that grows has layers of its own, and so low a rate that an
 /// exact one answers like it.
 pub(crate) fn oracle(config: &FrontierConfig) -> FrontierConfig {
     FrontierConfig {
-        exact: config.exact || grows(config),
+        seen_set: SeenSetConfig {
+            exact: config.seen_set.exact || grows(config),
+            ..config.clone().seen_set
+        },
         ..config.clone()
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sieve::OnSaturation;
 
-use super::frontier::FrontierConfig;
+use super::frontier::{FrontierConfig, SeenSetConfig};
 
 /// The seen-set of a frontier.
 #[derive(Debug, Clone, Copy)]
@@ -29,21 +29,30 @@ impl SeenSet {
     pub(crate) fn config(self, config: FrontierConfig) -> FrontierConfig {
         match self {
             Self::Fixed => FrontierConfig {
-                exact: false,
-                capacity: 100,
+                seen_set: SeenSetConfig {
+                    exact: false,
+                    capacity: 100,
+                    ..config.seen_set
+                },
                 ..config
             },
             Self::Exact(capacity) => FrontierConfig {
-                exact: true,
-                capacity,
-                false_positive_rate: 0.5,
+                seen_set: SeenSetConfig {
+                    exact: true,
+                    capacity,
+                    false_positive_rate: 0.5,
+                    ..config.seen_set
+                },
                 ..config
             },
             Self::Growing(capacity) => FrontierConfig {
-                exact: false,
-                capacity,
-                false_positive_rate: 1e-9,
-                on_saturation: OnSaturation::Grow,
+                seen_set: SeenSetConfig {
+                    exact: false,
+                    capacity,
+                    false_positive_rate: 1e-9,
+                    on_saturation: OnSaturation::Grow,
+                    ..config.seen_set
+                },
                 ..config
             },
         }

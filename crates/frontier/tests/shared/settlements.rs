@@ -10,17 +10,15 @@ use super::common::{self, Forbid, failure, url};
 use super::frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, RobotsOutcome, Settlement, Task};
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
-    let mut config = FrontierConfig {
-        per_host: NonZeroU32::new(setting.per_host).unwrap(),
-        delay: Duration::from_millis(setting.delay),
-        ask_robots: setting.ask_robots,
-        per_address: setting.per_address,
-        max_pages: setting.max_pages,
-        max_pages_per_host: setting.max_pages_per_host,
-        max_near_duplicates: setting.near_duplicates.and_then(NonZeroU32::new),
-        max_near_duplicates_in_all: setting.near_duplicates_in_all.and_then(NonZeroU32::new),
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.per_host = NonZeroU32::new(setting.per_host).unwrap();
+    config.politeness.delay = Duration::from_millis(setting.delay);
+    config.politeness.ask_robots = setting.ask_robots;
+    config.politeness.per_address = setting.per_address;
+    config.limits.max_pages = setting.max_pages;
+    config.limits.max_pages_per_host = setting.max_pages_per_host;
+    config.traps.max_near_duplicates = setting.near_duplicates.and_then(NonZeroU32::new);
+    config.traps.max_near_duplicates_in_all = setting.near_duplicates_in_all.and_then(NonZeroU32::new);
     config.retries.max_throttles = NonZeroU32::new(setting.max_throttles).unwrap();
     config.retries.max_host_downtime = Duration::from_secs(40);
     config.retries.max_first_downtime = Duration::from_secs(10);

@@ -133,7 +133,7 @@ pub(crate) fn options() -> CrawlOptions {
         seeds: vec!["http://a.example/".to_owned()],
         ..CrawlOptions::default()
     };
-    options.frontier.delay = Duration::from_millis(100);
+    options.frontier.politeness.delay = Duration::from_millis(100);
     options.frontier.scope.reach = Reach::Host;
     options
 }
@@ -245,8 +245,8 @@ fn the_links_between_partitions_are_metrics_of_a_crawl_in_several_processes_alon
 #[test]
 fn a_running_crawl_has_its_loss_its_queue_and_the_time_to_the_next_level() {
     let mut options = options();
-    options.frontier.capacity = 20;
-    options.frontier.on_saturation = OnSaturation::Warn;
+    options.frontier.seen_set.capacity = 20;
+    options.frontier.seen_set.on_saturation = OnSaturation::Warn;
     let (summary, statuses) = crawl(&Site::default(), options, None);
     let texts: Vec<_> = statuses.iter().map(|status| status.metrics()).collect();
     let at_five_seconds = values(&texts[5]);

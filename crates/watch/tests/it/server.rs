@@ -48,8 +48,8 @@ impl Watched {
             seeds: vec!["http://a.example/".to_owned()],
             ..CrawlOptions::default()
         };
-        options.frontier.ask_robots = false;
-        options.frontier.delay = std::time::Duration::ZERO;
+        options.frontier.politeness.ask_robots = false;
+        options.frontier.politeness.delay = std::time::Duration::ZERO;
         let crawl = Crawl::builder(options).unwrap().build_with(site).unwrap();
         let handle = crawl.stop_handle();
         let (watch, recorder) = Watch::new(&crawl, None);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cluster::{Kept, Limits, Member, MemberError, Orders, Post, Status};
 use frontier::simulation::Disk;
 use frontier::{
-    Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, Reach, RobotsOutcome, RobotsRules,
-    SaveStatus, Task, Time,
+    Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, PolitenessConfig, Reach,
+    RobotsOutcome, RobotsRules, SaveStatus, SeenSetConfig, Task, Time, TrapConfig,
 };
 
 use super::log;
@@ -72,14 +72,23 @@ pub(super) fn limits(window: u64) -> Limits {
 
 pub(super) fn config(partition: Partition, reach: Reach, max_outbox: u64, sync_interval: Duration) -> FrontierConfig {
     let mut config = FrontierConfig {
-        exact: true,
-        capacity: 100,
-        hashing: sieve::Hashing::Murmur3 { seed: 7 },
-        delay: DELAY,
-        max_near_duplicates: None,
         partition: Some(partition),
         max_outbox,
         sync_interval,
+        seen_set: SeenSetConfig {
+            exact: true,
+            capacity: 100,
+            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            ..SeenSetConfig::default()
+        },
+        politeness: PolitenessConfig {
+            delay: DELAY,
+            ..PolitenessConfig::default()
+        },
+        traps: TrapConfig {
+            max_near_duplicates: None,
+            ..TrapConfig::default()
+        },
         ..FrontierConfig::default()
     };
     config.scope.reach = reach;

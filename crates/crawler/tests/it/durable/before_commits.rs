@@ -41,8 +41,8 @@ impl Fetcher for Tree {
 
 fn options(delay: Duration, per_host: u32, concurrency: usize) -> CrawlOptions {
     let mut options = scripted::options("http://a.example/0");
-    options.frontier.delay = delay;
-    options.frontier.per_host = per_host.try_into().unwrap();
+    options.frontier.politeness.delay = delay;
+    options.frontier.politeness.per_host = per_host.try_into().unwrap();
     options.concurrency = concurrency.try_into().unwrap();
     options
 }
@@ -186,7 +186,7 @@ fn a_crawl_that_is_killed_at_its_start_has_every_answer_once_in_its_archive() {
         let open = || {
             // Without robots.txt, no request waits for a commit.
             let mut options = options(Duration::ZERO, 4, 16);
-            options.frontier.ask_robots = false;
+            options.frontier.politeness.ask_robots = false;
             let crawl = Crawl::builder(options)
                 .unwrap()
                 .state_dir(folder.state())

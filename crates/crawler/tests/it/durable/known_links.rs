@@ -41,10 +41,10 @@ fn links() -> Vec<Link> {
 fn leaf_options(seeds: &[String]) -> CrawlOptions {
     let mut options = scripted::options(SITE);
     options.seeds = seeds.to_vec();
-    options.frontier.ask_robots = false;
+    options.frontier.politeness.ask_robots = false;
     // Few commits later.
-    options.frontier.delay = Duration::ZERO;
-    options.frontier.per_host = 256.try_into().unwrap();
+    options.frontier.politeness.delay = Duration::ZERO;
+    options.frontier.politeness.per_host = 256.try_into().unwrap();
     options.concurrency = 256.try_into().unwrap();
     options
 }

@@ -323,7 +323,7 @@ fn after_a_start_of_the_system_no_hole_in_the_middle_of_an_output_is_taken_for_l
 fn what_a_killed_run_has_not_synced_is_synced_by_one_that_only_waits() {
     let (folder, site) = (Folder::new("idle"), Site::default());
     let slow = |mut options: CrawlOptions| {
-        options.frontier.delay = Duration::from_secs(3600);
+        options.frontier.politeness.delay = Duration::from_secs(3600);
         options
     };
     let crawl = with_outputs(open(&folder, &site, slow(seldom_synced())).unwrap(), &folder);

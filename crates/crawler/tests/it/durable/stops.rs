@@ -50,7 +50,7 @@ enum How {
 fn run_until(end: Option<(How, Duration)>, folder: &Folder, star: &Star) -> (Summary, Vec<(Duration, String)>) {
     let mut options = scripted::options("http://a.example/");
     options.frontier.scope.reach = frontier::Reach::Any;
-    options.frontier.delay = Duration::from_millis(200);
+    options.frontier.politeness.delay = Duration::from_millis(200);
     options.concurrency = 64.try_into().unwrap();
     options.max_time = end.filter(|(how, _)| *how == How::MaxTime).map(|(_, time)| time);
     let crawl = Crawl::builder(options)

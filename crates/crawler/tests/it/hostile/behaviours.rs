@@ -87,7 +87,7 @@ fn endless_empty_blocks() -> Script {
 /// Returns options with the limits that end a crawl of such a host.
 pub(crate) fn limits(seed: &str) -> CrawlOptions {
     let mut options = everywhere(seed);
-    options.frontier.max_pages_per_host = Some(50);
+    options.frontier.limits.max_pages_per_host = Some(50);
     options.frontier.scope.max_depth = Some(6);
     options
 }

@@ -10,7 +10,7 @@ use crawler::{
     Crawl, CrawlOptions, Event, FailureKind, FetchError, Fetcher, PageRecord, Request, ResourceKind, Response,
     SitemapRecord, Summary,
 };
-use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal};
+use frontier::{FrontierConfig, NotFetched, Notice, Reach, Refusal, SeenSetConfig};
 use tokio::time::{Instant, sleep};
 
 /// The answer of a script.
@@ -231,7 +231,10 @@ pub(crate) fn options(seed: &str) -> CrawlOptions {
     CrawlOptions {
         seeds: vec![seed.to_owned()],
         frontier: FrontierConfig {
-            exact: true,
+            seen_set: SeenSetConfig {
+                exact: true,
+                ..SeenSetConfig::default()
+            },
             ..FrontierConfig::default()
         },
         ..CrawlOptions::default()
@@ -241,7 +244,7 @@ pub(crate) fn options(seed: &str) -> CrawlOptions {
 /// Returns options that follow all links from this seed, without a delay.
 pub(crate) fn everywhere(seed: &str) -> CrawlOptions {
     let mut options = options(seed);
-    options.frontier.delay = Duration::ZERO;
+    options.frontier.politeness.delay = Duration::ZERO;
     options.frontier.scope.reach = Reach::Any;
     options
 }

@@ -8,7 +8,7 @@ use super::super::keys::KeySizes;
 use super::super::sizes::Sizes;
 use super::common::{START, config, end, pages, url};
 use super::stores::{Recorder, SMALL, open_sized};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, PolitenessConfig};
 use crate::link::Link;
 use crate::{Frontier, Leasing, OpenError, Outcome, Time};
 
@@ -57,12 +57,10 @@ fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
         },
         ..SIZES
     };
-    let config = FrontierConfig {
-        exact: true,
-        on_saturation: OnSaturation::Warn,
-        capacity: 1_000,
-        ..config()
-    };
+    let mut config = config();
+    config.seen_set.exact = true;
+    config.seen_set.on_saturation = OnSaturation::Warn;
+    config.seen_set.capacity = 1_000;
     let mut frontier = open(&recorder, config, sizes).unwrap();
     // Three runs of the second tier, and four of the first.
     let mut next = 0;
@@ -123,7 +121,10 @@ fn a_read_that_fails_while_options_change_loses_no_host() {
     use std::time::Duration;
     const HOSTS: usize = 60;
     let slow = |seconds| FrontierConfig {
-        delay: Duration::from_secs(seconds),
+        politeness: PolitenessConfig {
+            delay: Duration::from_secs(seconds),
+            ..config().politeness
+        },
         ..config()
     };
     let recorder = Recorder::default();

@@ -10,7 +10,7 @@ use super::common::START;
 use super::pair::{Step, make, picture, time_of};
 use super::settlements::{self, settlement};
 use super::stores::{Recorder, open_store, read_store};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::entry::Purpose;
 use crate::settlement::{End, Fate, Outcome, Settled, Settlement};
 use crate::url::HostKey;
@@ -74,22 +74,25 @@ impl Change {
     fn apply(self, config: &mut FrontierConfig) {
         let nonzero = |n| NonZeroU32::new(n).unwrap();
         match self {
-            Self::Delay(millis) => config.delay = Duration::from_millis(millis),
-            Self::PerHost(most) => config.per_host = nonzero(most),
-            Self::AskRobots(asks) => config.ask_robots = asks,
-            Self::MaxPages(most) => config.max_pages = most,
-            Self::MaxPagesPerHost(most) => config.max_pages_per_host = most,
+            Self::Delay(millis) => config.politeness.delay = Duration::from_millis(millis),
+            Self::PerHost(most) => config.politeness.per_host = nonzero(most),
+            Self::AskRobots(asks) => config.politeness.ask_robots = asks,
+            Self::MaxPages(most) => config.limits.max_pages = most,
+            Self::MaxPagesPerHost(most) => config.limits.max_pages_per_host = most,
             Self::NearDuplicates(most, in_all) => {
-                (config.max_near_duplicates, config.max_near_duplicates_in_all) = (most, in_all);
+                (
+                    config.traps.max_near_duplicates,
+                    config.traps.max_near_duplicates_in_all,
+                ) = (most, in_all);
             }
-            Self::MaxQueued(most) => config.max_queued = most,
-            Self::MaxHosts(most) => config.max_hosts = most,
-            Self::QueriesPerPath(most) => config.max_queries_per_path = most,
-            Self::HostsPerSite(most) => config.max_hosts_per_site = most,
-            Self::CompareOneOf(of) => config.compare_one_of = nonzero(of),
-            Self::MaxFingerprints(most) => config.max_fingerprints = most,
-            Self::MaxCrawlDelay(millis) => config.max_crawl_delay = Duration::from_millis(millis),
-            Self::MaxSitemaps(most) => config.max_sitemaps = most,
+            Self::MaxQueued(most) => config.limits.max_queued = most,
+            Self::MaxHosts(most) => config.limits.max_hosts = most,
+            Self::QueriesPerPath(most) => config.traps.max_queries_per_path = most,
+            Self::HostsPerSite(most) => config.traps.max_hosts_per_site = most,
+            Self::CompareOneOf(of) => config.traps.compare_one_of = nonzero(of),
+            Self::MaxFingerprints(most) => config.traps.max_fingerprints = most,
+            Self::MaxCrawlDelay(millis) => config.politeness.max_crawl_delay = Duration::from_millis(millis),
+            Self::MaxSitemaps(most) => config.limits.max_sitemaps = most,
             Self::Retries {
                 attempts,
                 throttles,
@@ -159,15 +162,15 @@ impl Watched {
 
     fn started(&mut self, lease: Lease) {
         let host = &lease.entry.queue;
-        let most = self.config.per_host.get() as usize;
+        let most = self.config.politeness.per_host.get() as usize;
         let in_flight = self.out.iter().filter(|other| other.entry.queue == *host).count();
         assert!(in_flight < most, "{host} is asked too often at once");
         if lease.entry.purpose != Purpose::Address {
             if let Some(end) = self.last_end.get(host) {
                 let gap = self.now.since(*end);
-                assert!(gap >= self.config.delay, "{host} is asked after {gap:?}");
+                assert!(gap >= self.config.politeness.delay, "{host} is asked after {gap:?}");
             }
-            if let Some(address) = self.address_of.get(host).filter(|_| self.config.per_address) {
+            if let Some(address) = self.address_of.get(host).filter(|_| self.config.politeness.per_address) {
                 let in_flight = self
                     .out
                     .iter()
@@ -233,7 +236,7 @@ impl Watched {
                 Leasing::Ready(leases) => leases.into_iter().for_each(|lease| self.started(lease)),
                 Leasing::Dropped(_) => {}
                 Leasing::BudgetSpent => {
-                    assert!(self.config.max_pages.is_some() && self.out.is_empty());
+                    assert!(self.config.limits.max_pages.is_some() && self.out.is_empty());
                     return;
                 }
                 Leasing::Drained => {
@@ -256,7 +259,7 @@ impl Watched {
     }
 
     fn check_budgets(&self) {
-        let Some(most) = self.config.max_pages_per_host else {
+        let Some(most) = self.config.limits.max_pages_per_host else {
             return;
         };
         for (host, spent) in &self.spent {
@@ -291,7 +294,7 @@ proptest! {
         changes in prop::collection::vec(changes(), 1..3),
         after in prop::collection::vec(calls(), 0..30),
     ) {
-        let mut config = FrontierConfig { exact: is_exact, capacity: 100, ..settlements::config(&setting) };
+        let mut config = FrontierConfig { seen_set: SeenSetConfig { exact: is_exact, capacity: 100, ..settlements::config(&setting).seen_set }, ..settlements::config(&setting) };
         let mut watched = Watched::new(config.clone());
         for call in before {
             watched.call(call);

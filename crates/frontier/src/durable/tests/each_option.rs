@@ -9,7 +9,7 @@ use super::changed_options::good;
 use super::common::{self, START, alike, answer, at, commit, end, links, one, pages, ready, url};
 use super::settlements::settlement;
 use super::stores::{Recorder, open_store};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::scope::{Reach, Refusal, ScopeConfig};
 use crate::settlement::{Outcome, Settled, Verdict};
 use crate::{Fingerprint, Frontier, Lease, Leasing, NotFetched, OpenError, RobotsOutcome, Task, Time};
@@ -43,17 +43,15 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn a_shorter_delay_applies_at_once_and_a_longer_one_too() {
     for (was, is) in [(HOUR, Duration::from_secs(2)), (Duration::from_secs(2), HOUR)] {
         for per_host in [1, 2] {
-            let config = FrontierConfig {
-                delay: was,
-                per_host: NonZeroU32::new(per_host).unwrap(),
-                ..common::config()
-            };
+            let mut config = common::config();
+            config.politeness.delay = was;
+            config.politeness.per_host = NonZeroU32::new(per_host).unwrap();
             let fetch_one = |frontier: &mut Frontier| {
                 frontier.offer(&pages("http://a.example/", 5), START).unwrap();
                 let lease = ready(frontier, START).remove(0);
                 fetch(frontier, &lease, START);
             };
-            let mut frontier = reopened(&config, fetch_one, |config| config.delay = is, at(1));
+            let mut frontier = reopened(&config, fetch_one, |config| config.politeness.delay = is, at(1));
             assert_eq!(frontier.lease(at(1), 9).unwrap(), Leasing::NotUntil(START + is));
             assert_eq!(ready(&mut frontier, START + is).len(), 1);
         }
@@ -63,10 +61,8 @@ fn a_shorter_delay_applies_at_once_and_a_longer_one_too() {
 #[test]
 fn an_operators_delay_of_a_host_stays_where_the_delay_of_all_hosts_becomes_shorter() {
     let seconds = Duration::from_secs;
-    let config = FrontierConfig {
-        delay: seconds(5),
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.delay = seconds(5);
     // While pages wait, while none does, and with none ever.
     for queued in [2, 1, 0] {
         let set = |frontier: &mut Frontier| {
@@ -79,7 +75,7 @@ fn an_operators_delay_of_a_host_stays_where_the_delay_of_all_hosts_becomes_short
                 fetch(frontier, &lease, START);
             }
         };
-        let mut frontier = reopened(&config, set, |config| config.delay = seconds(1), at(100));
+        let mut frontier = reopened(&config, set, |config| config.politeness.delay = seconds(1), at(100));
         frontier.offer(&pages("http://a.example/", 4), at(100)).unwrap();
         let lease = ready(&mut frontier, at(100)).remove(0);
         fetch(&mut frontier, &lease, at(100));
@@ -93,10 +89,8 @@ fn an_operators_delay_of_a_host_stays_where_the_delay_of_all_hosts_becomes_short
 
 #[test]
 fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
-    let config = FrontierConfig {
-        ask_robots: true,
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.ask_robots = true;
     let read_rules = |frontier: &mut Frontier| {
         frontier.offer(&pages("http://a.example/", 5), START).unwrap();
         let robots = one(frontier, START);
@@ -106,7 +100,7 @@ fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
         assert_eq!(refused, Leasing::NotUntil(at(50)));
     };
     for seconds in [10_u32, 0] {
-        let cut = |config: &mut FrontierConfig| config.max_crawl_delay = Duration::from_secs(seconds.into());
+        let cut = |config: &mut FrontierConfig| config.politeness.max_crawl_delay = Duration::from_secs(seconds.into());
         let mut frontier = reopened(&config, read_rules, cut, START);
         assert_eq!(ready(&mut frontier, at(seconds)).len(), 1);
     }
@@ -114,10 +108,8 @@ fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
 
 #[test]
 fn without_robots_txt_the_pages_of_an_origin_that_waited_for_it_are_fetched() {
-    let config = FrontierConfig {
-        ask_robots: true,
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.ask_robots = true;
     let fail = |frontier: &mut Frontier| {
         frontier
             .offer(&links(&["http://a.example/1", "http://a.example:81/2"]), START)
@@ -130,7 +122,7 @@ fn without_robots_txt_the_pages_of_an_origin_that_waited_for_it_are_fetched() {
         };
         answer(frontier, &robots, failed, START);
     };
-    let mut frontier = reopened(&config, fail, |config| config.ask_robots = false, at(1));
+    let mut frontier = reopened(&config, fail, |config| config.politeness.ask_robots = false, at(1));
     let mut urls = Vec::new();
     for _ in 0..2 {
         let lease = ready(&mut frontier, at(1)).remove(0);
@@ -153,7 +145,7 @@ fn a_lower_budget_of_a_host_drops_what_waits() {
         ready(frontier, START);
     };
     for most in [0, 3, 4] {
-        let lower = |config: &mut FrontierConfig| config.max_pages_per_host = Some(most);
+        let lower = |config: &mut FrontierConfig| config.limits.max_pages_per_host = Some(most);
         let mut frontier = reopened(&common::config(), fetch_some, lower, at(1));
         let Leasing::Dropped(dropped) = frontier.lease(at(1), 9).unwrap() else {
             panic!("{most}: {:?}", frontier.report());
@@ -168,11 +160,9 @@ fn a_lower_budget_of_a_host_drops_what_waits() {
 
 #[test]
 fn fewer_requests_per_address_at_a_time_hold_for_hosts_that_were_admitted() {
-    let config = FrontierConfig {
-        per_address: true,
-        per_host: NonZeroU32::new(3).unwrap(),
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.per_address = true;
+    config.politeness.per_host = NonZeroU32::new(3).unwrap();
     let admit = |frontier: &mut Frontier| {
         let hosts = ["http://a.example/1", "http://b.example/1", "http://c.example/1"];
         frontier.offer(&links(&hosts), START).unwrap();
@@ -184,7 +174,12 @@ fn fewer_requests_per_address_at_a_time_hold_for_hosts_that_were_admitted() {
             frontier.settle(&[one], START).unwrap();
         }
     };
-    let mut frontier = reopened(&config, admit, |config| config.per_host = NonZeroU32::MIN, at(1));
+    let mut frontier = reopened(
+        &config,
+        admit,
+        |config| config.politeness.per_host = NonZeroU32::MIN,
+        at(1),
+    );
     for _ in 0..3 {
         let leases = ready(&mut frontier, at(1));
         assert_eq!(leases.len(), 1, "at one address");
@@ -206,11 +201,9 @@ fn fewer_fingerprints_are_the_bound_at_once() {
             commit(frontier, end(&lease, Outcome::Done).with_fingerprint(fingerprint), now);
         }
     };
-    let config = FrontierConfig {
-        compare_one_of: NonZeroU32::MIN,
-        ..common::config()
-    };
-    let fewer = |config: &mut FrontierConfig| config.max_fingerprints = 10;
+    let mut config = common::config();
+    config.traps.compare_one_of = NonZeroU32::MIN;
+    let fewer = |config: &mut FrontierConfig| config.traps.max_fingerprints = 10;
     let mut frontier = reopened(&config, |frontier| compare(frontier, 0..100, START), fewer, at(1));
     compare(&mut frontier, 100..120, at(1));
     assert_eq!(frontier.report().resemblance.forgotten, 110);
@@ -219,8 +212,11 @@ fn fewer_fingerprints_are_the_bound_at_once() {
 #[test]
 fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
     let mut config = common::config();
-    config.compare_one_of = NonZeroU32::MIN;
-    (config.max_near_duplicates, config.max_near_duplicates_in_all) = (NonZeroU32::new(2), NonZeroU32::new(4));
+    config.traps.compare_one_of = NonZeroU32::MIN;
+    (
+        config.traps.max_near_duplicates,
+        config.traps.max_near_duplicates_in_all,
+    ) = (NonZeroU32::new(2), NonZeroU32::new(4));
     let close = |frontier: &mut Frontier| {
         frontier.offer(&pages("http://a.example/", 8), START).unwrap();
         while let Leasing::Ready(leases) = frontier.lease(START, 1).unwrap() {
@@ -234,7 +230,10 @@ fn a_higher_limit_of_near_duplicates_opens_what_was_closed() {
     };
     for most in [None, NonZeroU32::new(100)] {
         let raise = |config: &mut FrontierConfig| {
-            (config.max_near_duplicates, config.max_near_duplicates_in_all) = (most, most);
+            (
+                config.traps.max_near_duplicates,
+                config.traps.max_near_duplicates_in_all,
+            ) = (most, most);
         };
         let mut frontier = reopened(&config, close, raise, at(1));
         let verdicts = frontier.offer(&pages("http://a.example/", 30)[20..], at(1)).unwrap();
@@ -250,14 +249,15 @@ fn a_seen_set_that_grows_takes_a_larger_capacity_and_another_names_a_new_directo
         (false, 900, 1_000),
         (true, 300, 400),
     ] {
-        let config = FrontierConfig {
-            exact,
-            capacity: 100,
-            on_saturation: OnSaturation::Grow,
-            ..common::config()
-        };
+        let mut config = common::config();
+        config.seen_set.exact = exact;
+        config.seen_set.capacity = 100;
+        config.seen_set.on_saturation = OnSaturation::Grow;
         let with = |capacity| FrontierConfig {
-            capacity,
+            seen_set: SeenSetConfig {
+                capacity,
+                ..config.clone().seen_set
+            },
             ..config.clone()
         };
         let recorder = Recorder::default();
@@ -309,7 +309,10 @@ fn a_seen_set_that_grows_takes_a_larger_capacity_and_another_names_a_new_directo
 fn options_that_the_state_depends_on_are_refused_with_both_values() {
     for exact in [false, true] {
         refuses_what_the_state_depends_on(&FrontierConfig {
-            exact,
+            seen_set: SeenSetConfig {
+                exact,
+                ..common::config().seen_set
+            },
             ..common::config()
         });
     }
@@ -317,13 +320,19 @@ fn options_that_the_state_depends_on_are_refused_with_both_values() {
 
 fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
     let changes: [(&str, Changing); 7] = [
-        ("exact", |config| config.exact = !config.exact),
-        ("capacity", |config| config.capacity += 1),
-        ("false_positive_rate", |config| config.false_positive_rate /= 3.0),
-        ("on_saturation", |config| config.on_saturation = OnSaturation::Grow),
-        ("hashing", |config| config.hashing = sieve::Hashing::Xxh3 { seed: 3 }),
+        ("exact", |config| config.seen_set.exact = !config.seen_set.exact),
+        ("capacity", |config| config.seen_set.capacity += 1),
+        ("false_positive_rate", |config| {
+            config.seen_set.false_positive_rate /= 3.0;
+        }),
+        ("on_saturation", |config| {
+            config.seen_set.on_saturation = OnSaturation::Grow;
+        }),
+        ("hashing", |config| {
+            config.seen_set.hashing = sieve::Hashing::Xxh3 { seed: 3 }
+        }),
         ("scope.reach", |config| config.scope.reach = Reach::Host),
-        ("per_address", |config| config.per_address = true),
+        ("per_address", |config| config.politeness.per_address = true),
     ];
     let recorder = Recorder::default();
     open_store(recorder.clone(), config.clone(), START).unwrap();
@@ -340,12 +349,15 @@ fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
     }
     // The secret of the hash is that of the first run. What happens when the filter is full may change, but not whether it grows.
     let other = FrontierConfig {
-        hashing: sieve::Hashing::random(),
-        on_saturation: OnSaturation::Refuse,
+        seen_set: SeenSetConfig {
+            hashing: sieve::Hashing::random(),
+            on_saturation: OnSaturation::Refuse,
+            ..config.clone().seen_set
+        },
         ..config.clone()
     };
     let opened = open_store(recorder.clone(), other.clone(), START).unwrap();
-    assert_eq!(opened.config.hashing, config.hashing);
+    assert_eq!(opened.config.seen_set.hashing, config.seen_set.hashing);
     assert!(opened.for_new_links.is_empty());
     let mut narrower = other;
     narrower.scope.max_depth = Some(1);

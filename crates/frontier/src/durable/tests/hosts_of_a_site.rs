@@ -5,13 +5,19 @@ use std::num::NonZeroU32;
 use super::super::sizes::Sizes;
 use super::common::{self, START, answer, config, one, settle, url};
 use super::stores::{Recorder, SMALL, open_sized};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, PolitenessConfig, TrapConfig};
 use crate::{Frontier, Outcome, Refusal, RobotsOutcome, Verdict};
 
 fn asking_robots() -> FrontierConfig {
     FrontierConfig {
-        ask_robots: true,
-        max_hosts_per_site: NonZeroU32::new(3),
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            ..config().politeness
+        },
+        traps: TrapConfig {
+            max_hosts_per_site: NonZeroU32::new(3),
+            ..config().traps
+        },
         ..config()
     }
 }

@@ -8,7 +8,7 @@ use super::super::keys::{KeySizes, SharedKeys};
 use super::super::segments::SharedStore;
 use super::common::{START, config, pages, url};
 use super::stores::{Recorder, open_store};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 use crate::{FrontierError, OpenError, StoreError, Verdict, Why};
@@ -200,8 +200,11 @@ fn what_an_unfinished_run_left_is_removed_in_slices() {
 
 fn exact() -> FrontierConfig {
     FrontierConfig {
-        capacity: 1,
-        false_positive_rate: 0.5,
+        seen_set: SeenSetConfig {
+            capacity: 1,
+            false_positive_rate: 0.5,
+            ..config().seen_set
+        },
         ..config()
     }
 }

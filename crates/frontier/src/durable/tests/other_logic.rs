@@ -26,8 +26,8 @@ use crate::sqlite::{FORMAT, SqliteStore};
 use crate::state::Call;
 use crate::store::{MAX_KEY, Space, Store};
 use crate::{
-    Again, Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition, Purpose,
-    RobotsOutcome, StoreError, Time,
+    Again, Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition,
+    PolitenessConfig, Purpose, RobotsOutcome, SeenSetConfig, StoreError, Time,
 };
 
 #[test]
@@ -77,7 +77,10 @@ fn under_options_that_cannot_continue_no_journal_is_dropped() {
     let mut other = with_manifest(&recorder.image(), |manifest| manifest.logic = LOGIC + 1);
     let before = other.clone();
     let wanted = FrontierConfig {
-        capacity: run.config.capacity + 1,
+        seen_set: SeenSetConfig {
+            capacity: run.config.seen_set.capacity + 1,
+            ..run.config.seen_set
+        },
         ..run.config
     };
     let refused = other_logic::discard(&mut other, &wanted).unwrap_err();
@@ -229,8 +232,11 @@ fn links(owner: u32, kinds: &[&str]) -> Vec<Link> {
 fn partition(index: u32) -> FrontierConfig {
     FrontierConfig {
         partition: Some(Partition::new(index, 2).unwrap()),
-        ask_robots: true,
-        delay: Duration::from_millis(500),
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            delay: Duration::from_millis(500),
+            ..config().politeness
+        },
         ..config()
     }
 }

@@ -8,7 +8,7 @@ use super::super::record;
 use super::common::{START, config, end, failure, url};
 use super::queued_again;
 use super::stores::{Recorder, open_store};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, PolitenessConfig};
 use crate::{
     Again, ContentHash, Entry, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, Settlement, Time,
     Validators,
@@ -22,7 +22,10 @@ fn on_day(days: u32) -> Time {
 
 fn config_of_many() -> FrontierConfig {
     FrontierConfig {
-        per_host: NonZeroU32::new(100).unwrap(),
+        politeness: PolitenessConfig {
+            per_host: NonZeroU32::new(100).unwrap(),
+            ..config().politeness
+        },
         ..config()
     }
 }
@@ -216,12 +219,10 @@ fn a_page_that_redirected_to_another_spelling_of_itself_is_fetched_again_once() 
 #[test]
 fn pages_that_are_fetched_again_spend_no_budget_and_wait_while_the_queue_is_full() {
     let recorder = Recorder::default();
-    let config = FrontierConfig {
-        max_pages: Some(4),
-        max_pages_per_host: Some(3),
-        max_queued: 3,
-        ..config_of_many()
-    };
+    let mut config = config_of_many();
+    config.limits.max_pages = Some(4);
+    config.limits.max_pages_per_host = Some(3);
+    config.limits.max_queued = 3;
     let mut frontier = open_store(recorder, config, START).unwrap().frontier;
     offer(&mut frontier, 0..3, START);
     fetch_all(&mut frontier, START);

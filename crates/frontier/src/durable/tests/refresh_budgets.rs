@@ -7,13 +7,16 @@ use super::queued_again;
 use super::retry::{DAY, asking_robots, crawl, offer, page, settle};
 use super::segments::config_of_many;
 use super::stores::{Recorder, open_store};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, LimitConfig};
 use crate::store::Space;
 use crate::{Again, FailureKind, Fingerprint, Frontier, Lease, Leasing, NotFetched, Outcome, Task, Time, Verdict};
 
 fn with_budget(pages: u64) -> FrontierConfig {
     FrontierConfig {
-        max_pages_per_host: Some(pages),
+        limits: LimitConfig {
+            max_pages_per_host: Some(pages),
+            ..config_of_many().limits
+        },
         ..config_of_many()
     }
 }
@@ -57,7 +60,10 @@ fn pages_that_wait_to_be_fetched_again_stay_when_an_option_changes() {
     assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 3);
     frontier.persist(b"", now).unwrap();
     let changed = FrontierConfig {
-        max_hosts: 1_000,
+        limits: LimitConfig {
+            max_hosts: 1_000,
+            ..with_budget(3).limits
+        },
         ..with_budget(3)
     };
     let mut frontier = open(&recorder, changed, now);
@@ -102,10 +108,8 @@ fn a_budget_that_is_spent_drops_new_pages_only() {
 
 #[test]
 fn a_page_that_was_never_fetched_is_dropped_without_those_that_are_fetched_again() {
-    let config = FrontierConfig {
-        max_pages_per_host: Some(2),
-        ..asking_robots()
-    };
+    let mut config = asking_robots();
+    config.limits.max_pages_per_host = Some(2);
     for is_retry in [false, true] {
         let recorder = Recorder::default();
         let mut now = START;
@@ -198,11 +202,9 @@ fn new_pages_wait_for_no_page_that_is_fetched_again() {
 
 #[test]
 fn pages_under_a_prefix_that_was_closed_since_are_fetched_again() {
-    let config = FrontierConfig {
-        max_near_duplicates: NonZeroU32::new(1),
-        max_near_duplicates_in_all: NonZeroU32::new(3),
-        ..config()
-    };
+    let mut config = config();
+    config.traps.max_near_duplicates = NonZeroU32::new(1);
+    config.traps.max_near_duplicates_in_all = NonZeroU32::new(3);
     let recorder = Recorder::default();
     let mut now = START;
     let mut frontier = open(&recorder, config, now);

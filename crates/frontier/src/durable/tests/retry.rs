@@ -9,7 +9,7 @@ use super::super::record;
 use super::common::{START, config, failure, url};
 use super::queued_again;
 use super::stores::{Recorder, SMALL, open_sized, open_store};
-use crate::config::{FrontierConfig, RetryPolicy};
+use crate::config::{FrontierConfig, PolitenessConfig, RetryPolicy};
 use crate::{
     Again, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Refusal, RobotsOutcome,
     Settlement, Task, Time, Validators, Verdict,
@@ -20,7 +20,6 @@ pub(super) const DAY: Duration = Duration::from_secs(86_400);
 /// One attempt for each page, and half a minute for each origin.
 pub(super) fn impatient() -> FrontierConfig {
     FrontierConfig {
-        per_host: NonZeroU32::new(8).unwrap(),
         retries: RetryPolicy {
             max_attempts: NonZeroU32::MIN,
             max_robots_attempts: NonZeroU32::MIN,
@@ -28,13 +27,20 @@ pub(super) fn impatient() -> FrontierConfig {
             jitter_percent: 0,
             ..RetryPolicy::default()
         },
+        politeness: PolitenessConfig {
+            per_host: NonZeroU32::new(8).unwrap(),
+            ..config().politeness
+        },
         ..config()
     }
 }
 
 pub(super) fn asking_robots() -> FrontierConfig {
     FrontierConfig {
-        ask_robots: true,
+        politeness: PolitenessConfig {
+            ask_robots: true,
+            ..impatient().politeness
+        },
         ..impatient()
     }
 }
@@ -248,10 +254,8 @@ fn pages_of_an_origin_that_throttled_or_whose_robots_txt_failed_are_tried_again_
 #[test]
 fn a_retry_begins_only_when_nothing_else_is_left_and_answers_are_no_reason() {
     let recorder = Recorder::default();
-    let config = FrontierConfig {
-        max_pages_per_host: Some(4),
-        ..impatient()
-    };
+    let mut config = impatient();
+    config.limits.max_pages_per_host = Some(4);
     let mut frontier = open_store(recorder, config, START).unwrap().frontier;
     let mut now = START;
     offer(&mut frontier, &[page(0, 0), page(0, 1), page(0, 2)], now);
@@ -318,10 +322,8 @@ fn a_refresh_that_failed_is_tried_again_with_the_version_of_the_last_fetch() {
 
 #[test]
 fn a_refresh_that_fails_spends_no_budget() {
-    let config = FrontierConfig {
-        max_pages: Some(3),
-        ..impatient()
-    };
+    let mut config = impatient();
+    config.limits.max_pages = Some(3);
     let mut frontier = open_store(Recorder::default(), config, START).unwrap().frontier;
     let mut now = START;
     offer(&mut frontier, &[page(0, 0), page(1, 0)], now);

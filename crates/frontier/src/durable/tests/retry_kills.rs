@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use super::common::START;
 use super::retry::{DAY, asking_robots, check_counts, crawl, ends, offer, page, settle, unanswered, waiting};
 use super::stores::{Recorder, open_store};
-use crate::config::FrontierConfig;
 use crate::{Again, FailureKind, Frontier, Lease, Leasing, Time};
 
 #[derive(Debug, Clone)]
@@ -49,10 +48,8 @@ struct Run {
 
 impl Run {
     fn open(recorder: Recorder, now: Time, max_queued: u64) -> Self {
-        let config = FrontierConfig {
-            max_queued,
-            ..asking_robots()
-        };
+        let mut config = asking_robots();
+        config.limits.max_queued = max_queued;
         let frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
         Self {
             max_queued,

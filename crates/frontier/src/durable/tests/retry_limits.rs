@@ -7,16 +7,13 @@ use super::common::{START, failure, url};
 use super::queued_again;
 use super::retry::{DAY, asking_robots, check_counts, crawl, impatient, offer, page, retry, settle, unanswered};
 use super::stores::{Recorder, open_store};
-use crate::config::FrontierConfig;
 use crate::{Again, FailureKind, Lease, Leasing, Link, NotFetched, Outcome, Task, Verdict};
 
 #[test]
 fn retried_pages_are_dropped_if_the_others_of_their_host_have_spent_its_budget() {
     let recorder = Recorder::default();
-    let config = FrontierConfig {
-        max_pages_per_host: Some(2),
-        ..asking_robots()
-    };
+    let mut config = asking_robots();
+    config.limits.max_pages_per_host = Some(2);
     let mut frontier = open_store(recorder, config, START).unwrap().frontier;
     let mut now = START;
     let down: Vec<_> = (0..9).map(|n| format!("http://host0.example:81/{n}")).collect();
@@ -46,10 +43,8 @@ fn pages_of_an_origin_that_is_given_up_once_more_wait_for_the_next_retry_and_so_
     offer(&mut frontier, &pages, now);
     let is_down = |_: &Lease| Some(FailureKind::Connect);
     crawl(&mut frontier, &mut now, is_down);
-    let config = FrontierConfig {
-        max_queued: 4,
-        ..asking_robots()
-    };
+    let mut config = asking_robots();
+    config.limits.max_queued = 4;
     frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
     let before = now;
     assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
@@ -72,10 +67,8 @@ fn pages_of_an_origin_that_is_given_up_once_more_wait_for_the_next_retry_and_so_
     assert_eq!(unanswered(&recorder).len(), pages.len());
     check_counts(&frontier, &recorder);
 
-    let config = FrontierConfig {
-        max_hosts: 3,
-        ..asking_robots()
-    };
+    let mut config = asking_robots();
+    config.limits.max_hosts = 3;
     frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
     let mut fetched = 0;
     for _ in 0..4 {

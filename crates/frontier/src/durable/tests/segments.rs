@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use super::common::{START, config, end, url};
 use super::stores::{ALL_RESIDENT, Recorder, open_sized};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, PolitenessConfig};
 use crate::link::Link;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 use crate::{Frontier, FrontierError, Leasing, OpenError, Outcome, StoreError};
@@ -13,7 +13,10 @@ pub(super) const PAGES: usize = 1_000;
 
 pub(super) fn config_of_many() -> FrontierConfig {
     FrontierConfig {
-        per_host: NonZeroU32::new(PAGES as u32).unwrap(),
+        politeness: PolitenessConfig {
+            per_host: NonZeroU32::new(PAGES as u32).unwrap(),
+            ..config().politeness
+        },
         ..config()
     }
 }

@@ -11,18 +11,19 @@ use super::damage::manifest;
 use super::pair::picture;
 use super::stores::{Recorder, open_store, read_store};
 use crate::Verdict;
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 
 #[test]
 fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened() {
-    let fixed = FrontierConfig {
-        exact: false,
-        hashing: Hashing::Hardened { key: [7; 16] },
-        ..config()
-    };
+    let mut fixed = config();
+    fixed.seen_set.exact = false;
+    fixed.seen_set.hashing = Hashing::Hardened { key: [7; 16] };
     let growing = FrontierConfig {
-        on_saturation: OnSaturation::Grow,
+        seen_set: SeenSetConfig {
+            on_saturation: OnSaturation::Grow,
+            ..fixed.clone().seen_set
+        },
         ..fixed.clone()
     };
     for config in [fixed, growing, config()] {
@@ -45,10 +46,13 @@ fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened() {
 
 fn of_capacity(capacity: u64, on_saturation: OnSaturation) -> FrontierConfig {
     FrontierConfig {
-        exact: false,
-        capacity,
-        hashing: Hashing::Hardened { key: [7; 16] },
-        on_saturation,
+        seen_set: SeenSetConfig {
+            exact: false,
+            capacity,
+            hashing: Hashing::Hardened { key: [7; 16] },
+            on_saturation,
+            ..config().seen_set
+        },
         ..config()
     }
 }

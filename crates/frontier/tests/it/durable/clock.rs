@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use frontier::{FrontierConfig, Leasing};
+use frontier::Leasing;
 
 use super::TemporaryDir;
 use crate::common::{self, START, at};
@@ -10,10 +10,8 @@ use crate::shared::pair::Place as _;
 
 #[test]
 fn a_host_is_not_asked_too_early_after_the_clock_was_set_back() {
-    let config = FrontierConfig {
-        delay: Duration::from_secs(10),
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.delay = Duration::from_secs(10);
     let dir = TemporaryDir::new();
     let mut frontier = dir.open(config.clone(), START).frontier;
     frontier

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use frontier::{Directory, FrontierConfig, LockHolder, Outcome};
+use frontier::{Directory, LockHolder, Outcome};
 
 use super::TemporaryDir;
 use crate::common;
@@ -18,10 +18,8 @@ const AT_ONCE: usize = 200;
 
 #[test]
 fn every_page_of_a_long_queue_is_leased_once_over_kills() {
-    let config = FrontierConfig {
-        per_host: NonZeroU32::new(AT_ONCE as u32).unwrap(),
-        ..common::config()
-    };
+    let mut config = common::config();
+    config.politeness.per_host = NonZeroU32::new(AT_ONCE as u32).unwrap();
     let dir = TemporaryDir::new();
     let path = dir.0.clone();
     let mut pair = Pair::new(config, dir);
