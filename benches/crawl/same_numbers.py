@@ -141,8 +141,6 @@ NUMBERS = {
     "links_refused": ('crawler_links_refused_total{reason="?"}', counts("links refused:")),
     "queued": ('crawler_pages{state="queued"}', figure("queued", grouped)),
     "hosts": ("crawler_hosts", None),
-    "busiest": (None, None),
-    "slowest": (None, None),
     "least_slack_seconds": ("crawler_politeness_slack_seconds", None),
     "host_table": (None, table_of_hosts),
     "held_up_by": (None, None),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::{HostFigures, duration, rfc3339};
+use crawler::summary::{duration, rfc3339};
 use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Summary};
 use crawler_watch::resident_memory_bytes;
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
@@ -13,14 +13,9 @@ use crate::flag;
 use crate::logging;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
-pub(crate) fn progress(
-    target: &str,
-    summary: &Summary,
-    origins_away: u64,
-    held_up_by: Option<&HostFigures>,
-    message: &str,
-) {
-    let report = &summary.report;
+pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
+    let (report, hosts) = (&summary.report, &summary.host_table);
+    let held_up_by = hosts.held_up_by();
     let saturation = &report.saturation;
     log::info!(
         target: target,
@@ -30,7 +25,7 @@ pub(crate) fn progress(
         recent_pages_per_second = summary.recent_pages_per_second(),
         queued = report.queued_pages,
         in_flight = report.leased,
-        origins_away,
+        origins_away = hosts.away(),
         hosts = report.hosts,
         held_up_by = held_up_by.map(|host| host.host.as_str()),
         held_up_seconds = held_up_by.and_then(|host| host.left).map(|left| left.as_secs_f64()),
@@ -121,27 +116,6 @@ pub(crate) fn loss(missing: &Missing, report: &Report) {
         "the crawl is incomplete: {}",
         missing.with_names(flag::of)
     );
-}
-
-/// The most hosts that are logged. The summary has more.
-const HOSTS_LOGGED: usize = 10;
-
-/// Logs the hosts with the most waiting pages.
-pub(crate) fn busiest(summary: &Summary) {
-    for busy in summary.busiest().into_iter().take(HOSTS_LOGGED) {
-        log::debug!(
-            target: "crawler::busiest",
-            host:% = busy.host,
-            waiting = busy.queued,
-            state = busy.health.state.name(),
-            requests = busy.requests,
-            failures = busy.failures,
-            median_seconds = busy.median.map(|time| time.as_secs_f64()),
-            longest_seconds = busy.longest.map(|time| time.as_secs_f64()),
-            delay_seconds = busy.delay.as_secs_f64();
-            "{busy}"
-        );
-    }
 }
 
 /// Logs a page that was fetched.

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawler::summary::{HostFigures, duration, grouped, rounded_down, size};
+use crawler::summary::{duration, grouped, rounded_down, size};
 use crawler::{
     CrawlOptions, Event, FailureKind, Missing, Observer, Phase, SitemapEnd, SitemapRecord, StopHandle, Summary,
 };
-use frontier::{Health, Notice, Time};
+use frontier::{Health, Notice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use sieve::{Level, Saturation};
 
@@ -82,10 +82,6 @@ pub(crate) struct Reporter {
     has_logged_failure: bool,
     has_logged_sitemap: bool,
     has_pages: bool,
-    /// How many hosts are away, and the host that holds the crawl up. Of many hosts, few ticks bring them.
-    away: u64,
-    held_up_by: Option<HostFigures>,
-    hosts_as_of: Time,
     /// What the crawl does.
     stop: StopHandle,
     hosts: LineBudget,
@@ -103,9 +99,6 @@ impl Reporter {
             has_logged_failure: false,
             has_logged_sitemap: false,
             has_pages: false,
-            away: 0,
-            held_up_by: None,
-            hosts_as_of: Time::EPOCH,
             stop,
             hosts: LineBudget::new("hosts that are away, back, closed or given up"),
             near_duplicates: LineBudget::new("near-duplicates"),
@@ -130,18 +123,14 @@ impl Reporter {
 
     fn tick(&mut self, summary: &Summary) {
         self.pace.add(summary);
-        if summary.as_of > Time::EPOCH {
-            self.away = summary.hosts_by_health.get(&Health::Away).copied().unwrap_or_default();
-            self.held_up_by = summary.held_up_by().cloned();
-            self.hosts_as_of = summary.as_of;
-        }
         let mut texts = self.texts(summary).to_vec();
-        let held_up_by = self.held_up_by.as_ref();
-        texts.extend(held_up_by.filter(|host| host.health.state > Health::Asked).map(|host| {
-            let explained = host.explained(self.hosts_as_of, &flag::of);
+        let table = &summary.host_table;
+        let held_up_by = table.held_up_by().filter(|host| host.health.state > Health::Asked);
+        texts.extend(held_up_by.map(|host| {
+            let explained = host.explained(table.as_of, &flag::of);
             format!("held up by {}: {explained}", host.host)
         }));
-        let log = |target| log_records::progress(target, summary, self.away, held_up_by, &texts.join(", "));
+        let log = |target| log_records::progress(target, summary, &texts.join(", "));
         if self.request.take() {
             log(logging::STATUS);
         }
@@ -154,10 +143,6 @@ impl Reporter {
             log("crawler::progress");
             self.last_line = summary.elapsed;
         }
-        let second = summary.elapsed.as_secs();
-        if second.is_power_of_two() || second.is_multiple_of(60) {
-            log_records::busiest(summary);
-        }
         self.losses.tick(summary);
         self.hosts.tick(summary.elapsed);
         self.near_duplicates.tick(summary.elapsed);
@@ -165,7 +150,7 @@ impl Reporter {
 
     /// Returns the progress as two texts, each of which fits into a line of a terminal. The remaining time is an estimate.
     fn texts(&self, summary: &Summary) -> [String; 2] {
-        let (mut pages, lost) = (self.pages(summary), lost(summary));
+        let (mut pages, lost) = (pages(summary), lost(summary));
         match summary.report.saturation.level {
             Level::HEALTHY => pages.extend(lost),
             level => pages.push(lost.unwrap_or_else(|| format!("seen-set {level}"))),
@@ -175,9 +160,9 @@ impl Reporter {
 
     /// Returns the template and the first three lines of the view. A crawl that does not just run has its phase instead of its end.
     fn view(&self, summary: &Summary, phase: Phase) -> (&'static str, [String; 3]) {
-        let mut pages = self.pages(summary);
+        let mut pages = pages(summary);
         pages.extend(lost(summary));
-        let (level, seen_set) = seen_set(&summary.report.saturation, self.worst_host(summary));
+        let (level, seen_set) = seen_set(&summary.report.saturation, worst_host(summary));
         let template = if level < Level::FULL { TEMPLATE } else { WARNING };
         let seen_set = seen_set.chars().take(COLUMNS).collect();
         (template, [self.pace(summary, phase), pages.join(", "), seen_set])
@@ -189,7 +174,7 @@ impl Reporter {
             format!("{:.1}/s recent", summary.recent_pages_per_second()),
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
-        let held_up = self.held_up_by.as_ref().and_then(|host| host.left);
+        let held_up = summary.host_table.held_up_by().and_then(|host| host.left);
         pace.extend(match phase {
             Phase::Running => self
                 .pace
@@ -200,27 +185,31 @@ impl Reporter {
         pace.push(size(summary.bytes).to_string());
         pace.join(", ")
     }
+}
 
-    fn pages(&self, summary: &Summary) -> Vec<String> {
-        let report = &summary.report;
-        let mut pages = vec![
-            format!("{} queued", grouped(report.queued)),
-            format!("{} in flight", report.leased),
-            format!("{} failed", grouped(summary.failed_pages())),
-        ];
-        if self.away > 0 {
-            pages.push(format!("{} away", self.away));
-        }
-        pages
+fn pages(summary: &Summary) -> Vec<String> {
+    let report = &summary.report;
+    let mut pages = vec![
+        format!("{} queued", grouped(report.queued)),
+        format!("{} in flight", report.leased),
+        format!("{} failed", grouped(summary.failed_pages())),
+    ];
+    match summary.host_table.away() {
+        0 => {}
+        away => pages.push(format!("{away} away")),
     }
+    pages
+}
 
-    /// Returns the host that holds the crawl up, and what it does. A host that is asked is named if others wait, too.
-    fn worst_host(&self, summary: &Summary) -> Option<String> {
-        let host = self.held_up_by.as_ref().filter(|_| summary.report.pages_left() > 0)?;
-        let is_alone = host.health.state == Health::Asked && summary.report.hosts < 2;
-        let left = duration(host.left.filter(|_| !is_alone)?);
-        Some(format!("{}, {left} left: {}", host.state_in_words(), host.host))
-    }
+/// Returns the host that holds the crawl up, and what it does. A host that is asked is named if others wait, too.
+fn worst_host(summary: &Summary) -> Option<String> {
+    let host = summary
+        .host_table
+        .held_up_by()
+        .filter(|_| summary.report.pages_left() > 0)?;
+    let is_alone = host.health.state == Health::Asked && summary.report.hosts < 2;
+    let left = duration(host.left.filter(|_| !is_alone)?);
+    Some(format!("{}, {left} left: {}", host.state_in_words(), host.host))
 }
 
 /// `None` if none is.
@@ -295,7 +284,6 @@ impl Observer for Reporter {
                 log_records::page(page);
             }
             Event::Finished(summary) => {
-                log_records::busiest(summary);
                 self.losses.close(summary);
                 self.hosts.close();
                 self.near_duplicates.close();
@@ -310,7 +298,8 @@ impl Observer for Reporter {
 #[cfg(test)]
 mod tests {
     use crawler::Ending;
-    use crawler::summary::Counts;
+    use crawler::summary::{Counts, HostFigures};
+    use frontier::Time;
 
     use super::*;
 
@@ -348,7 +337,9 @@ mod tests {
         let pace = "0 pages in 1.7 h, 0.0/s recent, 0.0/s mean, 0 B";
         assert_eq!(reporter.texts(&summary), [pace, "0 queued, 0 in flight, 0 failed"]);
         reporter.pace.add(&summary);
-        reporter.away = 12;
+        Arc::make_mut(&mut summary.host_table)
+            .by_health
+            .insert(Health::Away, 12);
         (summary.counts.pages, summary.counts.bytes) = (1_234_567, 1 << 45);
         summary.counts.failed.insert(FailureKind::Timeout, 12_345);
         (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
@@ -410,9 +401,9 @@ mod tests {
             (away, fixed, 1.6e6, full),
         ];
         for (host, (capacity, grown), keys, expected) in cases {
-            let mut reporter = reporter(&options);
-            reporter.held_up_by = host.map(|(host, is_away)| figures(host, is_away));
-            reporter.tick(&summary);
+            let reporter = reporter(&options);
+            let hosts = host.map(|(host, is_away)| figures(host, is_away));
+            Arc::make_mut(&mut summary.host_table).hosts = hosts.into_iter().collect();
             let saturation = &mut summary.report.saturation;
             (saturation.capacity, saturation.grown_capacity) = (capacity, grown);
             (saturation.estimated, saturation.rate) = (keys, 0.032);
@@ -421,10 +412,6 @@ mod tests {
             assert_eq!(shown, format!("seen-set{expected}"));
             assert!(shown.len() <= COLUMNS && !pages.contains("seen-set"), "{shown}");
             assert_eq!(template == WARNING, expected == full, "{shown}");
-            summary.as_of = Time::EPOCH + Duration::from_secs(1);
-            reporter.tick(&summary);
-            assert_eq!(reporter.held_up_by, None);
-            summary.as_of = Time::EPOCH;
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::error::CrawlError;
 use crate::event::{Event, Phase};
 use crate::fetch::Fetcher;
 use crate::page::links::SeenLinkCache;
-use crate::summary::{AnswerTimes, Ending, Summary, peak_memory_bytes};
+use crate::summary::{AnswerTimes, Ending, HostTable, Summary, peak_memory_bytes};
 
 pub(crate) use self::clock::{Clock, Start, time_of_day};
 pub(crate) use self::commits::Commits;
@@ -65,6 +65,8 @@ pub(crate) struct Run<S> {
     seen_links: Arc<SeenLinkCache>,
     ledger: Ledger,
     pub(crate) answer_times: AnswerTimes,
+    /// The last one.
+    host_table: Arc<HostTable>,
     /// The seconds of this run.
     ticks: u64,
     /// When the last of them ended.
@@ -88,6 +90,7 @@ impl<S: Fetcher> Run<S> {
             seen_links: Arc::default(),
             ledger: Ledger::default(),
             answer_times: AnswerTimes::default(),
+            host_table: Arc::default(),
             ticks: 0,
             last_tick: Time::EPOCH,
             clock: Clock::start(),
@@ -220,11 +223,11 @@ impl<S: Fetcher> Run<S> {
         {
             self.observers.notify(&Event::Notice(&notice));
         }
-        let mut summary = self.summary(Ending::Drained);
         let is_seldom = self.ticks.is_multiple_of(60) || self.ticks.is_power_of_two();
-        if is_seldom || summary.report.hosts <= HOSTS_EACH_SECOND {
-            summary = summary.with_hosts(&self.answer_times, &self.frontier, now, self.clock.ahead());
+        if is_seldom || self.frontier.report().hosts <= HOSTS_EACH_SECOND {
+            self.look_at_hosts(now);
         }
+        let summary = self.summary(Ending::Drained);
         self.observers.notify(&Event::Tick(&summary));
         if is_seldom {
             self.save_answer_times();
@@ -232,11 +235,17 @@ impl<S: Fetcher> Run<S> {
         Ok(())
     }
 
+    fn look_at_hosts(&mut self, now: Time) {
+        let table = self.answer_times.table(&self.frontier, now, self.clock.ahead());
+        self.host_table = Arc::new(table);
+    }
+
     pub(crate) fn summary(&self, ending: Ending) -> Summary {
         Summary {
             elapsed: self.clock.elapsed(),
             elapsed_before: self.clock.earlier(),
             robots_name: self.config.robots_name().map(str::to_owned),
+            host_table: Arc::clone(&self.host_table),
             has_lost_links: self.sharing.as_ref().is_some_and(|sharing| sharing.peers.has_lost()),
             repeated_batches: self.sharing.as_ref().map_or(0, |sharing| sharing.peers.repeated()),
             ..Summary::new(ending, self.observers.counts.clone(), self.frontier.report())
@@ -251,14 +260,11 @@ impl<S: Fetcher> Run<S> {
         } else {
             ending
         };
-        let mut hosts: Vec<_> = self.frontier.host_reports(self.clock.now()).collect();
-        hosts.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.host.cmp(&b.host)));
+        self.look_at_hosts(self.clock.now());
         let summary = Summary {
-            hosts,
             peak_memory_bytes: peak_memory_bytes(),
             ..self.summary(ending)
         };
-        let summary = summary.with_hosts(&self.answer_times, &self.frontier, self.clock.now(), self.clock.ahead());
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;
         self.leave_others();

@@ -1,6 +1,7 @@
 //! A crawl in a state directory, to look at: beside the process that runs it, or after it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
@@ -29,7 +30,7 @@ pub struct SavedCrawl {
     /// How the crawl makes URLs canonical.
     pub canonicalizer: Canonicalizer,
     /// The numbers of all runs so far. The ending is [`Drained`](Ending::Drained) if nothing is left to fetch, else
-    /// [`Stopped`](Ending::Stopped), also if the crawl still runs. The hosts are left out.
+    /// [`Stopped`](Ending::Stopped), also if the crawl still runs.
     pub summary: Summary,
     /// When the last commit was; `None` if there was none yet.
     pub saved_at: Option<Time>,
@@ -63,7 +64,7 @@ impl SavedCrawl {
         } else {
             Ending::Stopped
         };
-        let summary = Summary {
+        let mut summary = Summary {
             elapsed: state.commit.elapsed,
             robots_name: opened.config.politeness.ask_robots.then_some(robots_name),
             ..Summary::new(ending, state.counts, opened.frontier.report())
@@ -76,7 +77,7 @@ impl SavedCrawl {
         let now = if is_running { time_of_day() + ahead } else { Time::EPOCH };
         let now = now.max(opened.now);
         let answer_times = AnswerTimes::read(dir);
-        let summary = summary.with_hosts(&answer_times, &opened.frontier, now, ahead);
+        summary.host_table = Arc::new(answer_times.table(&opened.frontier, now, ahead));
         Ok(Self {
             frontier: opened.frontier,
             config: opened.config,

@@ -28,19 +28,18 @@ mod remedy;
 mod rows;
 mod shown;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{Frontier, Health, HostReport, Refusal, Report, Time};
+use frontier::{Refusal, Report};
 
-use crate::timestamp::less_ahead;
 pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
 pub use counts::{ANSWER_SECONDS, Counts};
-pub use host::HostFigures;
+pub use host::{HostFigures, HostTable};
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
 pub use rows::{Rows, counted, duration, grouped, listed, size};
@@ -105,19 +104,13 @@ pub struct Summary {
     pub robots_name: Option<String>,
     /// The report of the frontier.
     pub report: Report,
-    /// The requests and pauses of each host at the end; the host with the most requests first.
-    pub hosts: Vec<HostReport>,
-    /// The hosts on which the crawl has spent most time, up to 256, and up to 256 that hold it up, the worst first. With more than 10 000
-    /// hosts it comes at the end, each minute, and after 1, 2, 4 … seconds; else each second.
-    pub host_table: Vec<HostFigures>,
-    /// How many hosts did what then.
-    pub hosts_by_health: BTreeMap<Health, u64>,
+    /// The hosts that take most time or hold the crawl up. With more than 10 000 hosts, it is looked at again at the end, each minute, and
+    /// after 1, 2, 4 … seconds; else each second.
+    pub host_table: Arc<HostTable>,
     /// Whether links between processes that share the crawl were lost with a state directory, in this process or another one.
     pub has_lost_links: bool,
     /// Batches of links that this process has sent again to others.
     pub repeated_batches: u64,
-    /// The time at which the numbers were true.
-    pub as_of: Time,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
     pub peak_memory_bytes: Option<u64>,
 }
@@ -175,50 +168,16 @@ impl Summary {
             counts,
             robots_name: None,
             report,
-            hosts: Vec::new(),
-            host_table: Vec::new(),
-            hosts_by_health: BTreeMap::new(),
+            host_table: Arc::default(),
             has_lost_links: false,
             repeated_batches: 0,
-            as_of: Time::EPOCH,
             peak_memory_bytes: None,
-        }
-    }
-
-    /// Returns a copy without the [`hosts`](Self::hosts), which can be as many as the crawl has.
-    pub fn without_hosts(&self) -> Self {
-        Self {
-            elapsed: self.elapsed,
-            elapsed_before: self.elapsed_before,
-            robots_name: self.robots_name.clone(),
-            host_table: self.host_table.clone(),
-            hosts_by_health: self.hosts_by_health.clone(),
-            as_of: self.as_of,
-            has_lost_links: self.has_lost_links,
-            repeated_batches: self.repeated_batches,
-            peak_memory_bytes: self.peak_memory_bytes,
-            ..Self::new(self.ending, self.counts.clone(), self.report.clone())
         }
     }
 
     /// Returns the number of pages that were left: queued, or in flight when a stop ended the crawl at once.
     pub fn pages_left(&self) -> u64 {
         self.report.queued_pages + self.cut_short
-    }
-
-    /// Adds what the frontier knows of its hosts at a time of its clock. `ahead` says how far that is ahead of the time of day.
-    pub(crate) fn with_hosts(
-        mut self,
-        answer_times: &AnswerTimes,
-        frontier: &Frontier,
-        now: Time,
-        ahead: Duration,
-    ) -> Self {
-        let hosts = answer_times.figures(frontier, now).into_iter();
-        self.host_table = hosts.map(|host| host.less_ahead(ahead)).collect();
-        self.hosts_by_health = frontier.hosts_by_health(now);
-        self.as_of = less_ahead(now, ahead);
-        self
     }
 
     /// Returns the number of pages that answered 2xx per second, over the last 20 to 40 seconds.

@@ -130,7 +130,10 @@ impl Status {
             "By how much a host was left alone for longer than it was owed, at least: below 0 is a broken promise",
             summary.least_slack_seconds.map(|slack| ([], slack)),
         )?;
-        let origins = [("away", self.origins_away), ("given_up", report.origins_given_up)];
+        let origins = [
+            ("away", summary.host_table.away()),
+            ("given_up", report.origins_given_up),
+        ];
         let origins = origins.map(|(state, number)| ([("state", state)], number as f64));
         page.gauges(
             "crawler_origins",

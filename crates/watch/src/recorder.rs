@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crawler::{Crawl, Ending, Event, Fetcher, Observer, Phase, StopHandle};
-use frontier::{Health, Time};
 use tokio::sync::watch;
 
 use crate::forecast::Forecast;
@@ -83,18 +82,8 @@ impl Recorder {
         self.forecast.note(summary.elapsed, saturation);
         self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
         self.keep_series(summary);
-        let mut shown = summary.without_hosts();
-        // Those of many hosts come each minute.
-        if summary.as_of == Time::EPOCH
-            && let Some(earlier) = self.status.summary.take()
-        {
-            (shown.host_table, shown.hosts_by_health) = (earlier.host_table, earlier.hosts_by_health);
-            shown.as_of = earlier.as_of;
-        }
         self.status.as_of = process::now();
-        let away = shown.hosts_by_health.get(&Health::Away);
-        self.status.origins_away = away.copied().unwrap_or_default();
-        self.status.summary = Some(shown);
+        self.status.summary = Some(summary.clone());
         self.sender.send_replace(Arc::new(self.status.clone()));
     }
 

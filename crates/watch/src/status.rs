@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crawler::summary::{ANSWER_SECONDS, Summary, rfc3339};
 use crawler::{CommitRecord, Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
-use frontier::{Health, Time};
+use frontier::Time;
 use serde_json::{Value, json};
 use sieve::Saturation;
 
@@ -35,15 +35,12 @@ const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1,
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Status {
-    /// The numbers of the crawl, as if it ended now with nothing left; at the end, those of its end. `None` before its first second. It has
-    /// no [`hosts`](Summary::hosts).
+    /// The numbers of the crawl, as if it ended now with nothing left; at the end, those of its end. `None` before its first second.
     pub summary: Option<Summary>,
     /// What the crawl does.
     pub phase: Phase,
     /// Whether it has ended. Its ending is that of the summary.
     pub is_finished: bool,
-    /// Hosts that are away at present.
-    pub origins_away: u64,
     /// The first seeds, and how many there are besides. A state directory does not have them.
     pub(crate) seeds: Vec<String>,
     pub(crate) more_seeds: usize,
@@ -133,7 +130,7 @@ impl Status {
             "seeds": self.seeds,
             "more_seeds": self.more_seeds,
             "state_dir": self.state,
-            "origins_away": self.origins_away,
+            "origins_away": self.origins_away(),
             "point": self.summary.as_ref().map(Point::of),
             "left": left.map(Remaining::to_json),
             "next_level_seconds": self.next_level_seconds,
@@ -144,6 +141,10 @@ impl Status {
         })
     }
 
+    pub(crate) fn origins_away(&self) -> u64 {
+        self.summary.as_ref().map_or(0, |summary| summary.host_table.away())
+    }
+
     /// Returns some numbers over time as one JSON object of lists: at most a thousand points each.
     pub fn series_to_json(&self) -> Value {
         self.series.to_json()
@@ -151,7 +152,7 @@ impl Status {
 
     /// Returns what is known of a crawl in a state directory, as of its last commit. `is_running` says whether a process crawls there.
     pub fn of_saved(crawl: &SavedCrawl, dir: &Path, is_running: bool) -> Self {
-        let mut summary = crawl.summary.without_hosts();
+        let mut summary = crawl.summary.clone();
         if is_running {
             // As each second of a crawl: what is queued is not missing yet.
             summary.ending = Ending::Drained;
@@ -168,7 +169,6 @@ impl Status {
             },
             is_finished: !is_running,
             state: Some(dir.display().to_string()),
-            origins_away: summary.hosts_by_health.get(&Health::Away).copied().unwrap_or_default(),
             series,
             summary: Some(summary),
             ..Self::new(Duration::from_millis(saved_at.as_millis()).as_secs_f64())
@@ -185,7 +185,6 @@ impl Status {
             recent: Recent::default(),
             phase: Phase::Running,
             is_finished: false,
-            origins_away: 0,
             series: Series::default(),
             requests: Requests {
                 by_code: BTreeMap::new(),

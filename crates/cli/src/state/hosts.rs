@@ -16,7 +16,7 @@ const SORTED: usize = 10_000;
 
 pub(super) fn run(args: &HostsArgs) -> Result<(), StateFailure> {
     let crawl = SavedCrawl::read(&args.dir)?;
-    let as_of = crawl.summary.as_of;
+    let as_of = crawl.summary.host_table.as_of;
     let mut to = BufWriter::new(io::stdout().lock());
     if !args.json {
         let heads = [

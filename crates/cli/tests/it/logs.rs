@@ -123,7 +123,7 @@ fn a_loss_is_logged_during_the_crawl_and_the_progress_and_the_status_have_it() {
         );
         let status = succeeds(&["status", "--json", &state]).stdout;
         let status: Value = serde_json::from_str(&status).unwrap();
-        for name in ["lost", "lost_at_least", "busiest"] {
+        for name in ["lost", "lost_at_least"] {
             assert_eq!(status[name], summary[name], "{name}");
         }
         for name in ["mean_pages_per_second", "recent_pages_per_second"] {

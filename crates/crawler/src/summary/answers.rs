@@ -1,6 +1,5 @@
 //! How long hosts take to answer, and how long they are left alone: a bounded table in the crawler, beside what the frontier knows of each host.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +8,9 @@ use std::{fs, io};
 use frontier::{Frontier, HostKey, HostReport, Time};
 use serde::{Deserialize, Serialize};
 
-use super::{HostFigures, Summary};
+use super::{HostFigures, HostTable};
 use crate::event::RequestRecord;
+use crate::timestamp::less_ahead;
 
 /// The file of the table in a state directory.
 const FILE: &str = "hosts.json";
@@ -20,12 +20,6 @@ const HOSTS: usize = 256;
 
 /// The last times of a host, of which the median is taken.
 const SAMPLES: usize = 31;
-
-/// The most hosts that a list has.
-pub(super) const LISTED: usize = 20;
-
-/// The least answers of a host that counts among the slowest.
-const FEWEST_ANSWERS: u64 = 3;
 
 /// The hosts on which the crawl has spent most time. It keeps them as the Space-Saving algorithm does (Metwally, Agrawal and El Abbadi,
 /// ICDT 2005): a new host takes the place of the one with the least time, and inherits that time.
@@ -140,7 +134,8 @@ impl AnswerTimes {
         }
     }
 
-    pub(crate) fn figures(&self, frontier: &Frontier, now: Time) -> Vec<HostFigures> {
+    /// Looks at the hosts at a time of the frontier's clock. `ahead` says how far that is ahead of the time of day.
+    pub(crate) fn table(&self, frontier: &Frontier, now: Time, ahead: Duration) -> HostTable {
         let of = |report| self.figures_of(report, now);
         let mut hosts: Vec<_> = frontier.held_up(now).into_iter().map(of).collect();
         hosts.sort_by(HostFigures::worst_first);
@@ -149,31 +144,11 @@ impl AnswerTimes {
         let others = self.hosts.keys().filter(|host| !held_up.contains(*host));
         hosts.extend(others.filter_map(|host| frontier.host_report(host, now)).map(of));
         hosts.sort_by(HostFigures::worst_first);
-        hosts
-    }
-}
-
-impl Summary {
-    /// Returns the host that holds the crawl up longest, if anything waits.
-    pub fn held_up_by(&self) -> Option<&HostFigures> {
-        self.host_table.first().filter(|host| host.left.is_some())
-    }
-
-    /// Returns up to 20 of the [`host_table`](Self::host_table): those with the most waiting entries, then with the most requests, first.
-    pub fn busiest(&self) -> Vec<&HostFigures> {
-        let mut hosts: Vec<_> = self.host_table.iter().collect();
-        hosts.sort_by_key(|host| Reverse((host.queued, host.requests)));
-        hosts.truncate(LISTED);
-        hosts
-    }
-
-    /// Returns up to 20 of the [`host_table`](Self::host_table): those that take longest to answer, by the median of at least three answers.
-    pub fn slowest(&self) -> Vec<&HostFigures> {
-        let mut hosts: Vec<_> = self.host_table.iter().collect();
-        hosts.retain(|host| host.answers >= FEWEST_ANSWERS);
-        hosts.sort_by_key(|host| Reverse(host.median));
-        hosts.truncate(LISTED);
-        hosts
+        HostTable {
+            hosts: hosts.into_iter().map(|host| host.less_ahead(ahead)).collect(),
+            by_health: frontier.hosts_by_health(now),
+            as_of: less_ahead(now, ahead),
+        }
     }
 }
 

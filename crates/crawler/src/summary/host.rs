@@ -1,7 +1,7 @@
 //! One host of a crawl: its figures, its state in words, and what to do about it.
 
 use std::cmp::{Ordering, Reverse};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -9,11 +9,35 @@ use frontier::{Health, HostReport, Time};
 use serde_json::{Value, json};
 
 use super::remedy::remedy;
-use super::rows::{counted, duration, grouped};
+use super::rows::{duration, grouped};
 use crate::timestamp::{less_ahead, rfc3339};
 
 /// The most characters of the cause of a state.
 const CAUSE_CHARACTERS: usize = 120;
+
+/// The hosts of a crawl at one time.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct HostTable {
+    /// The hosts on which the crawl has spent most time, up to 256, and up to 256 that hold it up, the worst first.
+    pub hosts: Vec<HostFigures>,
+    /// How many hosts did what.
+    pub by_health: BTreeMap<Health, u64>,
+    /// When that was; [`Time::EPOCH`] if nobody has looked yet.
+    pub as_of: Time,
+}
+
+impl HostTable {
+    /// Returns the host that holds the crawl up longest, if anything waits.
+    pub fn held_up_by(&self) -> Option<&HostFigures> {
+        self.hosts.first().filter(|host| host.left.is_some())
+    }
+
+    /// Returns how many hosts are away.
+    pub fn away(&self) -> u64 {
+        self.by_health.get(&Health::Away).copied().unwrap_or_default()
+    }
+}
 
 /// A host: what the frontier reports of it, how it answers, and how long it takes. The times of answers are from the start of the request to
 /// the end of the body; pauses are from the end of a request to the lease of the next.
@@ -163,26 +187,5 @@ impl HostFigures {
             Health::Away | Health::GivenUp => remedy(self.health.cause.as_ref()?.kind, name),
             _ => return None,
         })
-    }
-}
-
-impl fmt::Display for HostFigures {
-    /// Writes what waits, what was asked, how long answers took and the delay, without what is 0.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.host)?;
-        if self.queued > 0 {
-            write!(f, "{} waiting, ", grouped(self.queued))?;
-        }
-        f.write_str(&counted(self.requests, "request"))?;
-        if self.failures > 0 {
-            write!(f, ", {} failed", grouped(self.failures))?;
-        }
-        if let (Some(median), Some(longest)) = (self.median, self.longest) {
-            write!(f, ", answers in {} (median) to {}", duration(median), duration(longest))?;
-        }
-        match self.delay {
-            Duration::ZERO => Ok(()),
-            delay => write!(f, ", delay {}", duration(delay)),
-        }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use frontier::report::MemoryReport;
-use frontier::{Health, HostReport, NotFetched};
+use frontier::{Health, NotFetched};
 use serde_json::{Value, json};
 
-use super::answers::LISTED;
 use super::rows::{Rows, counted, duration, grouped, listed, size};
 use super::{HostFigures, SitemapCounts, Summary};
 use crate::fetch::TruncationReason;
@@ -15,6 +15,9 @@ use crate::timestamp::rfc3339;
 
 /// The most hosts and origins that the rows name. JSON has more.
 const HOSTS_SHOWN: usize = 5;
+
+/// The most hosts of the table that JSON has.
+const HOSTS_LISTED: usize = 20;
 
 impl fmt::Display for Summary {
     /// Writes one row per number, with the name in the first column.
@@ -118,12 +121,7 @@ impl Summary {
             let left = counted(self.pages_left(), "page");
             rows.add("left in queue", format!("{left}{stopped}"));
         }
-        rows.add(
-            "hosts",
-            format!("{}{}", grouped(report.hosts), shortest_pause(&self.hosts)),
-        );
-        let busiest = self.busiest().into_iter().take(HOSTS_SHOWN);
-        rows.add_all("busiest hosts", busiest.map(HostFigures::to_string));
+        rows.add("hosts", format!("{}{}", grouped(report.hosts), self.shortest_pause()));
         let seen_set = report.saturation.to_string().replace(" dropped, ", " dropped; ");
         rows.add_all("seen-set", seen_set.split("; "));
         rows.add("seen-set memory", size(report.saturation.memory_bytes));
@@ -137,21 +135,33 @@ impl Summary {
 
     /// Adds the hosts that hold the crawl up, or did when it ended, and how many do what.
     pub fn add_held_up(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
-        let waiting = self.host_table.iter().filter(|host| host.left.is_some());
+        let table = &self.host_table;
+        let waiting = table.hosts.iter().filter(|host| host.left.is_some());
         let others = waiting.clone().skip(1).filter(|host| host.health.state > Health::Asked);
         let shown = waiting.take(1).chain(others).take(HOSTS_SHOWN);
         rows.add_all(
             "held up by",
-            shown.map(|host| format!("{}: {}", host.host, host.explained(self.as_of, name))),
+            shown.map(|host| format!("{}: {}", host.host, host.explained(table.as_of, name))),
         );
-        let others = self
-            .hosts_by_health
-            .iter()
-            .filter(|(state, _)| **state != Health::Asked);
+        let others = table.by_health.iter().filter(|(state, _)| **state != Health::Asked);
         let others: BTreeMap<_, _> = others
             .map(|(state, hosts)| (state.name().replace('_', " "), *hosts))
             .collect();
         rows.add_counts("hosts not asked", &others);
+    }
+
+    fn shortest_pause(&self) -> String {
+        let Some(slack) = self.least_slack_seconds else {
+            return String::new();
+        };
+        let (difference, than) = (
+            Duration::from_secs_f64(slack.abs()),
+            if slack < 0.0 { "shorter" } else { "longer" },
+        );
+        match difference.as_millis() {
+            0 => "; shortest pause as long as the delay".to_owned(),
+            _ => format!("; shortest pause {} {than} than the delay", duration(difference)),
+        }
     }
 
     fn add_links(&self, rows: &mut Rows) {
@@ -230,12 +240,8 @@ impl Summary {
     /// Returns all numbers as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
         let name: &dyn Fn(&str) -> String = &name;
-        let table = |hosts: &[&HostFigures]| {
-            hosts
-                .iter()
-                .map(|one| one.to_json(self.as_of, name))
-                .collect::<Vec<_>>()
-        };
+        let table = &self.host_table;
+        let host = |one: &HostFigures| one.to_json(table.as_of, name);
         let (report, saturation, missing) = (&self.report, &self.report.saturation, self.why_incomplete(&name));
         let found = self.found_links();
         let pages = json!({
@@ -285,12 +291,10 @@ impl Summary {
             "cut_short": self.cut_short,
             "hosts": report.hosts,
             "least_slack_seconds": self.least_slack_seconds,
-            "busiest": table(&self.busiest()),
-            "slowest": table(&self.slowest()),
-            "held_up_by": self.held_up_by().map(|one| one.to_json(self.as_of, name)),
-            "hosts_as_of": rfc3339(self.as_of),
-            "host_table": table(&self.host_table.iter().take(LISTED).collect::<Vec<_>>()),
-            "hosts_by_state": named(&self.hosts_by_health, Health::name),
+            "held_up_by": table.held_up_by().map(host),
+            "hosts_as_of": rfc3339(table.as_of),
+            "host_table": table.hosts.iter().take(HOSTS_LISTED).map(host).collect::<Vec<_>>(),
+            "hosts_by_state": named(&table.by_health, Health::name),
             "origins_given_up": report.origins_given_up,
             "duplicates": report.resemblance.exact,
             "near_duplicates": report.resemblance.near,
@@ -346,14 +350,4 @@ fn more_than(all: u64, named: &[String]) -> &'static str {
 
 fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -> BTreeMap<&'static str, u64> {
     counts.iter().map(|(key, count)| (name(*key), *count)).collect()
-}
-
-/// Describes the shortest pause between two requests to a host, compared with the required delay of that host.
-fn shortest_pause(hosts: &[HostReport]) -> String {
-    let gaps = hosts.iter().filter_map(|host| Some((host.shortest_gap?, host)));
-    let shortest = gaps.min_by_key(|(gap, host)| gap.saturating_sub(host.delay));
-    shortest.map_or_else(String::new, |(gap, host)| {
-        let (gap, delay) = (gap.as_millis(), host.delay.as_millis());
-        format!("; shortest pause {gap} ms, delay {delay} ms ({})", host.host)
-    })
 }

@@ -332,7 +332,7 @@ fn the_summary_lists_every_requested_host() {
         _ => body(""),
     });
     assert_eq!(run.summary.report.hosts, 3);
-    let requested: u64 = run.summary.hosts.iter().map(|host| host.requests).sum();
+    let requested: u64 = run.summary.host_table.hosts.iter().map(|host| host.requests).sum();
     assert_eq!(requested, 4);
 }
 

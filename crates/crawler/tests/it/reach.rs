@@ -375,7 +375,7 @@ proptest! {
         prop_assert_eq!(summary.ending, Ending::Drained);
         let actually_requested: BTreeSet<_> = journal.attempts.keys().cloned().collect();
         prop_assert_eq!(&actually_requested, &requested);
-        let gaps = summary.hosts.iter().filter_map(|host| host.shortest_gap);
+        let gaps = summary.host_table.hosts.iter().filter_map(|host| host.shortest_gap);
         let delay = Duration::from_millis(world.delay_ms);
         prop_assert!(world.per_host > 1 || gaps.min().is_none_or(|gap| gap >= delay));
         for (url, attempts) in &journal.attempts {

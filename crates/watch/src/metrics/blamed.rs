@@ -13,11 +13,11 @@ const HELD_UP: Duration = Duration::from_secs(60);
 
 pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_finished: bool) -> fmt::Result {
     let states = Health::ALL.map(|state| {
-        let hosts = summary.hosts_by_health.get(&state).copied().unwrap_or_default();
+        let hosts = summary.host_table.by_health.get(&state).copied().unwrap_or_default();
         ([("state", state.name())], hosts as f64)
     });
     page.gauges("crawler_hosts_by_state", "Hosts by what they do", states)?;
-    let failing = summary.host_table.iter().max_by_key(|host| host.failures);
+    let failing = summary.host_table.hosts.iter().max_by_key(|host| host.failures);
     let failing = failing.filter(|host| host.failures > 0);
     let failing = failing.map(|host| {
         (
@@ -33,7 +33,7 @@ pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_finished: bool) 
         failing.into_iter().chain(given_up),
     )?;
     // One series at a time, and none for what passes soon.
-    let held_up_by = summary.held_up_by().filter(|_| !is_finished);
+    let held_up_by = summary.host_table.held_up_by().filter(|_| !is_finished);
     let held_up_by = held_up_by.filter(|host| host.health.state > Health::Asked || host.left > Some(HELD_UP));
     page.gauges(
         "crawler_held_up_seconds",

@@ -93,7 +93,7 @@ fn no_request_starts_after_the_end_and_the_next_run_makes_those_that_waited() {
             // A request that did not wait for its commit would start earlier than in the undisturbed crawl.
             let are_as_before = requests.iter().all(|one| one.0 <= time && undisturbed.contains(one));
             assert!(are_as_before, "{case}: {requests:?}");
-            let ended: u64 = summary.hosts.iter().map(|host| host.requests).sum();
+            let ended: u64 = summary.host_table.hosts.iter().map(|host| host.requests).sum();
             let requested = requests.len() as u64;
             let can_abort = matches!(how, How::Now | How::Twice);
             assert!(ended == requested || can_abort && ended < requested, "{case}");
