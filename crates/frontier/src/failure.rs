@@ -127,11 +127,16 @@ impl FailureKind {
     /// ```
     pub fn of_error(error: &(dyn Error + 'static)) -> Self {
         let mut words = String::new();
-        for cause in causes(error) {
-            // A URL may have any words.
-            words += cause.to_string().split("://").next().unwrap_or_default();
+        // An error may be its own cause.
+        for cause in causes(error).take(100) {
+            // A URL, a host or a path may have any words.
+            let is_name = |word: &&str| word.contains('/') || word.trim_end_matches(['.', ':', ',']).contains('.');
+            for word in cause.to_string().split_whitespace().filter(|word| !is_name(word)) {
+                words += word;
+                words.push(' ');
+            }
             if let Some(error) = cause.downcast_ref::<io::Error>() {
-                words += &format!(" {}", error.kind());
+                words += &error.kind().to_string();
             }
             words.push('\n');
         }
@@ -191,21 +196,43 @@ pub(crate) enum Blame {
 }
 
 /// What errors say. The first row that has a word of the error decides: a time that runs out while a connection is made is a failure to
-/// connect, and one that runs out in a body leaves it incomplete.
-const WORDS: [(FailureKind, &str); 10] = [
+/// connect, and one that runs out in a body leaves it incomplete. "TLS" alone is no such word: connections over it break as others do.
+const WORDS: [(FailureKind, &str); 11] = [
     (FailureKind::OutOfHandles, "too many open files"),
-    (FailureKind::Unresolved, "dns error|lookup address|host not found"),
-    (FailureKind::Tls, "certificate|tls|fatal alert|corrupt message"),
-    (FailureKind::HeadTooLarge, "head is too large|header is too large"),
-    (FailureKind::Malformed, "invalid http|content-length|transfer-encoding"),
-    (FailureKind::Connect, "(connect)|tcp connect|connection refused"),
+    (FailureKind::Redirect, "too many redirects|redirect failed"),
+    (
+        FailureKind::Unresolved,
+        "dns error|lookup address|host not found|timeout: resolve",
+    ),
+    (
+        FailureKind::Tls,
+        "certificate|tls handshake|fatal alert|corrupt message|peer is incompatible|peer misbehaved|ssl routines",
+    ),
+    (
+        FailureKind::HeadTooLarge,
+        "head is too large|header is too|too many headers",
+    ),
+    (
+        FailureKind::Malformed,
+        "invalid http|http parse|content-length|transfer-encoding",
+    ),
     (
         FailureKind::Connect,
-        "no route|unreachable|address not|timeout: connect",
+        "(connect)|tcp connect|connection refused|connection failed",
     ),
-    (FailureKind::Incomplete, "a body|response body|message length"),
+    (
+        FailureKind::Connect,
+        "no route|unreachable|network down|address not|timeout: connect",
+    ),
+    (
+        FailureKind::Incomplete,
+        "a body|or response body|message length|receive body",
+    ),
     (FailureKind::Timeout, "timed out|timeout|deadline|would block"),
-    (FailureKind::Broken, "connection|broken pipe|end of file|http2 error"),
+    (
+        FailureKind::Broken,
+        "connection|not connected|broken pipe|end of file|http2 error",
+    ),
 ];
 
 /// Goes through the causes of an error, itself first.

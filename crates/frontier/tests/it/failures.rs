@@ -1,6 +1,9 @@
 //! The failure policy: silent pages, statuses, throttling, and limits of this machine. For outages see `outages`.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::io;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -349,4 +352,68 @@ fn a_message_is_cut_where_a_character_ends() {
     let odd = Failure::new(FailureKind::Connect, "x".to_owned() + &"é".repeat(400));
     assert_eq!(odd.message.len(), Failure::MAX_MESSAGE_BYTES - 1);
     assert_eq!(odd.to_string(), *odd.message);
+}
+
+/// What an error says, and its cause, which it is itself if there is none.
+#[derive(Debug)]
+struct Caused(&'static str, Option<Box<dyn Error>>);
+
+impl fmt::Display for Caused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Error for Caused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.1.as_deref().or(Some(self))
+    }
+}
+
+#[test]
+fn the_words_of_http_clients_have_their_kinds() {
+    use FailureKind::{
+        Broken, Connect, HeadTooLarge, Incomplete, Malformed, Other, Redirect, Timeout, Tls, Unresolved,
+    };
+    use io::ErrorKind::{ConnectionReset, InvalidData, NetworkDown, NotConnected, UnexpectedEof};
+
+    // As the clients write them: an I/O error, and what it is the cause of.
+    let in_body = "error reading a body from connection";
+    let unannounced = "peer closed connection without sending TLS close_notify: https://docs.rs/tls/certificate";
+    for (kind, says, cause, words) in [
+        (Incomplete, in_body, UnexpectedEof, unannounced),
+        (Broken, "connection error", UnexpectedEof, unannounced),
+        (Broken, "GET", ConnectionReset, "timeout.tls-certificates.example:443"),
+        (Connect, "io", NetworkDown, "down"),
+        (Broken, "io", NotConnected, "socket"),
+        (Tls, "rustls", InvalidData, "received fatal alert: HandshakeFailure"),
+        (Tls, "(Connect)", UnexpectedEof, "tls handshake eof"),
+        (
+            Tls,
+            "(Connect)",
+            InvalidData,
+            "peer is incompatible: NoCipherSuitesInCommon",
+        ),
+    ] {
+        let error = Caused(says, Some(io::Error::new(cause, words).into()));
+        assert_eq!(FailureKind::of_error(&error), kind, "{error:?}");
+    }
+    for (kind, says) in [
+        (
+            Connect,
+            "GET http://a.example/timeout: Connection refused (os error 111)",
+        ),
+        (Timeout, "timeout: receive response"),
+        (HeadTooLarge, "response header is too big: 70000 > 65536"),
+        (HeadTooLarge, "protocol: http parse resulted in too many headers"),
+        (Malformed, "protocol: http parse fail: invalid header name"),
+        (Unresolved, "timeout: resolve"),
+        (Incomplete, "timeout: receive body"),
+        (Redirect, "too many redirects"),
+        // A limit of the program, and a text that is no JSON, are no silence of the host.
+        (Other, "the response body is larger than request limit: 10485760"),
+        (Other, "error decoding response body"),
+    ] {
+        assert_eq!(FailureKind::of_error(&Caused(says, None)), kind, "{says}");
+    }
 }
