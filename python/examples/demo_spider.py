@@ -3,7 +3,7 @@
     crawler demo --serve 8080
     scrapy runspider demo_spider.py -a port=8080 -s JOBDIR=job -o pages.jsonl
 
-Stop it at any moment and start it again: it goes on. After `kill -9`, items are missing that the feed had not written.
+Stop it at any moment and start it again: it continues. After `kill -9`, items are missing that the feed had not written.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ pub(crate) fn add_all<'py>(
     let mut turn = Turn::begin();
     loop {
         let mut failure = None;
-        // An iterator in C, such as `itertools.repeat`, may have no end and run no Python code.
+        // An iterator in C, such as `itertools.repeat`, may have no end, take long for each key, and run no Python code.
         let next = iter::from_fn(|| {
-            py.check_signals()
+            turn.end_if_over(py)
                 .map_or_else(|error| Some(Err(error)), |()| keys.next())
         });
         let run: Vec<_> = next

@@ -187,6 +187,30 @@ except KeyboardInterrupt:
     assert ended.returncode == 0, ended.stderr
 
 
+def test_other_threads_run_while_an_iterator_in_c_is_slow():
+    program = """
+import itertools, os, threading, time
+from crawl_sieve import Sieve
+# Each key takes a million steps without Python code.
+keys = itertools.islice(itertools.repeat("a"), 0, 2000 * 10**6, 10**6)
+next(keys)
+start = time.thread_time()
+next(keys)
+per_key = time.thread_time() - start
+times, seen = [], Sieve()
+threading.Thread(target=seen.update, args=[keys], daemon=True).start()
+for _ in range(20):
+    before = time.perf_counter()
+    time.sleep(0)
+    times.append(time.perf_counter() - before)
+# A run of 1024 keys takes a thousand times as long.
+assert sorted(times)[10] < 100 * per_key, (times, per_key)
+os._exit(0)
+"""
+    ended = run(program)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_an_interpreter_without_the_gil_is_refused():
     ended = run("import sys; sys._is_gil_enabled = lambda: False; import crawl_sieve")
     assert "ImportError: crawl_sieve needs the GIL" in ended.stderr

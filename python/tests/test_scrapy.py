@@ -140,10 +140,10 @@ def test_lost_pages_are_warned_of_at_the_end_and_at_the_next_start_with_what_to_
     assert len(set(site.fetched)) < 200
     crawl(Site(1), job, **settings)
     assert len(warnings()) == (2 if has_job else 0)
-    found = re.search(r"SIEVE_CAPACITY = (\d+) and SIEVE_RATE = (\S+)", warning)
+    found = re.search(r"SIEVE_CAPACITY = (\d+), SIEVE_RATE = (\S+) and SIEVE_ON_SATURATION = \"(\w+)\"", warning)
     assert found
     site = Site(200)
-    crawl(site, tmp_path / "new", SIEVE_CAPACITY=found[1], SIEVE_RATE=found[2])
+    crawl(site, tmp_path / "new", SIEVE_CAPACITY=found[1], SIEVE_RATE=found[2], SIEVE_ON_SATURATION=found[3])
     assert set(site.fetched) == set(range(200))
     assert warnings() == []
 

@@ -120,7 +120,7 @@ impl Failure {
     }
 }
 
-fn needs_a_person(error: &io::Error) -> bool {
+pub(crate) fn needs_a_person(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(
         error.kind(),

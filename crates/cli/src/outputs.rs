@@ -27,7 +27,7 @@ pub(crate) enum OutputError {
     )]
     Foreign { path: String, size: String, state: String },
     #[error(
-        "{0}. To go on without what it lacks, add --accept-loss: the file stays as it is, the output goes on in a new one beside it, and the crawl \
+        "{0}. To continue without what it lacks, add --accept-loss: the file stays as it is, the output continues in a new one beside it, and the crawl \
          counts as incomplete"
     )]
     Changed(io::Error),
@@ -47,7 +47,7 @@ pub(crate) enum OutputError {
     FormatWithoutFile,
     #[error("--{0} is not a file, so it cannot be continued after a crash: with --state, give a file")]
     CannotContinue(&'static str),
-    #[error("the crawl in {state} also writes {arguments}: give it again, or add --accept-loss to go on without it")]
+    #[error("the crawl in {state} also writes {arguments}: give it again, or add --accept-loss to continue without it")]
     NotGiven { state: String, arguments: String },
 }
 

@@ -1,7 +1,7 @@
 //! Signals: SIGINT, SIGTERM and SIGHUP stop the crawl, SIGTSTP (Ctrl-Z) pauses it, SIGUSR1 logs a status line.
 //!
 //! After SIGTSTP no request starts. Once those in flight have finished, the state is committed, and those who read the metrics know of the
-//! pause, the process stops as any other does, until SIGCONT (`fg`, `bg`) lets it go on. A SIGCONT before that cancels it.
+//! pause, the process stops as any other does, until SIGCONT (`fg`, `bg`) lets it continue. A SIGCONT before that cancels it.
 //!
 //! After the first stop signal no request starts, and the requests in flight finish. The second one ends the crawl at once. The third
 //! one ends the process, because a crawl cannot end while it waits for the reader of a full pipe.
@@ -123,7 +123,7 @@ pub(crate) fn handle(
 #[cfg(unix)]
 async fn suspend(stop: StopHandle, watching: Arc<Mutex<Watching>>, continued: io::Result<Signal>) {
     let is_own = stop.pause();
-    let what = "pausing: finishing requests in flight; then the process stops, until fg or SIGCONT lets it go on";
+    let what = "pausing: finishing requests in flight; then the process stops, until fg or SIGCONT lets it continue";
     warn("SIGTSTP", format!("SIGTSTP: {what}")).await;
     let is_told = async {
         stop.paused().await;
@@ -140,7 +140,7 @@ async fn suspend(stop: StopHandle, watching: Arc<Mutex<Watching>>, continued: io
         biased;
         () = is_continued => Ok(()),
         () = is_told => match stop.phase() {
-            // It returns once the process goes on.
+            // It returns once the process continues.
             Phase::Paused => emulate_default_handler(SIGTSTP),
             _ => return,
         },
@@ -150,8 +150,8 @@ async fn suspend(stop: StopHandle, watching: Arc<Mutex<Watching>>, continued: io
     }
     let what = match suspended {
         Ok(()) if is_own => "SIGCONT: going on".to_owned(),
-        Ok(()) => "SIGCONT: the process goes on, and the crawl stays paused as before".to_owned(),
-        Err(error) => format!("the process cannot stop, and goes on: {error}"),
+        Ok(()) => "SIGCONT: the process continues, and the crawl stays paused as before".to_owned(),
+        Err(error) => format!("the process cannot stop, and continues: {error}"),
     };
     warn("SIGCONT", what).await;
 }

@@ -18,6 +18,7 @@ use crawler::StartError;
 use crawler::summary::rfc3339;
 use frontier::{FrontierError, NotCrawlable, OpenError, Time};
 
+use crate::failure::needs_a_person;
 use crate::options::{NotASeed, StateCommand};
 pub(crate) use damage::{is_damage_at_start, is_damage_of_crawl, repair_hint, repair_hint_at_start};
 use damage::{is_damaged_frontier, is_damaged_store};
@@ -48,6 +49,7 @@ impl StateFailure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Url { .. } | Self::NotAUrl(_) => 2,
+            Self::Written { source, .. } => 1 + u8::from(needs_a_person(source)),
             Self::Read(error) if error.is_of_other_version() => 2,
             _ => 1,
         }

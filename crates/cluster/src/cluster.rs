@@ -348,7 +348,7 @@ impl Courier {
                 if last.as_ref().is_none_or(|(last, _)| *last != error) {
                     log::warn!(
                         target: "crawler::cluster",
-                        "{error}. The crawl goes on, and its links wait until then"
+                        "{error}. The crawl continues, and its links wait until then"
                     );
                 }
                 self.last_error = Some((error, Instant::now()));

@@ -36,7 +36,7 @@ pub struct Joining {
     pub kept: Vec<u8>,
     /// Whether Redis has answered at this address: then it is waited for. [`check`](Self::check) sets it.
     pub has_answered: bool,
-    /// Whether a directory that is an old copy, or new, goes on all the same.
+    /// Whether a directory that is an old copy, or new, continues all the same.
     pub accepts_loss: bool,
     /// The machine and the process, for people.
     pub owner: String,
@@ -94,7 +94,7 @@ pub enum JoinError {
     /// The state directory is of another crawl than the processes that run.
     #[error(
         "another crawl runs under the name {name}, to which this state directory does not belong: stop that one, or give this one another name \
-         (redis://…/NAME) and a new directory. If the directory of partition 0 was lost, start it with --accept-loss: the crawl goes on, and ends as \
+         (redis://…/NAME) and a new directory. If the directory of partition 0 was lost, start it with --accept-loss: the crawl continues, and ends as \
          incomplete"
     )]
     OtherCrawl {
@@ -113,7 +113,7 @@ pub enum JoinError {
     },
     /// What is kept in the state directory cannot be read.
     #[error(
-        "what the state directory has of the other processes cannot be read: go on with the program that began the crawl, or with a new directory and \
+        "what the state directory has of the other processes cannot be read: continue with the program that began the crawl, or with a new directory and \
          --accept-loss"
     )]
     Kept,

@@ -74,7 +74,7 @@ impl Orders {
 /// Links of a batch that were offered to the frontier, with the verdicts on them.
 pub type Offered = (Vec<Link>, Vec<Verdict>);
 
-/// Why a member cannot go on.
+/// Why a member cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemberError {
@@ -82,7 +82,7 @@ pub enum MemberError {
     #[error(
         "the state directory of this partition or of partition {peer} is an old copy, or a new one: they do not agree on the links that went \
          from one to the other. Go on with the directory that was used last. If that is lost, start the process that says so with \
-         --accept-loss: the crawl goes on, and ends as incomplete"
+         --accept-loss: the crawl continues, and ends as incomplete"
     )]
     OldCopy {
         /// The other partition.

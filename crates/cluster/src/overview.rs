@@ -86,7 +86,13 @@ pub enum OverviewError {
 fn observe(address: Address) -> Result<(RedisLog, Founded), OverviewError> {
     let name = address.name().to_owned();
     let mut log = RedisLog::connect(address)?;
-    let founded = Founded::read(&mut log)?.ok_or(OverviewError::NoCrawl(name))?;
+    let Some(founded) = Founded::read(&mut log)? else {
+        // A crawl cannot begin while Redis is full.
+        return Err(match log.check_writable() {
+            Err(full @ LogError::OutOfMemory { .. }) => full.into(),
+            _ => OverviewError::NoCrawl(name),
+        });
+    };
     log.observe(&founded.id);
     Ok((log, founded))
 }
@@ -198,7 +204,7 @@ impl Row {
                 "says what this version cannot read".to_owned(),
                 "start its process with this version",
             ),
-            ("stopped", _) => ("is stopped".to_owned(), "start its process to go on"),
+            ("stopped", _) => ("is stopped".to_owned(), "start its process to continue"),
             _ => return None,
         };
         Some(format!(

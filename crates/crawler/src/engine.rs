@@ -108,7 +108,7 @@ impl<S: Fetcher> Run<S> {
         self.checkpoint_new_outputs()?;
         self.begin()?;
         if self.mark_paused(false) {
-            log::warn!(target: "crawler::state", "the last run ended in a pause, which does not outlive it: the crawl goes on");
+            log::warn!(target: "crawler::state", "the last run ended in a pause, which does not outlive it: the crawl continues");
         }
         self.save()?;
         let mut orders = self.orders.subscribe();

@@ -70,7 +70,7 @@ pub enum CrawlError {
     /// The state of the crawl cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The crawl cannot go on with the other processes that share it. The text says what to do.
+    /// The crawl cannot continue with the other processes that share it. The text says what to do.
     #[error(transparent)]
     Peers(#[from] PeersError),
     /// The frontier waits for a lease that has no task. This is a defect of the crawler.

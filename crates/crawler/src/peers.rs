@@ -24,7 +24,7 @@ pub trait Peers: Send {
     ///
     /// # Errors
     ///
-    /// The crawl cannot go on. The text says what to do.
+    /// The crawl cannot continue. The text says what to do.
     fn exchange(&mut self, frontier: &mut Frontier, now: Time) -> Result<Exchanged, PeersError>;
 
     /// What it keeps from one run to the next, for the next commit; `None` if it is as at the last call.
@@ -53,7 +53,7 @@ pub trait Peers: Send {
     fn leave(&mut self);
 }
 
-/// Why a crawl cannot go on with the others.
+/// Why a crawl cannot continue with the others.
 pub type PeersError = Box<dyn Error + Send + Sync>;
 
 /// What an exchange has brought.

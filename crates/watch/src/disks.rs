@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crawler::output::series_of;
+
 /// The files that a crawl writes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Disks {
@@ -19,7 +21,8 @@ impl Disks {
     }
 
     pub(crate) fn output_bytes(&self) -> u64 {
-        let found = self.outputs.iter().filter_map(|path| fs::metadata(path).ok());
+        let files = self.outputs.iter().flat_map(|first| series_of(first));
+        let found = files.filter_map(|path| fs::metadata(path).ok());
         found.filter(fs::Metadata::is_file).map(|file| file.len()).sum()
     }
 }
@@ -35,4 +38,32 @@ fn free_at(path: &Path) -> Option<u64> {
 #[cfg(not(unix))]
 fn free_at(_path: &Path) -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_has_the_size_of_all_files_of_its_series() {
+        let folder = std::env::temp_dir().join(format!("watch-disks-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for name in [
+            "a.warc.gz",
+            "a-00001.warc.gz",
+            "a-123456.warc.gz",
+            "a-1.warc.gz",
+            "a-0000x.warc.gz",
+            "a-00001.gz",
+            "b",
+        ] {
+            fs::write(folder.join(name), "123").unwrap();
+        }
+        let disks = Disks {
+            state: None,
+            outputs: ["a.warc.gz", "b", "none"].map(|name| folder.join(name)).into(),
+        };
+        assert_eq!(disks.output_bytes(), 4 * 3);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

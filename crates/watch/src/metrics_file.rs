@@ -54,7 +54,7 @@ impl MetricsFile {
                 if let Err(error) = &written
                     && !has_failed
                 {
-                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl goes on, and writes it again later", to.path().display());
+                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl continues, and writes it again later", to.path().display());
                 }
                 has_failed = written.is_err();
             }

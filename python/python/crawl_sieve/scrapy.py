@@ -138,7 +138,7 @@ class SieveDupeFilter(RFPDupeFilter):
                 self._stop("sieve_failed", error)
 
     def _stop(self, reason: str, error: Exception | str) -> None:
-        """Stops the crawl. Nothing is written from here on, so the next start goes on from the last commit."""
+        """Stops the crawl. Nothing is written from here on, so the next start continues from the last commit."""
         if not self._is_stopped:
             self._is_stopped = True
             logger.error("The crawl stops: %s", error)
@@ -149,8 +149,8 @@ class SieveDupeFilter(RFPDupeFilter):
         if saturation.lost_at_least:
             # Twice the capacity and a tenth of the rate lose less than one of a million.
             logger.warning(
-                "About %d new URLs were taken for seen ones %s, and their pages are missing. To get them, begin a new %s with SIEVE_CAPACITY = %d "
-                "and SIEVE_RATE = %.1g",
+                "About %d new URLs were taken for seen ones %s, and their pages are missing. To get them, begin a new %s with SIEVE_CAPACITY = %d, "
+                'SIEVE_RATE = %.1g and SIEVE_ON_SATURATION = "grow"',
                 max(saturation.lost, saturation.lost_at_least), when, "job" if self._job else "crawl",
                 2 * round(saturation.estimated), self._crawler.settings.getfloat("SIEVE_RATE", 0.01) / 10,
             )

@@ -88,10 +88,10 @@ pub(crate) struct Site {
     /// --max-pages and --max-hosts are for all partitions together; each takes its share.
     #[arg(long, value_name = "I/N", requires = "cluster", help_heading = "Cluster")]
     pub(crate) partition: Option<Partition>,
-    /// Go on without what an output or the directory of a partition has lost.
+    /// Continue without what an output or the directory of a partition has lost.
     ///
     /// Without it, a start is refused if an output has changed or is not given, or if a partition has an old or a new directory. A file that has
-    /// changed stays as it is: the output goes on in a new one beside it. What was lost is counted, and the crawl is incomplete; it ends with code
+    /// changed stays as it is: the output continues in a new one beside it. What was lost is counted, and the crawl is incomplete; it ends with code
     /// 3 if links between partitions were lost.
     #[arg(long, requires = "state", help_heading = "Output")]
     pub(crate) accept_loss: bool,

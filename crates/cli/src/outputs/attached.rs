@@ -222,7 +222,7 @@ fn check_given(crawl: &mut Crawl, outputs: &Outputs, state: &Path, accepts_loss:
         if !accepts_loss {
             return Err(OutputError::NotGiven { state, arguments });
         }
-        log::warn!(target: "crawler::state", "the crawl in {state} goes on without {arguments}, as --accept-loss says");
+        log::warn!(target: "crawler::state", "the crawl in {state} continues without {arguments}, as --accept-loss says");
         crawl.give_up_output(&saved.name);
     }
     Ok(())
@@ -283,7 +283,7 @@ fn check_saved(crawl: &mut Crawl, options: &Options, state: &Path, accepts_loss:
                 return Err(OutputError::Changed(error));
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                log::warn!(target: "crawler::state", "{error}. The crawl goes on without what it lacks, as --accept-loss says");
+                log::warn!(target: "crawler::state", "{error}. The crawl continues without what it lacks, as --accept-loss says");
                 crawl.begin_output_anew(&saved.name, &path);
             }
             checked => checked.map_err(OutputError::Open)?,

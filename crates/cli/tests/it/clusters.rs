@@ -502,7 +502,7 @@ fn a_new_crawl_needs_redis_and_one_that_has_begun_waits_for_it() {
     crawl.wait_for_pages(1, 3);
     second.stop();
     crawl.redis.kill();
-    first.logs("The crawl goes on, and its links wait until then");
+    first.logs("The crawl continues, and its links wait until then");
     let second = crawl.start(1);
     second.logs("The crawl waits for it");
     // It has forgotten all.
@@ -570,6 +570,12 @@ fn what_is_not_of_this_version_is_refused_with_its_key_and_a_crawl_that_runs_goe
 #[test]
 fn a_full_redis_is_what_a_crawl_and_its_status_name() {
     let crawl = Crawl::with_delay("100ms", "cluster-full");
+    let address = crawl.address();
+    let status = ["cluster", "status", &address];
+    fails(&status, 2, &["there is no crawl"]);
+    crawl.redis.cli("CONFIG SET maxmemory 1");
+    fails(&status, 1, &["is out of memory"]);
+    crawl.redis.cli("CONFIG SET maxmemory 0");
     let [first, second] = [0, 1].map(|partition| crawl.start(partition));
     crawl.wait_for(1, "running");
     crawl.redis.cli("CONFIG SET maxmemory 1");

@@ -165,7 +165,7 @@ fn an_output_that_is_not_as_the_crawl_left_it_has_ways_on() {
             damage(&path).unwrap();
             let left = fs::read(&path).ok();
             crawl.refuses(&same, message);
-            crawl.refuses(&same, "To go on without what it lacks, add --accept-loss");
+            crawl.refuses(&same, "To continue without what it lacks, add --accept-loss");
             if *damaged == "pages.jsonl" {
                 // The first way: the file is put back.
                 let dir = crawl.path("state");
@@ -204,9 +204,12 @@ fn an_output_may_be_given_up() {
     succeeds(&crawl.with("state", &OUTPUTS, "--max-pages 3"));
     for given in (0..OUTPUTS.len()).rev() {
         let fewer = &OUTPUTS[..given];
-        crawl.refuses(&crawl.with("state", fewer, ""), "add --accept-loss to go on without it");
+        crawl.refuses(
+            &crawl.with("state", fewer, ""),
+            "add --accept-loss to continue without it",
+        );
         let printed = succeeds(&crawl.with("state", fewer, "--accept-loss --max-pages 4"));
-        assert!(printed.stderr.contains("goes on without --"), "{}", printed.stderr);
+        assert!(printed.stderr.contains("continues without --"), "{}", printed.stderr);
         succeeds(&crawl.with("state", fewer, "--max-pages 4"));
     }
     assert_eq!(texts_of(crawl.path("pages.jsonl"), "url").len(), 4);
@@ -330,6 +333,20 @@ fn all_outputs_are_series_of_files_by_one_setting_that_later_runs_continue() {
         "{links:?}"
     );
     assert!(files("pages-", ".warc.gz").len() >= 3 && files("refused", ".jsonl").len() >= 3);
+}
+
+#[test]
+fn a_foreign_file_where_a_series_continues_is_moved_away_and_nothing_counts_as_lost() {
+    let crawl = Crawl::new("kept-foreign-next");
+    let same = crawl.with("state", &OUTPUTS[..1], "--set output-max-bytes=1GB");
+    succeeds(&format!("{same} --max-pages 3"));
+    let next = crawl.path("pages-00001.jsonl");
+    fs::write(&next, "{}").unwrap();
+    crawl.refuses(&same, "pages-00001.jsonl: this file is not of the crawl");
+    crawl.refuses(&format!("{same} --accept-loss"), "move it away or remove it");
+    fs::remove_file(&next).unwrap();
+    let printed = succeeds(&same);
+    assert!(!printed.stdout.contains("begun anew"), "{}", printed.stdout);
 }
 
 /// A refusal: what is done before it, the options, the exit code, a part of the message, and the way on that it names.

@@ -104,7 +104,7 @@ fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_the_summary_and_th
     }
     fails(
         &["report", &state, "-o", &format!("{state}/frontier.sqlite")],
-        1,
+        2,
         &["holds something else"],
     );
     succeeds(&["status", &state]);

@@ -141,7 +141,7 @@ impl OutputFile {
             Ok(_) => return Ok(()),
         };
         let message = format!(
-            "{}: the file {what} while the crawl wrote it. Put it back as it was; with a state directory, the same command then goes on from its last \
+            "{}: the file {what} while the crawl wrote it. Put it back as it was; with a state directory, the same command then continues from its last \
              commit. To move files away meanwhile, let the crawl begin new ones by their size",
             self.path.display()
         );

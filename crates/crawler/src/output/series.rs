@@ -27,6 +27,26 @@ pub(super) fn numbered(first: &Path, number: u32) -> PathBuf {
     first.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
 }
 
+/// Returns the files of a series that are there, in no order. It reads their folder.
+pub fn series_of(first: &Path) -> impl Iterator<Item = PathBuf> {
+    let folder = first.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = folder
+        .unwrap_or(Path::new("."))
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten();
+    let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let end = ending_of(&name);
+    entries.map(|entry| entry.path()).filter(move |path| {
+        let found = path.file_name().unwrap_or_default().to_string_lossy();
+        let (stem, ending) = name.split_at(end);
+        let between = found.strip_prefix(stem).and_then(|rest| rest.strip_suffix(ending));
+        let number = between.and_then(|between| between.strip_prefix('-'));
+        found == name || number.is_some_and(|number| number.len() > 4 && number.parse::<u32>().is_ok())
+    })
+}
+
 /// Returns where the ending of a name starts, such as `.warc.gz`. A date or a version is no ending.
 fn ending_of(name: &str) -> usize {
     let ending_at = |name: &str| {
@@ -62,8 +82,8 @@ impl SavedFile {
     ///
     /// # Errors
     ///
-    /// [`InvalidData`](io::ErrorKind::InvalidData) when the file is missing, shorter than it was, or changed before its saved end, or a later
-    /// file is there. The message says what to do. Besides, when the system cannot read it.
+    /// [`InvalidData`](io::ErrorKind::InvalidData) when the file is missing, shorter than it was, or changed before its saved end;
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) when a later file is there. The message says what to do. Besides, when the system cannot read it.
     pub fn check(&self, first: &Path, max_bytes: Option<NonZeroU64>) -> io::Result<()> {
         let path = numbered(first, self.number);
         let refuse = |what: String| {
@@ -101,11 +121,11 @@ impl SavedFile {
         let next = numbered(first, self.number.saturating_add(1));
         if max_bytes.is_some() && !is_free(&next) {
             let message = format!(
-                "{}: this file is not of the crawl as its state directory has it, which goes on there: move it away or remove it. If the crawl has \
+                "{}: this file is not of the crawl as its state directory has it, which continues there: move it away or remove it. If the crawl has \
                  begun it, its pages are fetched again",
                 next.display()
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
         Ok(())
     }

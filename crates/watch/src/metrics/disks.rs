@@ -14,7 +14,7 @@ pub(super) fn encode(page: &mut Page<'_>, disks: &Disks) -> fmt::Result {
     )?;
     page.gauge(
         "crawler_output_bytes",
-        "Size of the outputs: of a series of archives the first one",
+        "Size of the outputs, with all files of a series",
         disks.output_bytes() as f64,
     )
 }

@@ -53,7 +53,7 @@ impl SeriesFile {
             self.file = None;
             if !std::mem::replace(&mut self.has_failed, true) {
                 let path = self.whole.path().display();
-                log::warn!(target: "crawler::watch", "{path}: {error}; the crawl goes on, and the series is written again later");
+                log::warn!(target: "crawler::watch", "{path}: {error}; the crawl continues, and the series is written again later");
             }
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn check_mark(folder: &Path, token: &str) -> io::Result<()> {
         return Ok(());
     }
     let message = format!(
-        "{}: the folder was renamed, removed or emptied while the crawl saved pages in it. Put it back, or make an empty one at that place to go on \
+        "{}: the folder was renamed, removed or emptied while the crawl saved pages in it. Put it back, or make an empty one at that place to continue \
          without them, and repeat the command",
         folder.display()
     );
@@ -47,7 +47,7 @@ pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()>
     // Another error is reported when the folder is made.
     if is_same_place && matches!(folder.try_exists(), Ok(false)) {
         return refuse(
-            "the crawl has saved pages in this folder, and it is missing: put it back, or make an empty one to go on without them".to_owned(),
+            "the crawl has saved pages in this folder, and it is missing: put it back, or make an empty one to continue without them".to_owned(),
         );
     }
     if is_marked(folder, token).unwrap_or(is_same_place) {
@@ -55,6 +55,6 @@ pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()>
     }
     refuse(format!(
         "the crawl has saved pages in {earlier}, and this is another folder: give that one, wherever it is now, or an empty \
-         one at that place to go on without them"
+         one at that place to continue without them"
     ))
 }
