@@ -55,7 +55,7 @@ impl<'a> SeedLines<'a> {
         }
     }
 
-    /// Reads a file line by line: one of links may be larger than memory.
+    /// Reads a file line by line: a line of an output has more than its link, and only the link stays in memory.
     pub(super) fn read(&mut self, mut file: impl BufRead) -> Result<(), SeedsError> {
         let mut bytes = Vec::new();
         loop {
