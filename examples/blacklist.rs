@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use sieve::snapshot::Counts;
+use sieve::snapshot::SnapshotCounts;
 use sieve::{BloomFilter, Snapshot};
 
 const LIST: &str = "/usr/share/mozilla/extensions/{ec8030f7-c20a-464f-9b0e-13a3a9e97384}/uBlock0@raymondhill.net/assets/thirdparties/\
@@ -44,7 +44,7 @@ fn save(filter: &BloomFilter, path: &Path) -> io::Result<()> {
     // Renamed when it is complete, so that no reader sees a part of it.
     let unfinished = path.with_extension("unfinished");
     let mut file = File::create(&unfinished)?;
-    filter.write_to(&Counts::default(), &mut file)?; // the counts are for a `Sieve`
+    filter.write_to(&SnapshotCounts::default(), &mut file)?; // the counts are for a `Sieve`
     file.sync_all()?;
     fs::rename(unfinished, path)
 }

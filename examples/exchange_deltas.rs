@@ -20,7 +20,7 @@ mod input;
 use std::collections::BTreeSet;
 
 use graph::Graph;
-use sieve::snapshot::Counts;
+use sieve::snapshot::SnapshotCounts;
 use sieve::{BloomFilter, Delta, Sieve, Snapshot};
 
 /// The capacity of the filters: a crawl of many such manuals.
@@ -106,7 +106,7 @@ fn crawl(graph: &Graph, ends: [&str; 2], every: usize) -> Result<usize, Failure>
         deltas += 2;
         bytes += from_one.len() + from_two.len();
     }
-    one.ours.write_to(&Counts::default(), &mut whole)?;
+    one.ours.write_to(&SnapshotCounts::default(), &mut whole)?;
     let fetches = one.fetched.len() + two.fetched.len();
     let found = one
         .fetched

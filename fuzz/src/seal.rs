@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use sieve::snapshot::{Counts, Snapshot};
+use sieve::snapshot::{Snapshot, SnapshotCounts};
 use sieve::{BloomFilter, Hashing, Sizing};
 
 /// The length of a header.
@@ -44,7 +44,7 @@ static FINGERPRINT: LazyLock<u64> = LazyLock::new(|| {
 /// Returns the file of a filter without counts.
 pub fn file_of(filter: &impl Snapshot) -> Vec<u8> {
     let mut file = Vec::new();
-    filter.write_to(&Counts::default(), &mut file).unwrap();
+    filter.write_to(&SnapshotCounts::default(), &mut file).unwrap();
     file
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use sieve::snapshot::Counts;
+use sieve::snapshot::SnapshotCounts;
 use sieve::{Accepts, Queue, SeenSet};
 
 /// A queue that keeps nothing: the caller has the key.
@@ -48,7 +48,7 @@ pub(crate) fn united(one: Counted, two: &Counted) -> Result<Counted, String> {
     let lost = before.lost + other.lost;
     let accepted = (filter.estimated_len() - lost).round() as u64;
     let (least, most) = (before.accepted.max(other.accepted), before.accepted + other.accepted);
-    let counts = Counts {
+    let counts = SnapshotCounts {
         accepted: accepted.clamp(least, most),
         lost,
     };

@@ -12,11 +12,11 @@ use frontier::{Frontier, Partition, Time};
 use tokio::sync::Notify;
 
 use crate::founded::Founded;
-use crate::link_log::{Entry, LogError};
+use crate::link_log::{LogError, StreamEntry};
 use crate::member::{Member, Orders};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
-use crate::word::{End, Status, Words};
+use crate::word::{End, PartitionStatus, Words};
 
 /// The field of an order to stop. Its text has the instances that are to stop: one that starts later is not meant.
 pub(crate) const STOP: &str = "stop";
@@ -48,7 +48,7 @@ pub struct Cluster {
     member: Member,
     to_thread: Sender<Message>,
     news: Receiver<News>,
-    inbox: VecDeque<Entry>,
+    inbox: VecDeque<StreamEntry>,
     /// How many entries are on their way from the thread, or in the inbox.
     waiting: Arc<AtomicUsize>,
     woken: Arc<Notify>,
@@ -75,7 +75,7 @@ enum Message {
 /// From the thread to the loop.
 #[derive(Debug, Default)]
 struct News {
-    entries: Vec<Entry>,
+    entries: Vec<StreamEntry>,
     words: Option<Words>,
     /// The instances that are to stop.
     stop: Vec<u64>,
@@ -133,7 +133,7 @@ impl Cluster {
         let _ = self.to_thread.send(message);
     }
 
-    fn status(&mut self, frontier: &Frontier, here: Here, now: Time) -> Status {
+    fn status(&mut self, frontier: &Frontier, here: Here, now: Time) -> PartitionStatus {
         self.pages.push_back((now, here.pages));
         let is_old = |(then, _): &mut (Time, u64)| now.since(*then) > RATE_OVER;
         while self.pages.len() > 2 && self.pages.pop_front_if(is_old).is_some() {}
@@ -143,7 +143,7 @@ impl Cluster {
             here.pages.saturating_sub(*pages) as f64 / seconds.max(0.001)
         });
         let report = frontier.report();
-        Status {
+        PartitionStatus {
             owner: self.owner.clone(),
             at: 0,
             pages: here.pages,

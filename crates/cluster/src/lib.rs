@@ -58,10 +58,10 @@ mod word;
 
 pub use cluster::Cluster;
 pub use join::{JoinError, Joining};
-pub use link_log::{Entry, EntryId, LinkLog, LogError};
+pub use link_log::{EntryId, LinkLog, LogError, StreamEntry};
 pub use member::{Batches, Kept, Limits, Member, MemberError, Offered, Orders};
 pub use overview::{Numbers, Overview, OverviewError, Row, stop};
 pub use post::Post;
 pub use redis_log::{RedisLog, TIMEOUT};
 pub use url::{Address, AddressError};
-pub use word::{End, PeerWord, Status, Word, Words};
+pub use word::{End, PartitionStatus, PeerWord, Word, Words};

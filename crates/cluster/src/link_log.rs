@@ -13,7 +13,7 @@ pub struct EntryId {
 
 /// An entry of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct StreamEntry {
     /// The partition that sent it.
     pub from: u32,
     /// Its place in the stream.
@@ -48,7 +48,7 @@ pub trait LinkLog: Send {
     /// # Errors
     ///
     /// When the log cannot be read now.
-    fn read(&mut self, after: &[(u32, EntryId)], up_to: usize) -> Result<Vec<Entry>, LogError>;
+    fn read(&mut self, after: &[(u32, EntryId)], up_to: usize) -> Result<Vec<StreamEntry>, LogError>;
 
     /// Removes the entries of the stream from `from` up to this id, itself included.
     ///

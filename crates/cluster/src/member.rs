@@ -12,9 +12,9 @@ use frontier::exchange::{Acknowledged, Received};
 use frontier::{Frontier, FrontierError, Link, Partition, Time, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::link_log::{Entry, EntryId};
+use crate::link_log::{EntryId, StreamEntry};
 use crate::wire;
-use crate::word::{End, PeerWord, Status, Word, Words};
+use crate::word::{End, PartitionStatus, PeerWord, Word, Words};
 
 /// How much is under way, and how long a member waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl Member {
     /// Notes that the state of the frontier and what is kept are on the medium as they are now: from now on, this is said and sent.
     ///
     /// `is_drained` says that the seeds are in, and nothing is left to fetch, or may be fetched any more.
-    pub fn synced(&mut self, frontier: &Frontier, is_drained: bool, status: Status, now: Time) {
+    pub fn synced(&mut self, frontier: &Frontier, is_drained: bool, status: PartitionStatus, now: Time) {
         let peers = (0..self.partition.count()).zip(&self.kept.promises);
         let peers = peers.map(|(index, promise)| {
             let peer = frontier.peer(index).unwrap_or_default();
@@ -337,7 +337,7 @@ impl Member {
     /// See [`MemberError`].
     pub fn receive(
         &mut self,
-        entry: &Entry,
+        entry: &StreamEntry,
         frontier: &mut Frontier,
         now: Time,
     ) -> Result<Option<Offered>, MemberError> {

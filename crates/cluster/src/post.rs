@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use frontier::Partition;
 
-use crate::link_log::{Entry, EntryId, LinkLog, LogError};
+use crate::link_log::{EntryId, LinkLog, LogError, StreamEntry};
 use crate::member::{Batches, Orders};
 use crate::word::{Word, Words, words_of};
 
@@ -117,7 +117,7 @@ impl<L: LinkLog> Post<L> {
     /// # Errors
     ///
     /// As those of the log.
-    pub fn read(&mut self) -> Result<Vec<Entry>, LogError> {
+    pub fn read(&mut self) -> Result<Vec<StreamEntry>, LogError> {
         let entries = self.log.read(&self.positions, ENTRIES_AT_ONCE)?;
         for entry in &entries {
             let position = self.positions.iter_mut().find(|(from, _)| *from == entry.from);

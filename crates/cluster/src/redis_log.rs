@@ -17,7 +17,7 @@ use redis::{Cmd, FromRedisValue, Value, cmd, from_redis_value};
 
 use self::nodes::Nodes;
 pub use self::nodes::TIMEOUT;
-use crate::link_log::{Entry, EntryId, LinkLog, LogError};
+use crate::link_log::{EntryId, LinkLog, LogError, StreamEntry};
 use crate::url::Address;
 
 /// Bits of the number of a batch in the second half of a Redis id. The others are of the round.
@@ -198,7 +198,7 @@ impl LinkLog for RedisLog {
         self.nodes.call(&self.tag(to), &commands, does_not_rise).map(drop)
     }
 
-    fn read(&mut self, after: &[(u32, EntryId)], up_to: usize) -> Result<Vec<Entry>, LogError> {
+    fn read(&mut self, after: &[(u32, EntryId)], up_to: usize) -> Result<Vec<StreamEntry>, LogError> {
         if after.is_empty() {
             return Ok(Vec::new());
         }
@@ -217,7 +217,7 @@ impl LinkLog for RedisLog {
             let from = key.rsplit(':').next().and_then(|from| from.parse().ok());
             for (id, mut fields) in entries {
                 if let (Some(from), Some(id), Some(batch)) = (from, entry_id(&id), fields.pop()) {
-                    found.push(Entry { from, id, batch });
+                    found.push(StreamEntry { from, id, batch });
                 }
             }
         }

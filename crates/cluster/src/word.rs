@@ -39,7 +39,7 @@ pub struct Word {
     /// The exchange with each partition, by its index. The own one is empty.
     pub peers: Vec<PeerWord>,
     /// Numbers for people.
-    pub status: Status,
+    pub status: PartitionStatus,
 }
 
 impl Word {
@@ -69,7 +69,7 @@ pub struct PeerWord {
 /// Numbers of a partition for people.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Status {
+pub struct PartitionStatus {
     /// The machine and the process that has the partition.
     pub owner: String,
     /// When it was said last, in milliseconds since 1970, by the clock of the log.

@@ -33,7 +33,7 @@ pub use address_cache::CachedResolver;
 pub use client::HttpFetcher;
 pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
-pub use exchange::{Exchange, Header, HttpVersion};
+pub use exchange::{Header, HttpExchange, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
 pub use options::{ClientError, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT, HttpOptions, Secret};
 
@@ -124,7 +124,7 @@ pub struct Response {
     pub has_own_condition: bool,
     /// Request and answer as they were sent, for archives. A crawl reports one that is there as
     /// [`Event::Captured`](crate::Event::Captured).
-    pub exchange: Option<Box<Exchange>>,
+    pub exchange: Option<Box<HttpExchange>>,
 }
 
 impl Response {

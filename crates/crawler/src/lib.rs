@@ -107,7 +107,7 @@ pub use event::{
 };
 #[doc(inline)]
 pub use fetch::{
-    AddressGuard, BodyExtent, ClientError, Exchange, FetchError, Fetcher, HttpFetcher, HttpOptions, Request,
+    AddressGuard, BodyExtent, ClientError, FetchError, Fetcher, HttpExchange, HttpFetcher, HttpOptions, Request,
     ResourceKind, Response, TargetCookies, TruncationReason,
 };
 pub use frontier::{self, Failure, FailureKind};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, LockHolder, NotCrawlable, PageRecord, Time,
+    CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, LockHolder, NotCrawlable, StoredPage, Time,
 };
 
 use crate::config::with_scheme;
@@ -102,7 +102,7 @@ impl SavedCrawl {
     /// # Errors
     ///
     /// A directory without a crawl, or one that cannot be read or is damaged.
-    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), StartError> {
+    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), StartError> {
         check_database(dir)?;
         Ok(Directory::new(dir).read_records(visit)?)
     }

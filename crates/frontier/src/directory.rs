@@ -7,7 +7,7 @@ use std::path::Path;
 pub use repair::{Exported, RepairOutcome, RepairReport};
 
 use crate::config::FrontierConfig;
-use crate::durable::{OpenError, OtherLogic, PageRecord, Unsynced, open, other_logic, record, restore, unsynced};
+use crate::durable::{OpenError, OtherLogic, StoredPage, Unsynced, open, other_logic, record, restore, unsynced};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
 use crate::sqlite::SqliteStore;
@@ -123,7 +123,7 @@ impl<'d> Directory<'d> {
     /// # Errors
     ///
     /// A directory without a frontier, or one that cannot be read or is damaged.
-    pub fn read_records(self, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
+    pub fn read_records(self, visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), OpenError> {
         let store = SqliteStore::open_read_only(self.0)?;
         record::visit(&store, visit)
     }

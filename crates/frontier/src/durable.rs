@@ -35,12 +35,12 @@ pub(crate) mod unsynced;
 use std::sync::Arc;
 
 pub use crate::store::{LockHolder, StoreError};
-pub use again::{Again, QueuedAgain, Requeued};
+pub use again::{QueuedAgain, Refetch, Requeued};
 use checkpoint::Checkpointer;
 pub use error::OpenError;
 use keys::SharedKeys;
 pub use other_logic::OtherLogic;
-pub use record::{PageEnd, PageRecord};
+pub use record::{PageEnd, StoredPage};
 use removal::Removal;
 use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use sieve::SeenSet;
 
 use crate::config::{ConfigError, FrontierConfig};
-use crate::durable::{Again, Durable, QueuedAgain, SaveStatus};
+use crate::durable::{Durable, QueuedAgain, Refetch, SaveStatus};
 use crate::entry::Entry;
 use crate::error::FrontierError;
 use crate::lease::{LeaseId, Leasing};
@@ -269,7 +269,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`FrontierError::NotSaved`] if records cannot be read. [`FrontierError::Poisoned`] after a call that panicked.
-    pub fn queue_again(&mut self, which: Again, up_to: usize, now: Time) -> Result<QueuedAgain, FrontierError> {
+    pub fn queue_again(&mut self, which: Refetch, up_to: usize, now: Time) -> Result<QueuedAgain, FrontierError> {
         self.with_durable(
             |state, durable| durable.queue_again(state, which, up_to, now),
             QueuedAgain::default,

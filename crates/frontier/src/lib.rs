@@ -249,7 +249,7 @@ pub use config::{ConfigError, FrontierConfig, LimitConfig, PolitenessConfig, Ret
 #[doc(inline)]
 pub use directory::Directory;
 #[doc(inline)]
-pub use durable::{Again, OpenError, PageEnd, PageRecord, QueuedAgain, SaveStatus};
+pub use durable::{OpenError, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredPage};
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
 #[doc(inline)]

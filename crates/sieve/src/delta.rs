@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 
 use crate::hash::{Hashing, checksum};
 use crate::sizing::{ConfigError, Sizing};
-use crate::snapshot::{Counts, Header, Kind, SnapshotError, fingerprint, hashing_of};
+use crate::snapshot::{Header, Kind, SnapshotCounts, SnapshotError, fingerprint, hashing_of};
 
 /// The bits that a filter gained since a copy of it was made; see [`BloomFilter::delta`](crate::BloomFilter::delta).
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +107,7 @@ impl Delta {
     ///
     /// The errors of the writer.
     pub fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
-        let mut header = Header::new(Kind::Delta, &self.sizing, &self.hashing, &Counts::default());
+        let mut header = Header::new(Kind::Delta, &self.sizing, &self.hashing, &SnapshotCounts::default());
         header.ones = self.added;
         header.extra = u64::from(self.parameter);
         header.base = self.base;

@@ -2,12 +2,12 @@
 //!
 //! ```
 //! use sieve::BloomFilter;
-//! use sieve::snapshot::{Counts, Snapshot};
+//! use sieve::snapshot::{SnapshotCounts, Snapshot};
 //!
 //! let mut seen = BloomFilter::new(1000, 0.01)?;
 //! seen.insert(b"https://example.com/");
 //! let mut file = Vec::new();
-//! seen.write_to(&Counts::default(), &mut file)?;
+//! seen.write_to(&SnapshotCounts::default(), &mut file)?;
 //!
 //! let limit = file.len() as u64; // for a real file, the length in its metadata
 //! let (again, _counts) = BloomFilter::read_from(&mut file.as_slice(), limit, None)?;
@@ -69,7 +69,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// The counts of a sieve that are saved with its filter, so that the loss continues after loading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Counts {
+pub struct SnapshotCounts {
     /// The number of accepted keys, A.
     pub accepted: u64,
     /// The estimated number of lost keys, L1.
@@ -77,7 +77,7 @@ pub struct Counts {
 }
 
 /// A filter that was read, and the counts that were saved with it.
-pub type Loaded<F> = Result<(F, Counts), SnapshotError>;
+pub type Loaded<F> = Result<(F, SnapshotCounts), SnapshotError>;
 
 /// A filter that can be saved and loaded.
 ///
@@ -89,7 +89,7 @@ pub trait Snapshot: Sized {
     /// # Errors
     ///
     /// The errors of the writer; [`io::ErrorKind::Unsupported`] for [`SeenSet::Exact`](crate::SeenSet::Exact), before anything is written.
-    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()>;
+    fn write_to(&self, counts: &SnapshotCounts, writer: &mut impl Write) -> io::Result<()>;
 
     /// Returns how many bytes [`write_to`](Self::write_to) writes: to reserve memory, or to see whether they fit on a disk. 0 for
     /// [`SeenSet::Exact`](crate::SeenSet::Exact), of which nothing is written.

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
 
 use crawler::SavedCrawl;
-use frontier::{Entry, NotFetched, PageEnd, PageRecord, Purpose, Time};
+use frontier::{Entry, NotFetched, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
 use super::{StateFailure, rfc3339};
@@ -83,7 +83,7 @@ pub(super) struct RecordLine<'a> {
 }
 
 impl<'a> RecordLine<'a> {
-    pub(super) fn of(record: &'a PageRecord<'_>) -> Self {
+    pub(super) fn of(record: &'a StoredPage<'_>) -> Self {
         let (end, reason) = words(record.end);
         let of_origin = record
             .cause

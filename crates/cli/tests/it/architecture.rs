@@ -1,6 +1,6 @@
 //! The source tree: imports go downward only, and only certain modules use certain libraries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use crate::source_tree::{crates, sources};
@@ -132,4 +132,36 @@ fn no_source_file_is_longer_than_the_limit() {
             );
         }
     }
+}
+
+/// Public types of the crates that are libraries, each with the crates that define it. `unreachable_pub` sees to it that what is `pub` is public.
+fn public_types() -> BTreeMap<String, Vec<&'static str>> {
+    let mut defined = BTreeMap::<_, Vec<_>>::new();
+    for of in ["sieve", "frontier", "crawler", "watch", "cluster"] {
+        for code in sources(of).values() {
+            for line in code.lines() {
+                let mut words = line.trim().split(|c: char| !c.is_alphanumeric() && c != '_');
+                let is_type = words.next() == Some("pub")
+                    && words
+                        .next()
+                        .is_some_and(|kind| ["struct", "enum", "trait", "type", "union"].contains(&kind));
+                if let Some(name) = words.next().filter(|_| is_type) {
+                    defined.entry(name.to_owned()).or_default().push(of);
+                }
+            }
+        }
+    }
+    defined
+}
+
+#[test]
+fn no_public_type_has_the_name_of_another() {
+    let mut defined = public_types();
+    assert!(
+        defined.contains_key("Frontier") && defined.contains_key("Sieve"),
+        "{defined:?}"
+    );
+    defined.remove("ConfigError");
+    defined.retain(|_, of| of.len() > 1);
+    assert!(defined.is_empty(), "one name, several types: {defined:?}");
 }

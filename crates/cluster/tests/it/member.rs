@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{End, Entry, EntryId, Kept, Limits, Member, MemberError, Status, Word, Words};
+use cluster::{End, EntryId, Kept, Limits, Member, MemberError, PartitionStatus, StreamEntry, Word, Words};
 use frontier::exchange::{LinkBatch, Mark};
 use frontier::{Canonicalizer, Frontier, FrontierConfig, Link, Partition, Reach, Time};
 
@@ -35,7 +35,8 @@ impl Process {
         self.frontier.persist(b"", NOW).unwrap();
         self.member.saved();
         let is_drained = self.frontier.report().is_drained();
-        self.member.synced(&self.frontier, is_drained, Status::default(), NOW);
+        self.member
+            .synced(&self.frontier, is_drained, PartitionStatus::default(), NOW);
     }
 
     /// Commits and syncs. Returns the word of that.
@@ -149,7 +150,7 @@ fn no_more_is_sent_than_the_window_and_no_more_trimmed_than_is_synced() {
     }
     assert_eq!(sent.len() as u64, window);
     for (id, batch) in sent.iter().take(2).cloned() {
-        let entry = Entry { from: 0, id, batch };
+        let entry = StreamEntry { from: 0, id, batch };
         second
             .member
             .receive(&entry, &mut second.frontier, NOW)
@@ -313,7 +314,7 @@ fn entries_that_are_none_are_trimmed_and_not_remembered() {
     });
     let mut last = EntryId::default();
     for (id, batch) in ids.zip([&b""[..], b"not a batch", &[0xff; 40], &[0, 0, 0, 1, 0]]) {
-        let entry = Entry {
+        let entry = StreamEntry {
             from: 1,
             id,
             batch: batch.to_vec(),
@@ -322,7 +323,7 @@ fn entries_that_are_none_are_trimmed_and_not_remembered() {
         last = id;
     }
     assert_eq!(first.member.orders(&first.frontier, NOW).unwrap().trim, [(1, last)]);
-    let stranger = Entry {
+    let stranger = StreamEntry {
         from: 7,
         id: last,
         batch: Vec::new(),

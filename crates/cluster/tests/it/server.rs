@@ -1,6 +1,6 @@
 //! A server of Redis as the tests of the log use it.
 
-use cluster::{EntryId, LogError, PeerWord, RedisLog, Status, Word};
+use cluster::{EntryId, LogError, PartitionStatus, PeerWord, RedisLog, Word};
 
 pub(crate) use crate::redis_server::{Server, eventually, free_port};
 
@@ -41,6 +41,6 @@ pub(crate) fn word(instance: u64) -> Word {
         ended: None,
         lost: 0,
         peers: vec![PeerWord::default(); 3],
-        status: Status::default(),
+        status: PartitionStatus::default(),
     }
 }

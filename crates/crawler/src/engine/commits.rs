@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Run;
 use super::clock::time_of_day;
-use super::refreshing::QueuedAgain;
+use super::refreshing::NextLook;
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
 use crate::event::{CommitRecord, Event};
@@ -46,7 +46,7 @@ pub(crate) struct Commits {
     changed: Option<Instant>,
     /// Whether commits were made since the last sync.
     pub(super) has_unsynced: bool,
-    pub(super) queued_again: QueuedAgain,
+    pub(super) queued_again: NextLook,
     buffer: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Commits {
             uncommitted: 0,
             changed: None,
             has_unsynced: true,
-            queued_again: QueuedAgain::default(),
+            queued_again: NextLook::default(),
             buffer: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use frontier::durable::Requeued;
-use frontier::{Again, Time};
+use frontier::{Refetch, Time};
 
 use super::Run;
 use super::plan::Wake;
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// When pages are looked for next that are queued again.
 #[derive(Debug, Default)]
-pub(super) struct QueuedAgain {
+pub(super) struct NextLook {
     /// Those that have come of age.
     next_refresh: Time,
     /// Those that got no answer in an earlier run; `None` if there are no more.
@@ -32,7 +32,7 @@ impl<S: Fetcher> Run<S> {
             return Ok(());
         };
         let has_ended = self.frontier.report().is_drained();
-        let begun = self.frontier.queue_again(Again::Unanswered, 0, self.clock.now())?;
+        let begun = self.frontier.queue_again(Refetch::Unanswered, 0, self.clock.now())?;
         if begun.next.is_some() {
             commits.queued_again.next_retry = Some(Time::EPOCH);
         }
@@ -71,7 +71,7 @@ impl<S: Fetcher> Run<S> {
         let Some(again) = again.filter(|again| again.next_retry.is_some()) else {
             return Ok(Requeued::default());
         };
-        let retried = self.frontier.queue_again(Again::Unanswered, PAGES_AT_ONCE, now)?;
+        let retried = self.frontier.queue_again(Refetch::Unanswered, PAGES_AT_ONCE, now)?;
         let has_moved = retried.pages != Requeued::default();
         // If nothing has moved, the queue has no room.
         again.next_retry = retried.next.map(|next| if has_moved { next } else { next + PAUSE });
@@ -127,7 +127,7 @@ impl<S: Fetcher> Run<S> {
             return Ok(false);
         };
         let now = self.clock.now();
-        let refreshed = self.frontier.queue_again(Again::OlderThan(age), PAGES_AT_ONCE, now)?;
+        let refreshed = self.frontier.queue_again(Refetch::OlderThan(age), PAGES_AT_ONCE, now)?;
         let pages = refreshed.pages;
         let is_full = pages.queued + pages.refused == 0;
         again.next_refresh = match refreshed.next {

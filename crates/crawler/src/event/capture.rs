@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use frontier::Time;
 
-use crate::fetch::{BodyExtent, Exchange, FetchError, Response, TruncationReason};
+use crate::fetch::{BodyExtent, FetchError, HttpExchange, Response, TruncationReason};
 
 /// One request and its answer, as they were sent.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Capture {
     /// When the request started, to the millisecond.
     pub started: SystemTime,
     /// Request and answer but for the body.
-    pub exchange: Exchange,
+    pub exchange: HttpExchange,
     /// The body as it was received: without transfer codings, with content codings.
     pub body: Vec<u8>,
     /// How much of the body was read.
@@ -27,7 +27,7 @@ pub struct Capture {
 
 impl Capture {
     /// Makes a capture of a complete body, for tests of observers.
-    pub fn new(url: impl Into<String>, started: SystemTime, exchange: Exchange, body: Vec<u8>) -> Self {
+    pub fn new(url: impl Into<String>, started: SystemTime, exchange: HttpExchange, body: Vec<u8>) -> Self {
         Self {
             url: url.into(),
             started,

@@ -25,8 +25,8 @@ use super::headers;
 use super::options::{ClientError, HttpOptions};
 use super::own_headers::OwnHeaders;
 use super::{
-    BodyExtent, Exchange, FetchError, Fetcher, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind, Response,
-    error, lock,
+    BodyExtent, FetchError, Fetcher, HttpExchange, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind,
+    Response, error, lock,
 };
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::decoding::ACCEPTED;
@@ -258,7 +258,7 @@ impl HttpFetcher {
             let to = (&target, next.get(COOKIE));
             answer.target_cookies = self.jars.redirected((url, cookies.as_ref()), to);
         }
-        answer.exchange = sent.map(|sent| Box::new(Exchange::new(url, &sent, &received)));
+        answer.exchange = sent.map(|sent| Box::new(HttpExchange::new(url, &sent, &received)));
         answer.has_own_condition = has_condition;
         answer.elapsed = started.elapsed();
         match self.cap(request, &answer, received.content_length()) {

@@ -9,7 +9,7 @@ use url::{Position, Url};
 /// What went over the wire, but for the body: that is [`encoded_body`](Self::encoded_body), or the
 /// [`body`](super::Response::body) of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchange {
+pub struct HttpExchange {
     /// The version that the server answered with.
     pub version: HttpVersion,
     /// What the request line names: path and query.
@@ -34,7 +34,7 @@ pub struct Exchange {
 /// One header: its name, in lower case but for requests over HTTP/1, and its value.
 pub type Header = (String, Vec<u8>);
 
-impl Exchange {
+impl HttpExchange {
     pub(super) fn new(url: &Url, sent: &HeaderMap, answer: &reqwest::Response) -> Self {
         // Logins, cookies and the user's own headers are nobody else's business.
         let open = listed(sent).filter(|(value, _)| !value.is_sensitive());

@@ -16,7 +16,7 @@ use crate::durable::open::no_checkpoint;
 use crate::durable::restore::{self, Restored, rows_from};
 use crate::durable::segments::SharedStore;
 use crate::durable::sizes::SIZES;
-use crate::durable::{OpenError, PageRecord, Source, journal, record, unsynced};
+use crate::durable::{OpenError, Source, StoredPage, journal, record, unsynced};
 use crate::entry::Entry;
 use crate::rules::ParseRules;
 use crate::sqlite::{Readable, Repair, SqliteStore};
@@ -61,7 +61,7 @@ pub struct RepairReport {
 #[non_exhaustive]
 pub enum Exported<'r> {
     /// What became of a page.
-    Record(PageRecord<'r>),
+    Record(StoredPage<'r>),
     /// A URL that waits, or was offered.
     Waiting(Entry),
 }

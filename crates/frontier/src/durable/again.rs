@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
 
 use super::Durable;
-use super::record::{self, PageEnd, PageRecord};
+use super::record::{self, PageEnd, StoredPage};
 use crate::error::FrontierError;
 use crate::failure::FailureKind;
 use crate::lease::NotFetched;
@@ -22,7 +22,7 @@ use crate::time::Time;
 
 /// Which pages are fetched again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum Refetch {
     /// Those whose last fetch is older than this age: they were fetched, redirected, rejected or failed, or dropped because their origin
     /// was given up or its robots.txt could not be fetched. It is asked again.
     OlderThan(Duration),
@@ -66,7 +66,7 @@ pub struct Requeued {
 }
 
 impl Requeued {
-    fn count(&mut self, record: &PageRecord<'_>) {
+    fn count(&mut self, record: &StoredPage<'_>) {
         self.queued += 1;
         let failures = match record.end {
             PageEnd::GaveUp(kind) if record.is_refresh => self.failed_refreshes.entry(kind),
@@ -87,7 +87,7 @@ impl Requeued {
 
 /// What was read of the records.
 struct Due {
-    pages: Vec<PageRecord<'static>>,
+    pages: Vec<StoredPage<'static>>,
     read_to: Place,
     /// The time of the next record that was not read, if it is too young; the time of the call if there are more pages.
     next: Option<Time>,
@@ -98,31 +98,31 @@ impl Durable {
     pub(crate) fn queue_again(
         &mut self,
         state: &mut State,
-        which: Again,
+        which: Refetch,
         up_to: usize,
         now: Time,
     ) -> Result<QueuedAgain, FrontierError> {
-        if which == Again::Unanswered {
+        if which == Refetch::Unanswered {
             self.begin_retry(state, now)?;
         }
         let before = state.records_read();
         let mut read = before;
         let room = |room| up_to.min(usize::try_from(room).unwrap_or(usize::MAX));
         let (due, shut) = match which {
-            Again::OlderThan(age) => {
+            Refetch::OlderThan(age) => {
                 let age_millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
                 let until = Time::from_millis(now.as_millis().saturating_sub(age_millis));
                 let is_due =
-                    |at: Place, record: &PageRecord<'_>| at >= before.unanswered || !record.end.is_unanswered();
+                    |at: Place, record: &StoredPage<'_>| at >= before.unanswered || !record.end.is_unanswered();
                 let room = room(state.queues().room());
                 let mut due = self.read_due(read.by_age, MAX_KEY, until, room, &is_due)?;
                 due.next = due.next.map(|time| if time > until { time + age } else { now });
                 read.by_age = due.read_to;
                 (due, ShutOrigin::Reopen)
             }
-            Again::Unanswered if !before.is_retrying() => return Ok(QueuedAgain::default()),
-            Again::Unanswered => {
-                let is_due = |at: Place, record: &PageRecord<'_>| at >= before.by_age && record.end.is_unanswered();
+            Refetch::Unanswered if !before.is_retrying() => return Ok(QueuedAgain::default()),
+            Refetch::Unanswered => {
+                let is_due = |at: Place, record: &StoredPage<'_>| at >= before.by_age && record.end.is_unanswered();
                 let room = room(state.queues().room_for_retries());
                 let last = before.retry_end - 1;
                 let mut due = self.read_due(read.unanswered, last, Time::from_millis(u64::MAX), room, &is_due)?;
@@ -167,7 +167,7 @@ impl Durable {
         last: u64,
         until: Time,
         up_to: usize,
-        is_due: &dyn Fn(Place, &PageRecord<'_>) -> bool,
+        is_due: &dyn Fn(Place, &StoredPage<'_>) -> bool,
     ) -> Result<Due, FrontierError> {
         let mut due = Due {
             pages: Vec::new(),
@@ -207,12 +207,12 @@ impl Durable {
     fn queue_due(
         &mut self,
         state: &mut State,
-        due: &[PageRecord<'_>],
+        due: &[StoredPage<'_>],
         shut: ShutOrigin,
         read: RecordsRead,
         now: Time,
     ) -> Result<Requeued, FrontierError> {
-        let (pages, ends): (Vec<_>, Vec<_>) = due.iter().filter_map(PageRecord::again).unzip();
+        let (pages, ends): (Vec<_>, Vec<_>) = due.iter().filter_map(StoredPage::again).unzip();
         let call = Call::QueueAgain {
             pages: Links::from(&*pages),
             ends: ends.into(),
@@ -228,7 +228,7 @@ impl Durable {
             };
             requeued.refused += 1;
             if matches!(why, Refusal::QueueFull | Refusal::TooManyHosts | Refusal::HostDown) {
-                let again = PageRecord {
+                let again = StoredPage {
                     time: now,
                     ..record.clone()
                 };

@@ -2,7 +2,7 @@
 
 use super::checkpoint::LOGIC;
 use super::error::OpenError;
-use super::record::{self, PageRecord};
+use super::record::{self, StoredPage};
 use super::restore::Restored;
 use super::{Durable, read_error};
 use crate::appended::append;
@@ -55,13 +55,13 @@ impl Durable {
         if let Leasing::Dropped(dropped) = &answer.leasing {
             // Sitemaps have no record: they are no pages, and are not in the seen-set.
             for one in dropped.iter().filter(|one| one.entry.purpose == Purpose::Page) {
-                record::add(&mut self.records, &PageRecord::dropped(one, now))?;
+                record::add(&mut self.records, &StoredPage::dropped(one, now))?;
             }
         }
         if let Call::Settle(settlements) = &call {
             for (settlement, (settled, entry)) in settlements.all.iter().zip(&answer.settled) {
                 let entry = entry.as_ref();
-                if let Some(record) = entry.and_then(|entry| PageRecord::settled(entry, settlement, settled, now)) {
+                if let Some(record) = entry.and_then(|entry| StoredPage::settled(entry, settlement, settled, now)) {
                     record::add(&mut self.records, &record)?;
                 }
             }

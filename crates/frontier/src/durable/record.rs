@@ -23,7 +23,7 @@ use crate::url::CanonicalUrl;
 /// What became of one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct PageRecord<'a> {
+pub struct StoredPage<'a> {
     /// The URL that was requested, or dropped.
     #[serde(borrow)]
     pub url: Cow<'a, str>,
@@ -99,7 +99,7 @@ impl PageEnd {
     }
 }
 
-impl<'a> PageRecord<'a> {
+impl<'a> StoredPage<'a> {
     fn new(entry: &'a Entry, end: PageEnd, time: Time) -> Self {
         let earlier = entry.metadata.previous.as_deref().filter(|_| entry.is_refresh());
         Self {
@@ -161,9 +161,9 @@ impl<'a> PageRecord<'a> {
         })
     }
 
-    pub(super) fn into_owned(self) -> PageRecord<'static> {
+    pub(super) fn into_owned(self) -> StoredPage<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        PageRecord {
+        StoredPage {
             url: owned(self.url),
             key: self.key.map(owned),
             referrer: self.referrer.map(owned),
@@ -209,12 +209,12 @@ impl<'a> PageRecord<'a> {
     }
 }
 
-pub(crate) fn add(records: &mut Vec<u8>, record: &PageRecord<'_>) -> Result<(), FrontierError> {
+pub(crate) fn add(records: &mut Vec<u8>, record: &StoredPage<'_>) -> Result<(), FrontierError> {
     append(record, records).map_err(|error| FrontierError::not_saved(&error))
 }
 
 /// Visits the records of a row.
-pub(crate) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), postcard::Error> {
+pub(crate) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), postcard::Error> {
     while !row.is_empty() {
         let (record, after) = postcard::take_from_bytes(row)?;
         visit(record);
@@ -224,7 +224,7 @@ pub(crate) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(PageRecord<'_>)) -
 }
 
 /// Visits all records of a store.
-pub(crate) fn visit(store: &dyn Store, visit: &mut dyn FnMut(PageRecord<'_>)) -> Result<(), OpenError> {
+pub(crate) fn visit(store: &dyn Store, visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), OpenError> {
     let mut damaged = None;
     store.range(Space::Record, 0..=MAX_KEY, &mut |row, bytes| {
         if damaged.is_none() {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::sync::Arc;
 
-use sieve::snapshot::{Counts, Snapshot as _, SnapshotError};
+use sieve::snapshot::{Snapshot as _, SnapshotCounts, SnapshotError};
 use sieve::{Filter as _, Hashing, SeenSet};
 
 use super::keys::SharedKeys;
@@ -19,7 +19,7 @@ pub(crate) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
         return Ok(Vec::new());
     }
     // The counters of the sieve have these counts exactly.
-    let counts = Counts::default();
+    let counts = SnapshotCounts::default();
     // Exactly: if it had to grow at its end, an allocator would have it twice.
     let mut bytes = Vec::with_capacity(usize::try_from(seen.snapshot_bytes()).unwrap_or(0));
     seen.write_to(&counts, &mut bytes)?;

@@ -36,7 +36,7 @@ mod shared;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-use super::again::Again;
+use super::again::Refetch;
 use super::sizes::Sizes;
 use shared::{calls, common, pair, seen_sets, settlements};
 
@@ -49,7 +49,7 @@ use settlements::config;
 use stores::{Recorder, SMALL, SizedStore};
 
 /// Queues pages again, and returns how many.
-fn queued_again(frontier: &mut Frontier, which: Again, up_to: usize, now: Time) -> u64 {
+fn queued_again(frontier: &mut Frontier, which: Refetch, up_to: usize, now: Time) -> u64 {
     frontier.queue_again(which, up_to, now).unwrap().pages.queued
 }
 

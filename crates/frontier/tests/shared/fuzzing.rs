@@ -14,7 +14,7 @@ use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
 use crate::durable::segments::SharedStore;
 use crate::durable::sizes::SIZES;
-use crate::durable::{PageRecord, Source, journal, record};
+use crate::durable::{Source, StoredPage, journal, record};
 use crate::failure::{Failure, FailureKind};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
 use crate::frontier::Frontier;
@@ -197,7 +197,7 @@ pub fn read_seen_set(seen_set: &[u8]) -> bool {
 /// Reads the records of a row. Returns whether it could.
 pub fn read_records(records: &[u8]) -> bool {
     let mut bytes = 0;
-    let mut visit = |record: PageRecord<'_>| bytes += record.url.len();
+    let mut visit = |record: StoredPage<'_>| bytes += record.url.len();
     record::visit_row(records, &mut visit).is_ok()
 }
 
@@ -236,7 +236,7 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
         let (mut frontier, _) = prepared()?;
         let answer = frontier.state.apply(&call, now);
         if let (Call::Settle(settlements), [(settled, Some(entry))]) = (&call, &answer.settled[..]) {
-            let record = PageRecord::settled(entry, &settlements.all[0], settled, now)?;
+            let record = StoredPage::settled(entry, &settlements.all[0], settled, now)?;
             let mut bytes = Vec::new();
             record::add(&mut bytes, &record).ok()?;
             records.push(bytes);

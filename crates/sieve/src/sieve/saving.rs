@@ -6,7 +6,7 @@ use super::Sieve;
 use crate::filter::Filter;
 use crate::loss::drops_per_accepted;
 use crate::queue::Queue;
-use crate::snapshot::{Counts, Snapshot, SnapshotError};
+use crate::snapshot::{Snapshot, SnapshotCounts, SnapshotError};
 
 impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     /// Writes the filter and its counts in the format of [`snapshot`](crate::snapshot).
@@ -21,7 +21,7 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     ///
     /// The errors of [`Snapshot::write_to`].
     pub fn save_filter(&self, writer: &mut impl Write) -> io::Result<()> {
-        let counts = Counts {
+        let counts = SnapshotCounts {
             accepted: self.tally.accepted,
             lost: self.loss.lost(),
         };
@@ -72,7 +72,7 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Puts a filter whose keys were counted before in front of a queue: one that was read, or a union. The rest is as in
     /// [`resume`](Self::resume).
-    pub fn with_counts(filter: F, counts: &Counts, queue: Q) -> Self {
+    pub fn with_counts(filter: F, counts: &SnapshotCounts, queue: Q) -> Self {
         let mut sieve = Self::from_parts(filter, queue);
         sieve.tally.accepted = counts.accepted;
         let rate = sieve.filter.load().false_positive_rate;

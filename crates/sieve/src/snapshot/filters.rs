@@ -3,7 +3,9 @@
 use std::io::{self, Read, Write};
 
 use super::header::{HEADER_BYTES, expect_counted, expect_lost, stored_count, stored_lost};
-use super::{Counts, Header, Kind, Loaded, Snapshot, SnapshotError, hashing_of, read_words, stored_bytes, write_words};
+use super::{
+    Header, Kind, Loaded, Snapshot, SnapshotCounts, SnapshotError, hashing_of, read_words, stored_bytes, write_words,
+};
 use crate::bloom::BloomFilter;
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
@@ -28,7 +30,7 @@ impl Header {
 }
 
 impl Snapshot for BloomFilter {
-    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+    fn write_to(&self, counts: &SnapshotCounts, writer: &mut impl Write) -> io::Result<()> {
         let mut header = Header::new(Kind::Standard, &self.sizing(), &self.hashing(), counts);
         header.ones = self.ones();
         let sum = header.write(writer)?;
@@ -62,7 +64,7 @@ fn load_standard(
 }
 
 impl Snapshot for CountingBloomFilter {
-    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+    fn write_to(&self, counts: &SnapshotCounts, writer: &mut impl Write) -> io::Result<()> {
         let mut header = Header::new(Kind::Counting, &self.sizing(), &self.hashing(), counts);
         header.ones = Filter::ones(self);
         header.extra = stored_count(self.removed());
@@ -89,7 +91,7 @@ impl Snapshot for CountingBloomFilter {
 }
 
 impl Snapshot for ScalableBloomFilter {
-    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+    fn write_to(&self, counts: &SnapshotCounts, writer: &mut impl Write) -> io::Result<()> {
         let sizing = self.newest().sizing();
         let mut header = Header::new(Kind::Scalable, &sizing, &self.hashing(), counts);
         header.layers = self.layers().len() as u32;
@@ -97,7 +99,7 @@ impl Snapshot for ScalableBloomFilter {
         header.extra = self.rate().to_bits();
         header.base = stored_lost(self.hidden()).to_bits();
         header.write(writer)?;
-        let none = Counts::default();
+        let none = SnapshotCounts::default();
         self.layers().try_for_each(|layer| layer.write_to(&none, writer))
     }
 
@@ -148,7 +150,7 @@ fn load_scalable(
 }
 
 impl Snapshot for SeenSet {
-    fn write_to(&self, counts: &Counts, writer: &mut impl Write) -> io::Result<()> {
+    fn write_to(&self, counts: &SnapshotCounts, writer: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Fixed(filter) => filter.write_to(counts, writer),
             Self::Growing(filter) => filter.write_to(counts, writer),
@@ -192,13 +194,13 @@ mod tests {
     fn scalable_file(change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let filter = ScalableBloomFilter::new(10, 0.01).unwrap();
         let sizing = filter.newest().sizing();
-        let mut header = Header::new(Kind::Scalable, &sizing, &Hashing::default(), &Counts::default());
+        let mut header = Header::new(Kind::Scalable, &sizing, &Hashing::default(), &SnapshotCounts::default());
         header.layers = 1;
         header.extra = 0.01_f64.to_bits();
         change(&mut header);
         let mut file = Vec::new();
         header.write(&mut file).unwrap();
-        filter.newest().write_to(&Counts::default(), &mut file).unwrap();
+        filter.newest().write_to(&SnapshotCounts::default(), &mut file).unwrap();
         file
     }
 
@@ -235,7 +237,7 @@ mod tests {
         }
         assert_eq!(filter.layers().len(), 3);
         let mut file = Vec::new();
-        filter.write_to(&Counts::default(), &mut file).unwrap();
+        filter.write_to(&SnapshotCounts::default(), &mut file).unwrap();
         let len = file.len() as u64;
         assert!(ScalableBloomFilter::read_from(&mut file.as_slice(), len, None).is_ok());
         assert!(matches!(
@@ -247,7 +249,7 @@ mod tests {
     #[test]
     fn blocks_that_are_not_whole_are_no_shape() {
         let sizing = Sizing::explicit_blocks(2, 8).unwrap();
-        let mut header = Header::new(Kind::Standard, &sizing, &Hashing::default(), &Counts::default());
+        let mut header = Header::new(Kind::Standard, &sizing, &Hashing::default(), &SnapshotCounts::default());
         header.bits += 1;
         let mut file = Vec::new();
         let sum = header.write(&mut file).unwrap();
@@ -269,7 +271,7 @@ mod tests {
         ];
         for (sizing, word, bit) in cases {
             let write = |bit: u64| {
-                let mut header = Header::new(Kind::Standard, &sizing, &hashing, &Counts::default());
+                let mut header = Header::new(Kind::Standard, &sizing, &hashing, &SnapshotCounts::default());
                 header.ones = 1;
                 let mut words = vec![0; sizing.words() as usize];
                 words[word] = bit;
@@ -283,7 +285,7 @@ mod tests {
         }
         let sizing = Sizing::explicit(17, 3).unwrap();
         for (count, taken) in [(1, true), (1 << 4, false), (15 << 60, false)] {
-            let mut header = Header::new(Kind::Counting, &sizing, &hashing, &Counts::default());
+            let mut header = Header::new(Kind::Counting, &sizing, &hashing, &SnapshotCounts::default());
             header.ones = u64::from(taken);
             let mut file = Vec::new();
             let sum = header.write(&mut file).unwrap();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::{Counts, SnapshotError};
+use super::{SnapshotCounts, SnapshotError};
 use crate::hash::{Hashing, checksum};
 use crate::sizing::{Layout, Sizing};
 
@@ -47,13 +47,13 @@ pub(crate) struct Header {
     pub(crate) capacity: u64,
     pub(crate) seed: u64,
     pub(crate) ones: u64,
-    pub(crate) counts: Counts,
+    pub(crate) counts: SnapshotCounts,
     pub(crate) extra: u64,
     pub(crate) base: u64,
 }
 
 impl Header {
-    pub(crate) fn new(kind: Kind, sizing: &Sizing, hashing: &Hashing, counts: &Counts) -> Self {
+    pub(crate) fn new(kind: Kind, sizing: &Sizing, hashing: &Hashing, counts: &SnapshotCounts) -> Self {
         Self {
             kind,
             layout: sizing.layout(),
@@ -132,7 +132,7 @@ impl Header {
             capacity: number(&bytes, 32),
             seed: number(&bytes, 40),
             ones: number(&bytes, 48),
-            counts: Counts {
+            counts: SnapshotCounts {
                 accepted: number(&bytes, 56),
                 lost: f64::from_bits(number(&bytes, 64)),
             },

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sieve::snapshot::{Counts, Snapshot as _};
+use sieve::snapshot::{Snapshot as _, SnapshotCounts};
 use sieve::{BloomFilter, ConcurrentBloomFilter, ConfigError, Hashing, Layout, Sizing};
 
 const KEYS: u32 = 40_000;
@@ -98,7 +98,7 @@ fn a_saved_concurrent_filter_can_be_loaded_and_shared() {
     }
     let mut file = Vec::new();
     let copy = before.to_filter().unwrap();
-    copy.write_to(&Counts::default(), &mut file).unwrap();
+    copy.write_to(&SnapshotCounts::default(), &mut file).unwrap();
     let (read, _) = BloomFilter::read_from(&mut file.as_slice(), file.len() as u64, None).unwrap();
     let after = ConcurrentBloomFilter::from_filter(&read).unwrap();
     for n in 0..10_000_u32 {

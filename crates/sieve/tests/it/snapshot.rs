@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use sieve::snapshot::Counts;
+use sieve::snapshot::SnapshotCounts;
 use sieve::{
     BloomFilter, CountingBloomFilter, Delta, Filter, Hashing, Layout, ScalableBloomFilter, SeenSet, Sieve, Sizing,
     Snapshot, SnapshotError,
 };
 
 const KEY: [u8; 16] = *b"sixteen byte key";
-const COUNTS: Counts = Counts {
+const COUNTS: SnapshotCounts = SnapshotCounts {
     accepted: 123,
     lost: 0.75,
 };
@@ -34,7 +34,7 @@ fn bytes(filter: &impl Snapshot) -> Vec<u8> {
     file
 }
 
-fn read<F: Snapshot>(file: &[u8]) -> Result<(F, Counts), SnapshotError> {
+fn read<F: Snapshot>(file: &[u8]) -> Result<(F, SnapshotCounts), SnapshotError> {
     F::read_from(&mut &*file, file.len() as u64, Some(KEY))
 }
 
@@ -78,7 +78,9 @@ fn every_kind_comes_back_as_it_was_in_every_layout_and_hash() {
 #[test]
 fn an_exact_seen_set_says_that_it_cannot_be_saved_and_writes_nothing() {
     let mut file = Vec::new();
-    let error = SeenSet::exact().write_to(&Counts::default(), &mut file).unwrap_err();
+    let error = SeenSet::exact()
+        .write_to(&SnapshotCounts::default(), &mut file)
+        .unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
     assert!(file.is_empty());
     assert_eq!(SeenSet::exact().snapshot_bytes(), 0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cluster::{Batches, Entry, EntryId, LinkLog, LogError};
+use cluster::{Batches, EntryId, LinkLog, LogError, StreamEntry};
 
 use super::rng::Rng;
 
@@ -151,7 +151,7 @@ impl LinkLog for Link {
         Ok(())
     }
 
-    fn read(&mut self, after: &[(u32, EntryId)], up_to: usize) -> Result<Vec<Entry>, LogError> {
+    fn read(&mut self, after: &[(u32, EntryId)], up_to: usize) -> Result<Vec<StreamEntry>, LogError> {
         let mut state = self.reach()?;
         let state = &mut *state;
         let mut read = Vec::new();
@@ -165,7 +165,7 @@ impl LinkLog for Link {
             };
             let stream = state.now.streams.get(&(*from, self.index)).into_iter().flatten();
             let behind = stream.filter(|(id, _)| *id > position).take(up_to);
-            read.extend(behind.map(|(id, batch)| Entry {
+            read.extend(behind.map(|(id, batch)| StreamEntry {
                 from: *from,
                 id: *id,
                 batch: batch.clone(),

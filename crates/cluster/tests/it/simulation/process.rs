@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Kept, Limits, Member, MemberError, Orders, Post, Status};
+use cluster::{Kept, Limits, Member, MemberError, Orders, PartitionStatus, Post};
 use frontier::simulation::Disk;
 use frontier::{
     Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, PolitenessConfig, Reach,
@@ -246,7 +246,7 @@ impl Process {
         self.member.saved();
         if is_sync_due {
             self.member
-                .synced(&self.frontier, self.is_drained(), Status::default(), now);
+                .synced(&self.frontier, self.is_drained(), PartitionStatus::default(), now);
         }
         Ok(())
     }

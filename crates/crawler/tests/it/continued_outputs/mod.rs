@@ -15,7 +15,7 @@ use crawler::output::links::LinkGraph;
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, OutputFile, SavedOutput, Sink};
-use crawler::{Capture, Event, Exchange, LinkRecord, Observer, PageBody, PageRecord};
+use crawler::{Capture, Event, HttpExchange, LinkRecord, Observer, PageBody, PageRecord};
 use frontier::{Canonicalizer, Entry, Link, Refusal, Verdict};
 
 const EVENTS: usize = 40;
@@ -69,8 +69,8 @@ fn report(observer: &mut dyn Observer, number: usize) -> io::Result<Option<Strin
 }
 
 /// An answer without anything.
-pub(crate) fn exchange() -> Exchange {
-    Exchange {
+pub(crate) fn exchange() -> HttpExchange {
+    HttpExchange {
         version: HttpVersion::HTTP_11,
         target: "/".to_owned(),
         request_headers: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crawler::Exchange;
+use crawler::HttpExchange;
 use crawler::fetch::HttpVersion;
 use crawler::output::warc::{Archive, ArchiveOptions};
 
@@ -164,7 +164,7 @@ impl Fetcher for Archived {
             "/0" => scripted::page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
             _ => self.0.fetch(request).await?,
         };
-        answer.exchange = Some(Box::new(Exchange {
+        answer.exchange = Some(Box::new(HttpExchange {
             version: HttpVersion::HTTP_11,
             target,
             request_headers: Vec::new(),

@@ -9,7 +9,7 @@ use super::run::{Run, config_of, is_checkpoint, steps_of};
 use super::seen_sets::SeenSet;
 use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
 use crate::store::{MemoryStore, Space};
-use crate::{Frontier, FrontierError, OpenError, PageRecord};
+use crate::{Frontier, FrontierError, OpenError, StoredPage};
 
 /// Opens a store after a crash, and compares it with a model that has made the steps that its attachment names. Returns their number.
 pub(super) fn check(run: &Run, image: &MemoryStore) -> usize {
@@ -59,7 +59,7 @@ fn goes_on_alike(opened: &mut Frontier, model: &mut Frontier, run: &Run, steps: 
 
 pub(super) fn records(image: &MemoryStore) -> Vec<String> {
     let mut found = Vec::new();
-    let mut visit = |record: PageRecord<'_>| found.push(format!("{record:?}"));
+    let mut visit = |record: StoredPage<'_>| found.push(format!("{record:?}"));
     super::super::record::visit(image, &mut visit).unwrap();
     found
 }

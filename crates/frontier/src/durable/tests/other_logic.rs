@@ -26,8 +26,8 @@ use crate::sqlite::{FORMAT, SqliteStore};
 use crate::state::Call;
 use crate::store::{MAX_KEY, Space, Store};
 use crate::{
-    Again, Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition,
-    PolitenessConfig, Purpose, RobotsOutcome, SeenSetConfig, StoreError, Time,
+    Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition, PolitenessConfig,
+    Purpose, Refetch, RobotsOutcome, SeenSetConfig, StoreError, Time,
 };
 
 #[test]
@@ -309,11 +309,11 @@ fn stores_a_directory() {
     frontier.persist(b"drained", later(now)).unwrap();
     now = later(later(now));
     frontier
-        .queue_again(Again::OlderThan(Duration::from_secs(1)), 9, now)
+        .queue_again(Refetch::OlderThan(Duration::from_secs(1)), 9, now)
         .unwrap();
     drain(&mut frontier, &mut now);
     frontier.persist(b"fetched again", now).unwrap();
-    frontier.queue_again(Again::Unanswered, 9, now).unwrap();
+    frontier.queue_again(Refetch::Unanswered, 9, now).unwrap();
     frontier.persist(b"at the end", now).unwrap();
     drop(frontier);
 

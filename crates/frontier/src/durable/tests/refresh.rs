@@ -10,7 +10,7 @@ use super::queued_again;
 use super::stores::{Recorder, open_store};
 use crate::config::{FrontierConfig, PolitenessConfig};
 use crate::{
-    Again, ContentHash, Entry, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, Settlement, Time,
+    ContentHash, Entry, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, Refetch, Settlement, Time,
     Validators,
 };
 
@@ -78,9 +78,13 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
     offer(&mut frontier, 3..5, on_day(1));
     fetch_all(&mut frontier, on_day(1));
 
-    let refreshed = frontier.queue_again(Again::OlderThan(DAY * 2), 100, on_day(1)).unwrap();
+    let refreshed = frontier
+        .queue_again(Refetch::OlderThan(DAY * 2), 100, on_day(1))
+        .unwrap();
     assert_eq!((refreshed.pages.queued, refreshed.next), (0, Some(on_day(2))));
-    let refreshed = frontier.queue_again(Again::OlderThan(DAY * 2), 100, on_day(2)).unwrap();
+    let refreshed = frontier
+        .queue_again(Refetch::OlderThan(DAY * 2), 100, on_day(2))
+        .unwrap();
     assert_eq!((refreshed.pages.queued, refreshed.next), (3, Some(on_day(3))));
     let again = fetch_all(&mut frontier, on_day(2));
     let mut urls: Vec<_> = again.iter().map(|entry| entry.url.to_string()).collect();
@@ -97,7 +101,7 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
         assert_eq!(previous.content, Some(ContentHash::from(7)));
     }
     assert_eq!(
-        queued_again(&mut frontier, Again::OlderThan(DAY * 2), 100, on_day(2)),
+        queued_again(&mut frontier, Refetch::OlderThan(DAY * 2), 100, on_day(2)),
         0,
         "a second time"
     );
@@ -105,10 +109,12 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
     assert_eq!((report.pages.done, report.pages.refreshed), (5, 3));
     // Their second fetch comes of age, too.
     assert_eq!(
-        queued_again(&mut frontier, Again::OlderThan(DAY * 2), 100, on_day(3)),
+        queued_again(&mut frontier, Refetch::OlderThan(DAY * 2), 100, on_day(3)),
         2
     );
-    let refreshed = frontier.queue_again(Again::OlderThan(DAY * 2), 100, on_day(4)).unwrap();
+    let refreshed = frontier
+        .queue_again(Refetch::OlderThan(DAY * 2), 100, on_day(4))
+        .unwrap();
     assert_eq!((refreshed.pages.queued, refreshed.next), (3, None));
 }
 
@@ -126,7 +132,7 @@ fn each_page_is_fetched_again_once_for_each_fetch_over_kills() {
             frontier = open(&recorder, now);
             kills += 1;
         }
-        let refreshed = frontier.queue_again(Again::OlderThan(DAY), 7, now).unwrap();
+        let refreshed = frontier.queue_again(Refetch::OlderThan(DAY), 7, now).unwrap();
         if round % 2 == 0 {
             frontier.persist(b"", now).unwrap();
         }
@@ -144,7 +150,7 @@ fn each_page_is_fetched_again_once_for_each_fetch_over_kills() {
     }
     assert!(kills > 5);
     let mut fetched = BTreeMap::new();
-    let mut count = |record: crate::PageRecord<'_>| *fetched.entry(record.url.to_string()).or_insert(0) += 1;
+    let mut count = |record: crate::StoredPage<'_>| *fetched.entry(record.url.to_string()).or_insert(0) += 1;
     record::visit(&recorder.image(), &mut count).unwrap();
     assert_eq!(fetched.len(), 60);
     assert!(fetched.values().all(|times| *times == 2), "{fetched:?}");
@@ -173,7 +179,7 @@ fn what_is_gone_or_failed_is_asked_again_and_what_was_never_asked_is_not() {
     while !fetch_all(&mut frontier, START).is_empty() {}
     frontier.persist(b"", START).unwrap();
     let before = frontier.report().pages;
-    frontier.queue_again(Again::OlderThan(DAY), 100, on_day(1)).unwrap();
+    frontier.queue_again(Refetch::OlderThan(DAY), 100, on_day(1)).unwrap();
     let again = fetch_all(&mut frontier, on_day(1));
     let mut paths: Vec<_> = again.iter().map(|entry| entry.path().to_owned()).collect();
     paths.sort();
@@ -208,7 +214,7 @@ fn a_page_that_redirected_to_another_spelling_of_itself_is_fetched_again_once() 
         .settle(&[end(&lease, Outcome::Redirected).with_links(vec![target])], START)
         .unwrap();
     assert_eq!(fetch_all(&mut frontier, START).len(), 1);
-    frontier.queue_again(Again::OlderThan(DAY), 100, on_day(1)).unwrap();
+    frontier.queue_again(Refetch::OlderThan(DAY), 100, on_day(1)).unwrap();
     let again = fetch_all(&mut frontier, on_day(1));
     assert_eq!(
         again.iter().map(|entry| &*entry.url).collect::<Vec<_>>(),
@@ -228,7 +234,9 @@ fn pages_that_are_fetched_again_spend_no_budget_and_wait_while_the_queue_is_full
     fetch_all(&mut frontier, START);
     for day in 1..4 {
         for (up_to, expected) in [(2, (2, Some(on_day(day)))), (100, (1, None)), (100, (0, None))] {
-            let again = frontier.queue_again(Again::OlderThan(DAY), up_to, on_day(day)).unwrap();
+            let again = frontier
+                .queue_again(Refetch::OlderThan(DAY), up_to, on_day(day))
+                .unwrap();
             assert_eq!((again.pages.queued, again.next), expected);
             assert_eq!(again.pages.refused, 0);
         }

@@ -9,7 +9,7 @@ use super::segments::config_of_many;
 use super::stores::{Recorder, open_store};
 use crate::config::{FrontierConfig, LimitConfig};
 use crate::store::Space;
-use crate::{Again, FailureKind, Fingerprint, Frontier, Lease, Leasing, NotFetched, Outcome, Task, Time, Verdict};
+use crate::{FailureKind, Fingerprint, Frontier, Lease, Leasing, NotFetched, Outcome, Refetch, Task, Time, Verdict};
 
 fn with_budget(pages: u64) -> FrontierConfig {
     FrontierConfig {
@@ -57,7 +57,7 @@ fn pages_that_wait_to_be_fetched_again_stay_when_an_option_changes() {
     offer_pages(&mut frontier, 0..3, now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 3);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 100, now), 3);
     frontier.persist(b"", now).unwrap();
     let changed = FrontierConfig {
         limits: LimitConfig {
@@ -72,7 +72,7 @@ fn pages_that_wait_to_be_fetched_again_stay_when_an_option_changes() {
     assert_eq!((report.pages.refreshed, report.not_fetched.len()), (3, 0));
     now = now + DAY;
     assert_eq!(
-        queued_again(&mut frontier, Again::OlderThan(DAY), 100, now),
+        queued_again(&mut frontier, Refetch::OlderThan(DAY), 100, now),
         3,
         "and so on"
     );
@@ -86,9 +86,9 @@ fn a_budget_that_is_spent_drops_new_pages_only() {
     offer_pages(&mut frontier, 0..4, now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1, now), 1);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 1, now), 1);
     offer_pages(&mut frontier, 4..6, now);
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 3);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 100, now), 3);
     offer_pages(&mut frontier, 6..7, now);
     // Its retry waits for its time.
     let retried = one(&mut frontier, now);
@@ -125,16 +125,22 @@ fn a_page_that_was_never_fetched_is_dropped_without_those_that_are_fetched_again
         assert_eq!(frontier.report().pages.lost_with_host, 300);
         now = now + DAY;
         if is_retry {
-            assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
+            assert!(
+                frontier
+                    .queue_again(Refetch::Unanswered, 0, now)
+                    .unwrap()
+                    .next
+                    .is_some()
+            );
             while frontier
-                .queue_again(Again::Unanswered, 1_000, now)
+                .queue_again(Refetch::Unanswered, 1_000, now)
                 .unwrap()
                 .next
                 .is_some()
             {}
-            assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1_000, now), 2);
+            assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 1_000, now), 2);
         } else {
-            assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1_000, now), 302);
+            assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 1_000, now), 302);
         }
         assert_eq!(dropped(&mut frontier, now).len(), 300);
         let mut again = urls_of(&crawl(&mut frontier, &mut now, |_| None));
@@ -160,11 +166,11 @@ fn of_a_long_queue_on_disk_the_pages_that_are_fetched_again_stay_in_order() {
     now = now + DAY;
     offer(&mut frontier, &pages(1_000..1_300), now);
     assert_eq!(
-        queued_again(&mut frontier, Again::OlderThan(DAY), FETCHED / 2, now),
+        queued_again(&mut frontier, Refetch::OlderThan(DAY), FETCHED / 2, now),
         200
     );
     offer(&mut frontier, &pages(1_300..1_600), now);
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), FETCHED, now), 200);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), FETCHED, now), 200);
     frontier.checkpoint(b"", now).unwrap();
     let segments = |recorder: &Recorder| recorder.image().space(Space::Segment).len();
     assert!(segments(&recorder) > 2, "{}", segments(&recorder));
@@ -190,7 +196,7 @@ fn new_pages_wait_for_no_page_that_is_fetched_again() {
     offer_pages(&mut frontier, 0..1, now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 1, now), 1);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 1, now), 1);
     offer_pages(&mut frontier, 1..2, now);
     assert_eq!(*one(&mut frontier, now).entry.url, page(0, 0));
     assert_eq!(
@@ -232,7 +238,7 @@ fn pages_under_a_prefix_that_was_closed_since_are_fetched_again() {
     assert!(done < 9);
     for day in 1..3 {
         now = now + DAY;
-        assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), done);
+        assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 100, now), done);
         assert_eq!(crawl(&mut frontier, &mut now, |_| None).len() as u64, done);
         assert_eq!(frontier.report().pages.refreshed, day * done);
         assert_eq!(frontier.report().not_fetched, not_fetched);

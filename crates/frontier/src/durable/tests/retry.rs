@@ -11,7 +11,7 @@ use super::queued_again;
 use super::stores::{Recorder, SMALL, open_sized, open_store};
 use crate::config::{FrontierConfig, PolitenessConfig, RetryPolicy};
 use crate::{
-    Again, FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Refusal, RobotsOutcome,
+    FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Refetch, Refusal, RobotsOutcome,
     Settlement, Task, Time, Validators, Verdict,
 };
 
@@ -157,12 +157,21 @@ pub(super) fn check_counts(frontier: &Frontier, recorder: &Recorder) {
     );
 }
 
+/// Returns whether a retry has begun, or goes on.
+fn begins(frontier: &mut Frontier, now: Time) -> bool {
+    frontier
+        .queue_again(Refetch::Unanswered, 0, now)
+        .unwrap()
+        .next
+        .is_some()
+}
+
 /// Queues all pages again that have no answer, in small steps.
 pub(super) fn retry(frontier: &mut Frontier, now: Time) -> (u64, BTreeMap<FailureKind, u64>) {
     let (mut queued, mut dropped) = (0, BTreeMap::new());
-    frontier.queue_again(Again::Unanswered, 0, now).unwrap();
+    frontier.queue_again(Refetch::Unanswered, 0, now).unwrap();
     loop {
-        let retried = frontier.queue_again(Again::Unanswered, 3, now).unwrap();
+        let retried = frontier.queue_again(Refetch::Unanswered, 3, now).unwrap();
         queued += retried.pages.queued;
         for (kind, pages) in retried.pages.dropped {
             *dropped.entry(kind).or_default() += pages;
@@ -269,9 +278,9 @@ fn a_retry_begins_only_when_nothing_else_is_left_and_answers_are_no_reason() {
     });
     assert_eq!(frontier.report().pages.gave_up, 3);
     offer(&mut frontier, &[page(0, 3)], now);
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_none());
+    assert!(!begins(&mut frontier, now));
     assert_eq!(
-        frontier.queue_again(Again::Unanswered, 9, now).unwrap(),
+        frontier.queue_again(Refetch::Unanswered, 9, now).unwrap(),
         crate::QueuedAgain::default()
     );
     crawl(&mut frontier, &mut now, |_| None);
@@ -280,8 +289,8 @@ fn a_retry_begins_only_when_nothing_else_is_left_and_answers_are_no_reason() {
         offer(&mut frontier, &[page(0, 4)], now),
         [Verdict::Refused(Refusal::HostBudget)]
     );
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
-    let retried = frontier.queue_again(Again::Unanswered, 9, now).unwrap();
+    assert!(begins(&mut frontier, now));
+    let retried = frontier.queue_again(Refetch::Unanswered, 9, now).unwrap();
     assert_eq!(retried.pages.failed, [(FailureKind::Timeout, 1)].into());
     assert!(retried.next.is_none());
     assert_eq!(waiting(&frontier), [page(0, 1)]);
@@ -300,14 +309,14 @@ fn a_refresh_that_failed_is_tried_again_with_the_version_of_the_last_fetch() {
     offer(&mut frontier, &[page(0, 0), page(1, 0)], now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    frontier.queue_again(Again::OlderThan(DAY), 100, now).unwrap();
+    frontier.queue_again(Refetch::OlderThan(DAY), 100, now).unwrap();
     crawl(&mut frontier, &mut now, |lease| {
         lease.entry.url.contains("host0").then_some(FailureKind::Timeout)
     });
     let pages = frontier.report().pages;
     assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 1, 1));
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
-    let retried = frontier.queue_again(Again::Unanswered, 9, now).unwrap();
+    assert!(begins(&mut frontier, now));
+    let retried = frontier.queue_again(Refetch::Unanswered, 9, now).unwrap();
     assert_eq!(retried.pages.failed_refreshes, [(FailureKind::Timeout, 1)].into());
     let asked = crawl(&mut frontier, &mut now, |_| None);
     let [lease] = &asked[..] else { panic!("{asked:?}") };
@@ -329,7 +338,7 @@ fn a_refresh_that_fails_spends_no_budget() {
     offer(&mut frontier, &[page(0, 0), page(1, 0)], now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    frontier.queue_again(Again::OlderThan(DAY), 100, now).unwrap();
+    frontier.queue_again(Refetch::OlderThan(DAY), 100, now).unwrap();
     crawl(&mut frontier, &mut now, |_| Some(FailureKind::Timeout));
     offer(&mut frontier, &[page(2, 0)], now);
     assert_eq!(crawl(&mut frontier, &mut now, |_| None).len(), 1);
@@ -351,7 +360,9 @@ fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_with_two_records_in_a_
                 .for_each(|lease| settle(&mut frontier, lease, fails(lease), now)),
             Leasing::Drained if ends(&recorder).is_empty() => {
                 frontier.persist(b"", now).unwrap();
-                frontier.queue_again(Again::OlderThan(Duration::ZERO), 1, now).unwrap();
+                frontier
+                    .queue_again(Refetch::OlderThan(Duration::ZERO), 1, now)
+                    .unwrap();
             }
             _ => break,
         }
@@ -361,8 +372,8 @@ fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_with_two_records_in_a_
     let mut config = impatient();
     config.scope.max_depth = Some(1);
     frontier = open_store(recorder.clone(), config.clone(), now).unwrap().frontier;
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
-    let retried = frontier.queue_again(Again::Unanswered, 9, now).unwrap();
+    assert!(begins(&mut frontier, now));
+    let retried = frontier.queue_again(Refetch::Unanswered, 9, now).unwrap();
     assert_eq!((retried.pages.queued, retried.pages.refused), (1, 1));
     frontier.persist(b"", now).unwrap();
     frontier = open_store(recorder, config, now).unwrap().frontier;
@@ -378,11 +389,11 @@ fn an_old_page_of_an_origin_that_was_given_up_is_fetched_again_while_the_crawl_r
     offer(&mut frontier, &[page(0, 0), page(0, 1)], now);
     crawl(&mut frontier, &mut now, |_| None);
     now = now + DAY;
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 2);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 100, now), 2);
     crawl(&mut frontier, &mut now, |_| Some(FailureKind::Connect));
     assert_eq!(frontier.report().origins_given_up, 1);
     now = now + DAY;
-    assert_eq!(queued_again(&mut frontier, Again::OlderThan(DAY), 100, now), 2);
+    assert_eq!(queued_again(&mut frontier, Refetch::OlderThan(DAY), 100, now), 2);
     let asked = crawl(&mut frontier, &mut now, |_| None);
     assert!(asked.iter().all(|lease| {
         let previous = lease.entry.metadata.previous.as_deref().unwrap();

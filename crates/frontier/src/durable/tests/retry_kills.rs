@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::common::START;
 use super::retry::{DAY, asking_robots, check_counts, crawl, ends, offer, page, settle, unanswered, waiting};
 use super::stores::{Recorder, open_store};
-use crate::{Again, FailureKind, Frontier, Lease, Leasing, Time};
+use crate::{FailureKind, Frontier, Lease, Leasing, Refetch, Time};
 
 #[derive(Debug, Clone)]
 enum Happening {
@@ -97,7 +97,7 @@ proptest! {
                 Happening::Persist => run.frontier.persist(b"", run.now).unwrap(),
                 Happening::Fetch(kinds) => run.fetch(&kinds),
                 Happening::Refresh(up_to) => {
-                    run.frontier.queue_again(Again::OlderThan(Duration::ZERO), up_to, run.now).unwrap();
+                    run.frontier.queue_again(Refetch::OlderThan(Duration::ZERO), up_to, run.now).unwrap();
                 }
                 // Not before the end of the first crawl.
                 Happening::Retry(_) => {}
@@ -124,15 +124,15 @@ proptest! {
                 // Not before the end of the retry.
                 Happening::Refresh(_) => {}
                 Happening::Retry(up_to) => {
-                    run.frontier.queue_again(Again::Unanswered, 0, run.now).unwrap();
-                    run.frontier.queue_again(Again::Unanswered, up_to, run.now).unwrap();
+                    run.frontier.queue_again(Refetch::Unanswered, 0, run.now).unwrap();
+                    run.frontier.queue_again(Refetch::Unanswered, up_to, run.now).unwrap();
                 }
             }
         }
         // A kill may have undone the last step of a retry that had fetched all the others.
         for _ in 0..2 {
-            run.frontier.queue_again(Again::Unanswered, 0, run.now).unwrap();
-            while run.frontier.queue_again(Again::Unanswered, 2, run.now).unwrap().next.is_some() {
+            run.frontier.queue_again(Refetch::Unanswered, 0, run.now).unwrap();
+            while run.frontier.queue_again(Refetch::Unanswered, 2, run.now).unwrap().next.is_some() {
                 crawl(&mut run.frontier, &mut run.now, |_| None);
             }
             crawl(&mut run.frontier, &mut run.now, |_| None);
@@ -148,7 +148,7 @@ proptest! {
             run.now = run.now + DAY;
             run = run.kill();
             let mut seen = Vec::new();
-            while run.frontier.queue_again(Again::OlderThan(DAY), 100, run.now).unwrap().pages.queued > 0 {
+            while run.frontier.queue_again(Refetch::OlderThan(DAY), 100, run.now).unwrap().pages.queued > 0 {
                 seen.extend(waiting(&run.frontier));
                 crawl(&mut run.frontier, &mut run.now, |_| None);
             }
@@ -172,14 +172,14 @@ fn a_row_with_more_pages_than_the_queue_takes_is_read_in_portions_by_retries_and
     run = run.kill();
     assert!(
         run.frontier
-            .queue_again(Again::Unanswered, 0, run.now)
+            .queue_again(Refetch::Unanswered, 0, run.now)
             .unwrap()
             .next
             .is_some()
     );
     let mut fetched = Vec::new();
     loop {
-        let retried = run.frontier.queue_again(Again::Unanswered, 1_000, run.now).unwrap();
+        let retried = run.frontier.queue_again(Refetch::Unanswered, 1_000, run.now).unwrap();
         assert!(retried.pages.queued <= 2, "the other half is for links: {retried:?}");
         assert_eq!(retried.pages.refused, 0);
         fetched.push(crawl(&mut run.frontier, &mut run.now, |_| None).len());
@@ -195,7 +195,10 @@ fn a_row_with_more_pages_than_the_queue_takes_is_read_in_portions_by_retries_and
     run.now = run.now + DAY;
     let mut refreshed = 0;
     loop {
-        let next = run.frontier.queue_again(Again::OlderThan(DAY), 1_000, run.now).unwrap();
+        let next = run
+            .frontier
+            .queue_again(Refetch::OlderThan(DAY), 1_000, run.now)
+            .unwrap();
         assert!(next.pages.queued <= 4 && next.pages.refused == 0, "{next:?}");
         refreshed += crawl(&mut run.frontier, &mut run.now, |_| None).len();
         if next.pages.queued == 0 {

@@ -7,7 +7,7 @@ use super::common::{START, failure, url};
 use super::queued_again;
 use super::retry::{DAY, asking_robots, check_counts, crawl, impatient, offer, page, retry, settle, unanswered};
 use super::stores::{Recorder, open_store};
-use crate::{Again, FailureKind, Lease, Leasing, Link, NotFetched, Outcome, Task, Verdict};
+use crate::{FailureKind, Lease, Leasing, Link, NotFetched, Outcome, Refetch, Task, Verdict};
 
 #[test]
 fn retried_pages_are_dropped_if_the_others_of_their_host_have_spent_its_budget() {
@@ -23,8 +23,14 @@ fn retried_pages_are_dropped_if_the_others_of_their_host_have_spent_its_budget()
     });
     offer(&mut frontier, &[page(0, 0), page(0, 1)], now);
     crawl(&mut frontier, &mut now, |_| None);
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
-    assert_eq!(queued_again(&mut frontier, Again::Unanswered, 1_000, now), 9);
+    assert!(
+        frontier
+            .queue_again(Refetch::Unanswered, 0, now)
+            .unwrap()
+            .next
+            .is_some()
+    );
+    assert_eq!(queued_again(&mut frontier, Refetch::Unanswered, 1_000, now), 9);
     assert_eq!(crawl(&mut frontier, &mut now, |_| None).len(), 0);
     let report = frontier.report();
     assert_eq!((report.pages.done, report.pages.lost_with_host), (2, 0));
@@ -47,10 +53,16 @@ fn pages_of_an_origin_that_is_given_up_once_more_wait_for_the_next_retry_and_so_
     config.limits.max_queued = 4;
     frontier = open_store(recorder.clone(), config, now).unwrap().frontier;
     let before = now;
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
+    assert!(
+        frontier
+            .queue_again(Refetch::Unanswered, 0, now)
+            .unwrap()
+            .next
+            .is_some()
+    );
     let mut refused = 0;
     loop {
-        let retried = frontier.queue_again(Again::Unanswered, 1_000, now).unwrap();
+        let retried = frontier.queue_again(Refetch::Unanswered, 1_000, now).unwrap();
         refused += retried.pages.refused;
         crawl(&mut frontier, &mut now, is_down);
         if retried.next.is_none() {
@@ -110,7 +122,7 @@ fn an_origin_that_was_given_up_for_a_sitemap_is_asked_again() {
     for _ in 0..2 {
         now = now + DAY;
         frontier = open_store(recorder.clone(), impatient(), now).unwrap().frontier;
-        frontier.queue_again(Again::Unanswered, 0, now).unwrap();
+        frontier.queue_again(Refetch::Unanswered, 0, now).unwrap();
         assert_eq!(frontier.report().origins_given_up, 0);
         offer(&mut frontier, &[page(0, 1)], now);
         // It is down once more. In the second round, the retry of the first has not come to its end.
@@ -125,7 +137,7 @@ fn nothing_begins_before_all_records_are_saved() {
     let mut now = START;
     crawl(&mut frontier, &mut now, |_| Some(FailureKind::Other));
     now = now + DAY;
-    frontier.queue_again(Again::OlderThan(DAY), 100, now).unwrap();
+    frontier.queue_again(Refetch::OlderThan(DAY), 100, now).unwrap();
     let Leasing::Ready(leases) = frontier.lease(now, 8).unwrap() else {
         panic!()
     };
@@ -137,10 +149,23 @@ fn nothing_begins_before_all_records_are_saved() {
     leases
         .iter()
         .for_each(|lease| settle(&mut frontier, lease, Some(FailureKind::Other), now));
-    assert!(frontier.report().is_drained() && frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_none());
+    assert!(
+        frontier.report().is_drained()
+            && frontier
+                .queue_again(Refetch::Unanswered, 0, now)
+                .unwrap()
+                .next
+                .is_none()
+    );
     frontier.persist(b"", now).unwrap();
-    assert!(frontier.queue_again(Again::Unanswered, 0, now).unwrap().next.is_some());
-    assert_eq!(queued_again(&mut frontier, Again::Unanswered, 9, now), 1);
+    assert!(
+        frontier
+            .queue_again(Refetch::Unanswered, 0, now)
+            .unwrap()
+            .next
+            .is_some()
+    );
+    assert_eq!(queued_again(&mut frontier, Refetch::Unanswered, 9, now), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The seen-set of a checkpoint: empty in the first one, where it takes no part, because the configuration says all of it; and full.
 
-use sieve::snapshot::{Counts, Snapshot as _};
+use sieve::snapshot::{Snapshot as _, SnapshotCounts};
 use sieve::{Filter as _, Hashing, OnSaturation, SeenSet};
 
 use super::super::error::OpenError;
@@ -67,7 +67,7 @@ fn with_keys(config: &FrontierConfig, keys: u32) -> SeenSet {
 
 fn plain(seen: &SeenSet) -> Vec<u8> {
     let mut bytes = Vec::new();
-    seen.write_to(&Counts::default(), &mut bytes).unwrap();
+    seen.write_to(&SnapshotCounts::default(), &mut bytes).unwrap();
     bytes
 }
 

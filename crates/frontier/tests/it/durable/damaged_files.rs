@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use frontier::{Directory, Frontier, Leasing, OpenError, Outcome, PageRecord, StoreError, Time};
+use frontier::{Directory, Frontier, Leasing, OpenError, Outcome, StoreError, StoredPage, Time};
 
 use super::TemporaryDir;
 use crate::common::{START, config, pages, settle};
@@ -130,7 +130,7 @@ pub(super) fn is_typed(error: &OpenError, what: &str) {
 
 pub(super) fn records(dir: &Path) -> Result<Vec<String>, OpenError> {
     let mut found = Vec::new();
-    let mut visit = |record: PageRecord<'_>| found.push(format!("{record:?}"));
+    let mut visit = |record: StoredPage<'_>| found.push(format!("{record:?}"));
     Directory::new(dir).read_records(&mut visit)?;
     Ok(found)
 }
