@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::histogram::Histogram;
 
-/// The labels of a metric: names and values.
-type Labels<'l, const N: usize> = [(&'l str, &'l str); N];
+const NO_LABELS: [(&str, &str); 0] = [];
 
 pub(super) struct Page<'e>(DescriptorEncoder<'e>);
 
@@ -19,37 +18,51 @@ impl<'e> Page<'e> {
         Self(encoder)
     }
 
-    pub(super) fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
-        self.gauges(name, help, [([], value)])
-    }
-
     /// Writes a number if it is known. Its name is there always.
-    pub(super) fn optional(&mut self, name: &str, help: &str, value: Option<u64>) -> fmt::Result {
-        self.gauges(name, help, value.map(|value| ([], value as f64)))
+    pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl Into<Option<f64>>) -> fmt::Result {
+        self.labelled(name, help, value.into().map(|value| (NO_LABELS, value)))
     }
 
-    pub(super) fn gauges<'l, const N: usize>(
+    /// Writes numbers by the value of a label.
+    pub(super) fn gauges(
         &mut self,
         name: &str,
         help: &str,
-        values: impl IntoIterator<Item = (Labels<'l, N>, f64)>,
+        label: &str,
+        values: impl IntoIterator<Item = (impl EncodeLabelValue, u64)>,
     ) -> fmt::Result {
-        let values = values
-            .into_iter()
-            .map(|(labels, value)| (labels, ConstGauge::new(value)));
+        let values = values.into_iter();
+        self.labelled(name, help, values.map(|(of, value)| ([(label, of)], value as f64)))
+    }
+
+    /// Writes numbers by several labels.
+    pub(super) fn labelled<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'l str, impl EncodeLabelValue); N], f64)>,
+    ) -> fmt::Result {
+        let values = values.into_iter();
+        let values = values.map(|(labels, value)| (labels, ConstGauge::new(value)));
         self.metrics(name, help, MetricType::Gauge, values)
     }
 
-    /// Writes counters. Their names get the suffix `_total`.
-    pub(super) fn counters<'l, const N: usize>(
+    /// Writes a counter. Its name gets the suffix `_total`.
+    pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let value = (NO_LABELS, ConstCounter::new(value));
+        self.metrics(name, help, MetricType::Counter, [value])
+    }
+
+    /// Writes counters by the value of a label.
+    pub(super) fn counters(
         &mut self,
         name: &str,
         help: &str,
-        values: impl IntoIterator<Item = (Labels<'l, N>, u64)>,
+        label: &str,
+        values: impl IntoIterator<Item = (impl EncodeLabelValue, u64)>,
     ) -> fmt::Result {
-        let values = values
-            .into_iter()
-            .map(|(labels, value)| (labels, ConstCounter::new(value)));
+        let values = values.into_iter();
+        let values = values.map(|(of, value)| ([(label, of)], ConstCounter::new(value)));
         self.metrics(name, help, MetricType::Counter, values)
     }
 
@@ -58,7 +71,7 @@ impl<'e> Page<'e> {
         name: &str,
         help: &str,
         kind: MetricType,
-        values: impl Iterator<Item = (Labels<'l, N>, impl EncodeMetric)>,
+        values: impl IntoIterator<Item = ([(&'l str, impl EncodeLabelValue); N], impl EncodeMetric)>,
     ) -> fmt::Result {
         let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
         for (labels, value) in values {
