@@ -9,22 +9,30 @@ use crawler::{Crawl, CrawlBuilder};
 use crate::failure::Failure;
 use crate::options::{ClusterCommand, Site};
 
-pub(crate) fn joining(builder: &CrawlBuilder, site: &Site) -> Option<Joining> {
-    Some(Joining {
-        address: site.cluster.clone()?,
-        partition: site.partition?,
+/// Prepares to join the other processes, if there are some. Checks first that a process with a new directory fits to them.
+pub(crate) async fn joining(
+    builder: &CrawlBuilder,
+    site: Option<&Site>,
+    is_new: bool,
+) -> Result<Option<Joining>, Failure> {
+    let given = site.and_then(|site| Some((site, site.cluster.clone()?, site.partition?)));
+    let Some((site, address, partition)) = given else {
+        return Ok(None);
+    };
+    let mut joining = Joining {
+        address,
+        partition,
         rules: builder.hash_of_rules(),
         seeds: builder.hash_of_seeds(),
         kept: Vec::new(),
         has_answered: false,
         accepts_loss: site.accept_loss,
         owner: owner(),
-    })
-}
-
-/// Checks that a process with a new directory fits to the others.
-pub(crate) async fn check(mut joining: Joining) -> Result<Joining, Failure> {
-    blocking(move || joining.check().map(|()| joining)).await
+    };
+    if is_new {
+        joining = blocking(move || joining.check().map(|()| joining)).await?;
+    }
+    Ok(Some(joining))
 }
 
 /// Joins the other processes.

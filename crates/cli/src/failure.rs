@@ -1,7 +1,10 @@
 //! Why the command fails: the messages, with the names of its options, and the exit codes.
 
+mod damage;
+
 use std::borrow::Cow;
 use std::io;
+use std::path::Path;
 
 use cluster::{JoinError, MemberError};
 use crawler::fetch::{ClientError, CookieFileError};
@@ -13,6 +16,7 @@ use crate::open_files::TooFewOpenFiles;
 use crate::options::SeedsError;
 use crate::outputs::OutputError;
 use crate::watching::WatchError;
+pub(crate) use damage::{hint_at_start, is_damaged_frontier, is_damaged_store, repair_hint};
 
 /// Why the command fails.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +91,22 @@ fn crawl_failed(error: &CrawlError) -> String {
 }
 
 impl Failure {
+    pub(crate) fn at_start(error: StartError, state: Option<&Path>) -> Self {
+        match state.and_then(|state| hint_at_start(&error, state)) {
+            Some(hint) => Self::Damaged(error, hint),
+            None => Self::Start(error),
+        }
+    }
+
+    pub(crate) fn of_crawl(error: CrawlError, state: Option<&Path>) -> Self {
+        match (&error, state) {
+            (CrawlError::Frontier(why), Some(state)) if is_damaged_frontier(why) => {
+                Self::DamagedCrawl(error, repair_hint(state))
+            }
+            _ => Self::Crawl(error),
+        }
+    }
+
     /// Returns whether the reader of an output closed its pipe, as `head` does. This needs no message.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Crawl(CrawlError::Observer(error)) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -11,6 +11,7 @@ use log::Level;
 
 use crate::flag;
 use crate::logging;
+use crate::options::Options;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
 pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
@@ -43,6 +44,28 @@ pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
         resident_memory_bytes = resident_memory_bytes();
         "{message}"
     );
+}
+
+/// Warns of options by which the crawl is less polite or less safe.
+pub(crate) fn risks(options: &Options) {
+    if options.ignores_robots() {
+        log::warn!(
+            target: "crawler",
+            "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay"
+        );
+    }
+    if options.requests.insecure {
+        log::warn!(
+            target: "crawler",
+            "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies"
+        );
+    }
+    if options.requests.proxy.is_some() {
+        log::warn!(
+            target: "crawler",
+            "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
+        );
+    }
 }
 
 /// Logs by which name robots.txt is read, and warns if the user agent has none.

@@ -192,32 +192,18 @@ struct AsJson(serde_json::Value);
 
 impl<'v> VisitValue<'v> for AsJson {
     fn visit_any(&mut self, value: Value<'_>) -> Result<(), kv::Error> {
-        self.0 = json!(value.to_string());
+        let whole = value
+            .to_u64()
+            .map(serde_json::Value::from)
+            .or_else(|| Some(value.to_i64()?.into()));
+        let number = whole.or_else(|| Some(value.to_f64()?.into()));
+        let known = number.or_else(|| Some(value.to_bool()?.into()));
+        self.0 = known.unwrap_or_else(|| value.to_string().into());
         Ok(())
     }
 
     fn visit_null(&mut self) -> Result<(), kv::Error> {
         self.0 = serde_json::Value::Null;
-        Ok(())
-    }
-
-    fn visit_u64(&mut self, value: u64) -> Result<(), kv::Error> {
-        self.0 = json!(value);
-        Ok(())
-    }
-
-    fn visit_i64(&mut self, value: i64) -> Result<(), kv::Error> {
-        self.0 = json!(value);
-        Ok(())
-    }
-
-    fn visit_f64(&mut self, value: f64) -> Result<(), kv::Error> {
-        self.0 = json!(value);
-        Ok(())
-    }
-
-    fn visit_bool(&mut self, value: bool) -> Result<(), kv::Error> {
-        self.0 = json!(value);
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use cluster::Joining;
 use crawler::summary::remedy;
 use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
@@ -39,6 +40,7 @@ use crate::options::{Command, LogFormat, Options};
 use crate::progress::{Reporter, StatusRequest};
 use crate::signals::SignalLines;
 use crate::state::resume;
+use crate::watching::Watching;
 
 fn main() -> ExitCode {
     if let Err(error) = signals::let_long_writes_fail() {
@@ -248,71 +250,34 @@ async fn run(
     site: Option<&options::Site>,
     bar: &ProgressBar,
 ) -> Result<Summary, Failure> {
-    if options.ignores_robots() {
-        log::warn!(
-            target: "crawler",
-            "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay"
-        );
-    }
+    let state = site.and_then(|site| site.state.as_deref());
+    let new_state = state.filter(|state| Directory::new(state).is_missing() && !resume::is_kept(state));
     let inputs = [
         ("seeds", site.and_then(|site| site.seeds.as_deref())),
         ("config", options.config.as_deref()),
         ("cookie-file", options.requests.cookie_file.as_deref()),
     ];
-    let state = site.and_then(|site| site.state.as_deref());
-    let new_state = state.filter(|state| Directory::new(state).is_missing() && !resume::is_kept(state));
     outputs::check(options, &inputs, new_state)?;
     http.cookie_file = options.requests.cookies_of_file()?;
-    if options.requests.insecure {
-        log::warn!(
-            target: "crawler",
-            "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies"
-        );
-    }
-    if options.requests.proxy.is_some() {
-        log::warn!(
-            target: "crawler",
-            "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
-        );
-    }
+    log_records::risks(options);
     let watching = options.watch.map_or(0, |_| Server::MOST_CONNECTIONS);
     open_files::fit_into_limit(&mut http, &mut crawl.concurrency, watching);
-    let status = StatusRequest::default();
     let mut builder = Crawl::builder(crawl)?.http(http);
-    let mut joining = site.and_then(|site| clustering::joining(&builder, site));
-    if let Some(of_new) = joining.take_if(|_| new_state.is_some()) {
-        joining = Some(clustering::check(of_new).await?);
-    }
+    let joining = clustering::joining(&builder, site, new_state.is_some()).await?;
     if let Some(state) = state {
         let accepts_loss = site.is_some_and(|site| site.accept_loss);
         builder = builder.state_dir(state).accept_loss(accepts_loss);
     }
-    let mut made = MadeDirectory(Vec::new());
     let new_directories = new_state.map_or_else(Vec::new, missing_folders);
-    let crawl = builder.build().map_err(|error| match state {
-        Some(state) if state::is_damage_at_start(&error) => {
-            let hint = state::repair_hint_at_start(&error, state);
-            Failure::Damaged(error, hint)
-        }
-        _ => Failure::Start(error),
-    })?;
-    made.0 = new_directories;
+    let crawl = builder.build().map_err(|error| Failure::at_start(error, state))?;
+    let mut made = MadeDirectory(new_directories);
     log_records::robots_name(&crawl);
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }
-    let stop = crawl.stop_handle();
+    let (stop, status) = (crawl.stop_handle(), StatusRequest::default());
     let reporter = Reporter::new(bar.clone(), crawl.config().options(), status.clone(), stop.clone());
-    let crawl = crawl.observe(reporter);
-    // First: an output may be replaced only if nothing else stands in the way.
-    let (crawl, watching) = watching::attach(crawl, options, state)?;
-    let crawl = clustering::join(crawl, joining).await?;
-    let accepts_loss = site.is_some_and(|site| site.accept_loss);
-    let crawl = outputs::attach(crawl, options, state, accepts_loss, bar)?;
-    // Only now it is sure that the crawl accepts them.
-    if let (Some(site), Some(state)) = (site, state) {
-        resume::keep(site, state).map_err(Failure::CommandNotKept)?;
-    }
+    let (crawl, watching) = attach(crawl.observe(reporter), options, site, joining, bar).await?;
     made.0.clear();
     let watching = Arc::new(Mutex::new(watching));
     let signal_lines = signals::handle(stop, status, Arc::clone(&watching)).unwrap_or_else(|error| {
@@ -330,6 +295,26 @@ async fn run(
     let summary = concluded?;
     written?;
     Ok(summary)
+}
+
+/// Attaches what watches the crawl, the other processes and the outputs. Then it is sure that the crawl accepts the command, which is kept.
+async fn attach(
+    crawl: Crawl,
+    options: &Options,
+    site: Option<&options::Site>,
+    joining: Option<Joining>,
+    bar: &ProgressBar,
+) -> Result<(Crawl, Watching), Failure> {
+    let state = site.and_then(|site| site.state.as_deref());
+    let (crawl, watching) = watching::attach(crawl, options, state)?;
+    let crawl = clustering::join(crawl, joining).await?;
+    // Last: an output may be replaced only if nothing else stands in the way.
+    let accepts_loss = site.is_some_and(|site| site.accept_loss);
+    let crawl = outputs::attach(crawl, options, state, accepts_loss, bar)?;
+    if let (Some(site), Some(state)) = (site, state) {
+        resume::keep(site, state).map_err(Failure::CommandNotKept)?;
+    }
+    Ok((crawl, watching))
 }
 
 fn missing_folders(dir: &Path) -> Vec<&Path> {
@@ -359,10 +344,7 @@ fn conclude(
     bar: &ProgressBar,
 ) -> Result<Summary, Failure> {
     let summary = match ended {
-        Ok(result) => result.map_err(|error| match state.filter(|_| state::is_damage_of_crawl(&error)) {
-            Some(state) => Failure::DamagedCrawl(error, state::repair_hint(state)),
-            None => error.into(),
-        })?,
+        Ok(result) => result.map_err(|error| Failure::of_crawl(error, state))?,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => return Err(Failure::Cancelled(error.to_string())),

@@ -15,6 +15,7 @@ use indicatif::ProgressBar;
 use crate::flag;
 use crate::log_records;
 use crate::options::{LogFormat, Options, Outputs};
+pub(crate) use attached::Output;
 
 /// Why the outputs cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,5 @@
 //! The commands about a state directory: they look into it, beside the crawl that runs there or after it, or repair it.
 
-mod damage;
 mod hosts;
 mod list;
 mod repair;
@@ -18,11 +17,8 @@ use crawler::StartError;
 use crawler::summary::rfc3339;
 use frontier::{FrontierError, NotCrawlable, OpenError, Time};
 
-use crate::failure::needs_a_person;
+use crate::failure::{hint_at_start, is_damaged_frontier, is_damaged_store, needs_a_person, repair_hint};
 use crate::options::{NotASeed, StateCommand};
-pub(crate) use damage::{is_damage_at_start, is_damage_of_crawl, repair_hint, repair_hint_at_start};
-use damage::{is_damaged_frontier, is_damaged_store};
-use repair::Recovered;
 
 /// Why a command cannot answer.
 #[derive(Debug, thiserror::Error)]
@@ -55,30 +51,16 @@ impl StateFailure {
         }
     }
 
-    fn repair_hint(&self, dir: &Path) -> String {
+    /// Says how the directory may be repaired, if it is damaged.
+    fn repair_hint(&self, dir: &Path) -> Option<String> {
         match self {
-            Self::Read(error) => repair_hint_at_start(error, dir),
-            _ => repair_hint(dir),
-        }
-    }
-
-    /// Whether the directory is damaged, so that a repair may help.
-    fn is_damage(&self) -> bool {
-        match self {
-            Self::Read(error) => is_damage_at_start(error),
-            Self::Open(error) => is_damaged_store(error),
-            Self::Frontier(error) => is_damaged_frontier(error),
-            _ => false,
+            Self::Read(error) => hint_at_start(error, dir),
+            Self::Open(error) => is_damaged_store(error).then(|| repair_hint(dir)),
+            Self::Frontier(error) => is_damaged_frontier(error).then(|| repair_hint(dir)),
+            _ => None,
         }
     }
 }
-
-/// The exit code of [`why`] for a URL that the crawl has not met.
-const NOT_MET: u8 = 3;
-
-/// The exit codes of [`repair`] if something was lost, and if the crawl cannot be continued.
-const SOME_LOST: u8 = 3;
-const NOT_CONTINUED: u8 = 4;
 
 /// Runs a command, and prints its answer or why there is none.
 pub(crate) fn run(command: &StateCommand) -> ExitCode {
@@ -86,14 +68,10 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         _ if command.dir().is_file() => Err(StateFailure::NotADirectory(command.dir().to_owned())),
         StateCommand::Status(args) => status::run(args).map(|()| 0),
         StateCommand::Hosts(args) => hosts::run(args).map(|()| 0),
-        StateCommand::Why(args) => why::run(args).map(|is_met| if is_met { 0 } else { NOT_MET }),
+        StateCommand::Why(args) => why::run(args),
         StateCommand::List(args) => list::run(args).map(|()| 0),
         StateCommand::Report(args) => report::run(args).map(|()| 0),
-        StateCommand::Repair(args) => repair::run(args).map(|recovered| match recovered {
-            Recovered::Wholly => 0,
-            Recovered::Partly => SOME_LOST,
-            Recovered::NotContinued => NOT_CONTINUED,
-        }),
+        StateCommand::Repair(args) => repair::run(args),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -101,11 +79,11 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         Err(StateFailure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             // Standard error may be closed. There is no other place to report to.
-            let hint = if failure.is_damage() && !matches!(command, StateCommand::Repair(_)) {
-                format!(". {}", failure.repair_hint(command.dir()))
-            } else {
-                String::new()
+            let hint = match command {
+                StateCommand::Repair(_) => None,
+                _ => failure.repair_hint(command.dir()),
             };
+            let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("crawler: {failure}{hint}\n"));
             ExitCode::from(failure.exit_code())
         }

@@ -1,7 +1,7 @@
 //! Opens the outputs and attaches them to a crawl. With a state directory they are files that a later run continues, each line once.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crawler::output::links::LinkGraph;
 use crawler::output::pages::Pages;
@@ -19,7 +19,10 @@ use crate::options::{Format, Options, Outputs, is_compressed, is_same, is_stdout
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
 
-/// The names under which these outputs are saved.
+/// The options of the outputs, which are also the names under which they are saved.
+const PAGES: &str = "output";
+const LINKS: &str = "links";
+const REFUSED: &str = "refused";
 const WARC: &str = "warc";
 const SAVE: &str = "save";
 /// What follows on the name of a file of records that is not JSON lines, and of one that is compressed.
@@ -29,55 +32,40 @@ const FORMATS: [(&str, Format); 2] = [
 ];
 const GZIP: &str = " (gzip)";
 
-/// What a file of records has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Pages,
-    Links,
-    Refused,
-}
-
-/// A file of records.
+/// An output that the command line names.
 #[derive(Debug, Clone, Copy)]
-struct Records<'o> {
-    content: Content,
-    path: &'o PathBuf,
-    format: Format,
+pub(crate) struct Output<'o> {
+    pub(crate) option: &'static str,
+    pub(crate) path: &'o Path,
+    /// Of a file of records.
+    format: Option<Format>,
 }
 
-impl Content {
-    fn option(self) -> &'static str {
-        match self {
-            Self::Pages => "output",
-            Self::Links => "links",
-            Self::Refused => "refused",
-        }
-    }
-}
-
-impl<'o> Records<'o> {
-    fn all(outputs: &'o Outputs) -> [Option<Self>; 3] {
-        [
-            (Content::Pages, &outputs.output),
-            (Content::Links, &outputs.links),
-            (Content::Refused, &outputs.refused),
-        ]
-        .map(|(content, path)| {
-            let path = path.as_ref()?;
-            let format = outputs.format_of(path);
-            Some(Self { content, path, format })
+impl<'o> Output<'o> {
+    pub(crate) fn all(outputs: &'o Outputs) -> impl Iterator<Item = Self> + Clone {
+        let given = [
+            (PAGES, &outputs.output),
+            (LINKS, &outputs.links),
+            (REFUSED, &outputs.refused),
+            (WARC, &outputs.warc),
+            (SAVE, &outputs.save),
+        ];
+        given.into_iter().filter_map(|(option, path)| {
+            let path = path.as_deref()?;
+            let has_records = option != WARC && option != SAVE;
+            let format = has_records.then(|| outputs.format_of(path));
+            Some(Self { option, path, format })
         })
     }
 
     /// The name under which it is saved. A file in another format is another output.
     fn name(&self) -> String {
-        let format = FORMATS.into_iter().find(|(_, format)| *format == self.format);
+        let Some(format) = self.format else {
+            return self.option.to_owned();
+        };
+        let suffix = FORMATS.into_iter().find(|(_, other)| *other == format);
         let gzip = if is_compressed(self.path) { GZIP } else { "" };
-        format!(
-            "{}{}{gzip}",
-            self.content.option(),
-            format.map_or("", |(suffix, _)| suffix)
-        )
+        format!("{}{}{gzip}", self.option, suffix.map_or("", |(suffix, _)| suffix))
     }
 }
 
@@ -121,8 +109,19 @@ pub(super) fn attach(
         };
         crawl = crawl.observe(matching(saved.map_err(OutputError::Open)?, options));
     }
-    for (records, to) in files {
-        crawl = attach_records(crawl, &records, to, options).map_err(OutputError::Open)?;
+    for (output, format, to) in files {
+        let format = match format {
+            Format::Jsonl => output::Format::JsonLines,
+            Format::Csv => output::Format::Csv,
+            Format::CsvBom => output::Format::CsvWithMark,
+        };
+        let attached = match output.option {
+            PAGES => Pages::new(to, format, &crawl.config().options().fields)
+                .map(|pages| crawl.observe(matching(pages, options))),
+            LINKS => LinkGraph::new(to, format).map(|links| crawl.observe(links)),
+            _ => RefusedReport::new(to, format).map(|refused| crawl.observe(refused)),
+        };
+        crawl = attached.map_err(OutputError::Open)?;
     }
     Ok(crawl)
 }
@@ -132,49 +131,34 @@ fn open_records<'o>(
     crawl: &Crawl,
     options: &'o Options,
     state: Option<&Path>,
-) -> Result<Vec<(Records<'o>, Sink)>, OutputError> {
+) -> Result<Vec<(Output<'o>, Format, Sink)>, OutputError> {
     let outputs = &options.outputs;
     let mut opened = Vec::new();
-    for records in Records::all(outputs).into_iter().flatten() {
-        let file = match is_stdout(records.path) {
+    for output in Output::all(outputs) {
+        let Some(format) = output.format else { continue };
+        let file = match is_stdout(output.path) {
             true => Ok(None),
-            false => open(crawl, records.path, &records.name(), records.content.option(), state).map(Some),
+            false => open(crawl, output.path, &output.name(), output.option, state).map(Some),
         };
-        opened.push((records, file));
+        opened.push((output, format, file));
     }
     // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
     refuse_shared(outputs)?;
     let mut files = Vec::new();
-    for (records, file) in opened {
+    for (output, format, file) in opened {
         let to = match file? {
             None => Sink::new(StandardOutput),
             Some(file) => {
                 let file = file.with_max_bytes(options.settings().output_max_bytes);
                 match state {
-                    Some(_) => Sink::continuing(records.name(), file),
+                    Some(_) => Sink::continuing(output.name(), file),
                     None => Sink::file(file),
                 }
             }
         };
-        files.push((records, to.compressed(is_compressed(records.path))));
+        files.push((output, format, to.compressed(is_compressed(output.path))));
     }
     Ok(files)
-}
-
-fn attach_records(crawl: Crawl, records: &Records<'_>, to: Sink, options: &Options) -> io::Result<Crawl> {
-    let format = match records.format {
-        Format::Jsonl => output::Format::JsonLines,
-        Format::Csv => output::Format::Csv,
-        Format::CsvBom => output::Format::CsvWithMark,
-    };
-    Ok(match records.content {
-        Content::Pages => {
-            let pages = Pages::new(to, format, &crawl.config().options().fields)?;
-            crawl.observe(matching(pages, options))
-        }
-        Content::Links => crawl.observe(LinkGraph::new(to, format)?),
-        Content::Refused => crawl.observe(RefusedReport::new(to, format)?),
-    })
 }
 
 /// Lets only those pages through to an output that --output-include names.
@@ -208,15 +192,11 @@ impl<O: Observer> Observer for Matching<O> {
 
 /// Checks that all outputs are files, and that none is missing that the earlier runs have written, or gives that one up.
 fn check_given(crawl: &mut Crawl, outputs: &Outputs, state: &Path, accepts_loss: bool) -> Result<(), OutputError> {
-    let records = Records::all(outputs).into_iter().flatten();
-    if let Some(records) = records.clone().find(|records| is_stdout(records.path)) {
-        return Err(OutputError::CannotContinue(records.content.option()));
+    let given = Output::all(outputs);
+    if let Some(output) = given.clone().find(|one| one.format.is_some() && is_stdout(one.path)) {
+        return Err(OutputError::CannotContinue(output.option));
     }
-    let is_given = |saved: &SavedOutput| match saved.name.as_str() {
-        WARC => outputs.warc.is_some(),
-        SAVE => outputs.save.is_some(),
-        name => records.clone().any(|records| records.name() == name),
-    };
+    let is_given = |saved: &SavedOutput| given.clone().any(|output| output.name() == saved.name);
     while let Some(saved) = crawl.saved_outputs().iter().find(|saved| !is_given(saved)).cloned() {
         let (state, arguments) = (state.display().to_string(), arguments_of(&saved, outputs));
         if !accepts_loss {
@@ -237,16 +217,12 @@ pub(super) fn check_new(options: &Options, saved: &[SavedOutput], state: &Path) 
         state: state.display().to_string(),
     };
     let is_new = |name: &str| saved.iter().all(|saved| saved.name != name);
-    let records = Records::all(outputs).into_iter().flatten();
-    let files = records.map(|records| (records.name(), records.path));
-    let files = files.chain(outputs.warc.iter().map(|path| (WARC.to_owned(), path)));
-    let files = files.chain(outputs.save.iter().map(|folder| (SAVE.to_owned(), folder)));
-    for (name, path) in files.filter(|(name, _)| is_new(name)) {
+    for Output { option, path, .. } in Output::all(outputs).filter(|output| is_new(&output.name())) {
         if path.ancestors().take(2).any(|place| is_same(place, state)) {
             let path = path.display().to_string();
             return Err(OutputError::InState { path });
         }
-        let is_folder = name == SAVE;
+        let is_folder = option == SAVE;
         match path.metadata() {
             Ok(found) if found.is_dir() && is_folder => {
                 if path.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
@@ -268,16 +244,13 @@ pub(super) fn check_new(options: &Options, saved: &[SavedOutput], state: &Path) 
 fn check_saved(crawl: &mut Crawl, options: &Options, state: &Path, accepts_loss: bool) -> Result<(), OutputError> {
     let (outputs, max_bytes) = (&options.outputs, options.settings().output_max_bytes);
     for saved in crawl.saved_outputs().to_vec() {
-        let records = || Records::all(outputs).into_iter().flatten();
-        let (path, max_bytes) = match saved.name.as_str() {
-            WARC => (outputs.warc.clone(), max_bytes),
-            SAVE => (Some(state.join(SAVED_NAMES)), None),
-            name => {
-                let records = records().find(|records| records.name() == name);
-                (records.map(|records| records.path.clone()), max_bytes)
-            }
+        let Some(output) = Output::all(outputs).find(|output| output.name() == saved.name) else {
+            continue;
         };
-        let Some(path) = path else { continue };
+        let (path, max_bytes) = match output.option {
+            SAVE => (state.join(SAVED_NAMES), None),
+            _ => (output.path.to_owned(), max_bytes),
+        };
         match saved.file.check(&path, max_bytes) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData && !accepts_loss => {
                 return Err(OutputError::Changed(error));

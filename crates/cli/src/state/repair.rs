@@ -13,87 +13,62 @@ use super::StateFailure;
 use super::list::{words, write_line};
 use crate::options::DirArgs;
 
-/// Repairs a directory. Returns what was recovered.
-pub(super) fn run(args: &DirArgs) -> Result<Recovered, StateFailure> {
-    let mut lines = Lines::new(&args.dir);
-    let (report, aside) = crawler::repair(&args.dir, &mut |exported| lines.add(&exported))?;
-    let lines = lines.finish()?;
+/// The exit codes if something was lost, and if the crawl cannot be continued.
+const SOME_LOST: u8 = 3;
+const NOT_CONTINUED: u8 = 4;
+
+/// Repairs a directory. Returns the exit code.
+pub(super) fn run(args: &DirArgs) -> Result<u8, StateFailure> {
+    let mut paths = (1_u64..).map(|number| args.dir.join(format!("export-{number}.jsonl")));
+    let path = paths.find(|path| !path.exists()).unwrap_or_default();
+    let (mut to, mut written) = (None, Ok(()));
+    let (report, aside) = crawler::repair(&args.dir, &mut |exported| {
+        if written.is_ok() {
+            written = export(&path, &mut to, &exported);
+        }
+    })?;
+    let written = written.and_then(|()| match &mut to {
+        Some(to) => to.flush().and_then(|()| to.get_ref().sync_all()),
+        None => Ok(()),
+    });
+    let lines = to.map(|_| path.as_path());
+    written.map_err(|source| StateFailure::Written {
+        path: path.clone(),
+        source,
+    })?;
     let text = if args.json {
         let mut value = json!(report);
         value["set_aside"] = json!(aside);
         value["exported_to"] = json!(lines);
         format!("{value}\n")
     } else {
-        as_text(&args.dir, &report, &aside, lines.as_deref()).to_string()
+        as_text(&args.dir, &report, &aside, lines).to_string()
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(match report.outcome {
-        RepairOutcome::Whole => Recovered::Wholly,
-        RepairOutcome::Repaired => Recovered::Partly,
-        _ => Recovered::NotContinued,
+        RepairOutcome::Whole => 0,
+        RepairOutcome::Repaired => SOME_LOST,
+        _ => NOT_CONTINUED,
     })
 }
 
-/// How much was recovered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Recovered {
-    Wholly,
-    Partly,
-    NotContinued,
-}
-
-/// The file for the URLs of a crawl that cannot be continued, in a form that `--seeds` reads. It is created with the first line.
-struct Lines {
-    path: PathBuf,
-    to: io::Result<Option<BufWriter<File>>>,
-}
-
-impl Lines {
-    fn new(dir: &Path) -> Self {
-        let paths = (1..).map(|number| dir.join(format!("export-{number}.jsonl")));
-        let path = paths.into_iter().find(|path| !path.exists());
-        Self {
-            path: path.unwrap_or_else(|| dir.join("export.jsonl")),
-            to: Ok(None),
-        }
-    }
-
-    fn add(&mut self, exported: &Exported<'_>) {
-        let Ok(to) = &mut self.to else { return };
-        if let Err(error) = Self::write(&self.path, to, exported) {
-            self.to = Err(error);
-        }
-    }
-
-    fn write(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported<'_>) -> io::Result<()> {
-        let line = match exported {
-            Exported::Record(record) => json!({
-                "url": record.url, "end": words(record.end).0, "status": record.status.unwrap_or(0), "depth": record.depth,
-                "referrer": record.referrer,
-            }),
-            Exported::Waiting(entry) if matches!(entry.purpose, Purpose::Page) => json!({
-                "url": entry.url, "end": "waiting", "depth": entry.depth, "referrer": entry.metadata.referrer,
-            }),
-            _ => return Ok(()),
-        };
-        let to = match to {
-            Some(to) => to,
-            None => to.insert(BufWriter::new(File::create_new(path)?)),
-        };
-        write_line(to, &line)
-    }
-
-    fn finish(self) -> Result<Option<PathBuf>, StateFailure> {
-        let path = self.path;
-        let written = self.to.and_then(|to| match to {
-            Some(mut to) => to
-                .flush()
-                .and_then(|()| to.get_ref().sync_all())
-                .map(|()| Some(path.clone())),
-            None => Ok(None),
-        });
-        written.map_err(|source| StateFailure::Written { path, source })
-    }
+/// Writes a URL of a crawl that cannot be continued, in a form that `--seeds` reads. The file is made with the first line.
+fn export(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported<'_>) -> io::Result<()> {
+    let line = match exported {
+        Exported::Record(record) => json!({
+            "url": record.url, "end": words(record.end).0, "status": record.status.unwrap_or(0), "depth": record.depth,
+            "referrer": record.referrer,
+        }),
+        Exported::Waiting(entry) if matches!(entry.purpose, Purpose::Page) => json!({
+            "url": entry.url, "end": "waiting", "depth": entry.depth, "referrer": entry.metadata.referrer,
+        }),
+        _ => return Ok(()),
+    };
+    let to = match to {
+        Some(to) => to,
+        None => to.insert(BufWriter::new(File::create_new(path)?)),
+    };
+    write_line(to, &line)
 }
 
 fn as_text(dir: &Path, report: &RepairReport, aside: &[PathBuf], lines: Option<&Path>) -> Rows {

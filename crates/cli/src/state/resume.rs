@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config_file::{self, ConfigFileError};
 use crate::options::{self, Cli, Command, Site};
+use crate::outputs::Output;
 
 /// The file in the state directory.
 const FILE: &str = "command.json";
@@ -132,19 +133,12 @@ fn original_of(dir: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
     };
     let original =
         place_of("state").filter(|place| !Directory::new(place).is_missing() && !options::is_same(place, dir))?;
-    let outputs = &site.options.outputs;
-    let given = [
-        ("output", &outputs.output),
-        ("links", &outputs.links),
-        ("refused", &outputs.refused),
-        ("warc", &outputs.warc),
-        ("save", &outputs.save),
-    ];
-    let is_original = |(name, given): &(&str, &Option<PathBuf>)| {
-        let given = given.as_deref().filter(|given| !options::is_stdout(given));
-        given.is_some_and(|given| place_of(name).is_some_and(|place| options::is_same(&place, given)))
+    let is_original = |given: Output<'_>| {
+        let place = place_of(given.option).filter(|_| !options::is_stdout(given.path));
+        place.is_some_and(|place| options::is_same(&place, given.path))
     };
-    given.iter().any(is_original).then(|| (dir.to_owned(), original))
+    let mut outputs = Output::all(&site.options.outputs);
+    outputs.any(is_original).then(|| (dir.to_owned(), original))
 }
 
 fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {

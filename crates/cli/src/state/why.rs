@@ -12,8 +12,11 @@ use super::list::words;
 use super::{StateFailure, now, rfc3339};
 use crate::options::{WhyArgs, check_seed};
 
-/// Prints the answer. Returns whether the crawl has met the URL.
-pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
+/// The exit code for a URL that the crawl has not met.
+const NOT_MET: u8 = 3;
+
+/// Prints the answer. Returns the exit code.
+pub(super) fn run(args: &WhyArgs) -> Result<u8, StateFailure> {
     check_seed(&args.url)?;
     let crawl = SavedCrawl::read(&args.of.dir)?;
     let url = crawl.canonical_url(&args.url).map_err(|why| StateFailure::Url {
@@ -50,7 +53,10 @@ pub(super) fn run(args: &WhyArgs) -> Result<bool, StateFailure> {
         answer.rows().to_string()
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(!matches!(why, Why::Refused(_) | Why::NeverOffered))
+    Ok(match why {
+        Why::Refused(_) | Why::NeverOffered => NOT_MET,
+        _ => 0,
+    })
 }
 
 /// The newest record of a page.
