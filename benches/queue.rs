@@ -1,6 +1,6 @@
 //! The cost of a queued URL in each kind of queue: bytes, and nanoseconds to push and to pop.
 //!
-//! `cargo bench -p crawl-sieve --bench queue --features compressed-queue`; as a test (`cargo test -p crawl-sieve --bench queue`) it runs once with
+//! `cargo bench -p crawl-sieve --bench queue`; as a test (`cargo test -p crawl-sieve --bench queue`) it runs once with
 //! small sizes. All queues run in one process, one after the other, on the same URLs, which are `&str`, as from a parser. "Fill" pushes
 //! all, "drain" pops all. "Steady" pushes and pops at a constant length of a tenth, which shows the reuse of memory.
 
@@ -25,21 +25,11 @@ fn main() {
             urls.text.len() as f64 / size as f64
         );
         measure("VecDeque<String>", &urls, VecDeque::new, deque_bytes);
-        for packing in packings() {
+        for packing in [Packing::Plain, Packing::Prefix] {
             let new = || PackedQueue::<String>::new(packing);
             measure(&format!("{packing:?}"), &urls, new, PackedQueue::memory_bytes);
         }
     }
-}
-
-#[cfg(feature = "compressed-queue")]
-fn packings() -> [Packing; 3] {
-    [Packing::Plain, Packing::Prefix, Packing::Compressed]
-}
-
-#[cfg(not(feature = "compressed-queue"))]
-fn packings() -> [Packing; 2] {
-    [Packing::Plain, Packing::Prefix]
 }
 
 fn measure<Q>(name: &str, urls: &Urls, new: impl Fn() -> Q, bytes: impl Fn(&Q) -> usize)

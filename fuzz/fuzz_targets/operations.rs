@@ -46,7 +46,6 @@ enum QueueKind {
 enum Form {
     Plain,
     Prefix,
-    Compressed,
 }
 
 /// What is done. Keys are numbers in [`KEYS`].
@@ -115,7 +114,6 @@ fn with_queue<F: Subject>(filter: F, input: &Input) {
     let packing = |form| match form {
         Form::Plain => Packing::Plain,
         Form::Prefix => Packing::Prefix,
-        Form::Compressed => Packing::Compressed,
     };
     match input.queue {
         QueueKind::List => run(filter, VecDeque::<String>::new(), input),

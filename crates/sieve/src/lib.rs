@@ -115,12 +115,8 @@
 //!
 //! # Features
 //!
-//! Both are off by default.
-//!
-//! | feature | it adds |
-//! |---|---|
-//! | `serde` | `Serialize` for the reports; `Serialize` and `Deserialize` for [`Hashing`], [`OnSaturation`] and [`Counters`] |
-//! | `compressed-queue` | `Packing::Compressed`, by the crate `lz4_flex` |
+//! `serde`, off by default, adds `Serialize` for the reports, and `Serialize` and `Deserialize` for [`Hashing`], [`OnSaturation`] and
+//! [`Counters`].
 
 mod algebra;
 mod bloom;
@@ -187,7 +183,7 @@ pub use hash::{Digest, Hashing};
 #[doc(inline)]
 pub use on_saturation::OnSaturation;
 #[doc(inline)]
-pub use packed::{BoundTooSmall, PackedItem, PackedQueue, Packing, QueueFull};
+pub use packed::{BoundTooSmall, PackedQueue, Packing, QueueFull};
 #[doc(inline)]
 pub use queue::{Accepts, Fifo, Queue};
 #[doc(inline)]

@@ -6,9 +6,6 @@
 
 mod accepts;
 mod bound;
-#[cfg_attr(not(feature = "compressed-queue"), path = "packed/no_compression.rs")]
-mod compression;
-mod item;
 mod packing;
 mod prefix;
 mod segment;
@@ -21,14 +18,9 @@ use std::mem;
 use crate::queue::{Fifo, Queue};
 pub use bound::{BoundTooSmall, QueueFull};
 use bound::{IDLE_PLACES, more_places};
-use compression::{CompressedSegment, Compressor};
-pub use item::PackedItem;
 pub use packing::Packing;
 use prefix::Previous;
 use segment::{MAX_KEY, Segment};
-
-/// The number of drained segments that are kept for reuse. A queue of constant length needs one.
-const SPARES: usize = 4;
 
 /// A first-in, first-out queue of strings or byte strings in a fraction of the memory of a `VecDeque<String>`.
 ///
@@ -40,13 +32,12 @@ const SPARES: usize = 4;
 /// | `VecDeque<String>` | 120 | 120 | 78 / 87 | 15 / 18 | 41 / 61 |
 /// | `Plain` | 82 | 82 | 18 / 41 | 49 / 42 | 52 / 43 |
 /// | `Prefix` | 66 | 24 | 27 / 28 | 49 / 43 | 76 / 78 |
-/// | `Compressed` | 28 | 17 | 151 / 104 | 84 / 63 | 260 / 156 |
 ///
 /// Times are for alternating hosts / runs, the best of three on a busy machine (two cores of a shared Xeon, Rust 1.95); small
 /// differences are noise. The keys are pushed as `&str`: a packed queue allocates the `String` when it pops, a `VecDeque<String>` when
-/// it pushes. Measure with `cargo bench -p crawl-sieve --bench queue --features compressed-queue`.
+/// it pushes. Measure with `cargo bench -p crawl-sieve --bench queue`.
 ///
-/// It is **not** for thousands of small queues: a used queue keeps two segments, and up to four more for reuse. Its items cannot be
+/// It is **not** for thousands of small queues: a used queue keeps two segments, and one more for reuse. Its items cannot be
 /// iterated, only popped.
 ///
 /// # Costs
@@ -83,34 +74,29 @@ pub struct PackedQueue<T = String> {
     /// The segment that is written.
     tail: Segment,
     writing: Previous,
-    spares: [Segment; SPARES],
-    compress: Compressor,
+    /// A drained segment, for reuse. A queue of constant length needs no more.
+    spare: Segment,
     item: PhantomData<fn() -> T>,
 }
 
 /// A segment or a long key between the head and the tail; never empty.
 #[derive(Clone)]
 enum Cold {
-    Plain(Segment),
-    /// While there is one, the head has memory to decompress it into.
-    Compressed(CompressedSegment),
+    Short(Segment),
     Long(Box<[u8]>),
 }
 
 impl Cold {
     fn held(&self) -> usize {
         match self {
-            Self::Plain(segment) => segment.held(),
-            Self::Compressed(compressed_segment) => compressed_segment.held(),
+            Self::Short(segment) => segment.held(),
             Self::Long(key) => key.len(),
         }
     }
 }
 
-impl<T: PackedItem> PackedQueue<T> {
-    /// Creates an empty queue without a bound.
-    ///
-    /// Segments are allocated when they are needed. `Packing::Compressed` allocates about 80 KiB of working memory at once.
+impl<T> PackedQueue<T> {
+    /// Creates an empty queue without a bound. Segments are allocated when they are needed.
     pub fn new(packing: Packing) -> Self {
         Self {
             packing,
@@ -123,14 +109,11 @@ impl<T: PackedItem> PackedQueue<T> {
             cold_bytes: 0,
             tail: Segment::default(),
             writing: Previous::new(packing.is_front_coded()),
-            spares: Default::default(),
-            compress: Compressor::new(packing.is_compressed()),
+            spare: Segment::default(),
             item: PhantomData,
         }
     }
-}
 
-impl<T> PackedQueue<T> {
     /// Returns the packing.
     pub fn packing(&self) -> Packing {
         self.packing
@@ -202,7 +185,10 @@ impl<T> PackedQueue<T> {
     fn make_room(&mut self) {
         self.close_tail();
         if !self.tail.is_allocated() {
-            self.tail = self.segment();
+            self.tail = match self.spare.is_allocated() {
+                true => mem::take(&mut self.spare),
+                false => Segment::allocate(),
+            };
         }
     }
 
@@ -210,7 +196,7 @@ impl<T> PackedQueue<T> {
     fn put_long(&mut self, key: impl Into<Box<[u8]>>) {
         if self.max_bytes().is_some() {
             // Their memory may be needed for the key: freed before it is copied.
-            self.spares = Default::default();
+            self.spare = Segment::default();
         }
         self.close_tail();
         self.put_away(Cold::Long(key.into()));
@@ -222,16 +208,8 @@ impl<T> PackedQueue<T> {
         if self.is_head_idle() {
             self.turn();
         } else if self.tail.len() > 0 {
-            if let Some(compressed_segment) = self.compress.compress(&self.tail) {
-                if !self.head.is_allocated() {
-                    self.head = self.segment();
-                }
-                self.tail.clear();
-                self.put_away(Cold::Compressed(compressed_segment));
-            } else {
-                let full = mem::take(&mut self.tail);
-                self.put_away(Cold::Plain(full));
-            }
+            let full = mem::take(&mut self.tail);
+            self.put_away(Cold::Short(full));
         }
     }
 
@@ -263,34 +241,20 @@ impl<T> PackedQueue<T> {
         }
         match next {
             Cold::Long(key) => return Some(key.into_vec()),
-            Cold::Plain(segment) => {
-                let drained = mem::replace(&mut self.head, segment);
-                self.keep(drained);
+            Cold::Short(segment) => {
+                let mut drained = mem::replace(&mut self.head, segment);
+                if drained.is_allocated() {
+                    drained.clear();
+                    self.spare = drained;
+                }
             }
-            Cold::Compressed(compressed_segment) => compressed_segment.expand(&mut self.head),
         }
         self.at = 0;
         None
     }
-
-    fn segment(&mut self) -> Segment {
-        let spare = self.spares.iter_mut().find(|spare| spare.is_allocated());
-        spare.map_or_else(Segment::allocate, mem::take)
-    }
-
-    /// Keeps a drained segment for reuse, if there are not enough.
-    fn keep(&mut self, mut drained: Segment) {
-        if !drained.is_allocated() {
-            return;
-        }
-        if let Some(place) = self.spares.iter_mut().find(|spare| !spare.is_allocated()) {
-            drained.clear();
-            *place = drained;
-        }
-    }
 }
 
-impl<T: PackedItem> Default for PackedQueue<T> {
+impl<T> Default for PackedQueue<T> {
     fn default() -> Self {
         Self::new(Packing::default())
     }
@@ -313,11 +277,12 @@ impl<T> Queue for PackedQueue<T> {
     }
 }
 
-impl<T: PackedItem> Fifo for PackedQueue<T> {
+impl<T: TryFrom<Vec<u8>>> Fifo for PackedQueue<T> {
     type Item = T;
 
     #[inline]
     fn pop(&mut self) -> Option<T> {
-        self.hand_out().map(T::from_packed)
+        // Only whole strings go in, so that the check never fails; about 5 ns for 80 bytes are not worth unsafe code.
+        self.hand_out()?.try_into().ok()
     }
 }

@@ -12,10 +12,6 @@ use sieve::{Accepts, Fifo, PackedQueue, Packing, Queue};
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-#[cfg(feature = "compressed-queue")]
-const PACKINGS: [Packing; 3] = [Packing::Plain, Packing::Prefix, Packing::Compressed];
-
-#[cfg(not(feature = "compressed-queue"))]
 const PACKINGS: [Packing; 2] = [Packing::Plain, Packing::Prefix];
 
 #[test]
@@ -37,7 +33,7 @@ fn the_allocator_sees_no_more_than_the_bound_and_nothing_new_at_a_constant_lengt
 /// At a constant length a push writes into memory that was drained. The thread of the test harness may allocate meanwhile, but not in each
 /// of three rounds; a queue does the same in all.
 fn turn_over() {
-    for packing in [Packing::Plain, Packing::Prefix] {
+    for packing in PACKINGS {
         let rounds = [(); 3].map(|()| allocating_turn(packing));
         assert!(rounds.contains(&None), "{packing:?}: turns {rounds:?} allocate");
     }
@@ -102,7 +98,7 @@ fn fill_and_drain(packing: Packing, bound: usize, keys: &[String]) {
     assert_eq!(ALLOCATOR.current_usage(), before);
 }
 
-/// Some megabytes: pages, some long keys, some that cannot be compressed.
+/// Some megabytes: pages, some long keys, and some of which a segment has room for two only.
 fn keys() -> Vec<String> {
     let mut state = 7_u64;
     let mut next = || {

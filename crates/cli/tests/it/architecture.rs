@@ -25,8 +25,8 @@ fn only(of: &str, word: &str, allowed: &[&str]) {
     assert_eq!(files_naming(of, word), allowed, "in {of}, {word:?} is named by");
 }
 
-/// The hash and the log, two optional hashes, mapped memory, and the compression of the queue.
-const SIEVE_MAY_USE: &str = "bytemuck fastmurmur3 log lz4_flex memmap2 serde siphasher xxhash-rust";
+/// The hash and the log, two optional hashes, and mapped memory.
+const SIEVE_MAY_USE: &str = "bytemuck fastmurmur3 log memmap2 serde siphasher xxhash-rust";
 
 #[test]
 fn imports_go_downward_only() {
@@ -57,7 +57,6 @@ fn imports_go_downward_only() {
 const USES: &str = "\
     sieve | fastmurmur3:: | hash.rs
     sieve | log::log! | lines.rs
-    sieve | lz4_flex:: | packed/compression.rs
     sieve | memmap2:: | memory.rs
     sieve | siphasher:: | hash.rs
     sieve | std::fs |

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::segment::{MAX_KEY, SEGMENT_BYTES};
-use super::{Cold, PackedItem, PackedQueue, Packing};
+use super::{Cold, PackedQueue, Packing};
 
 /// The slots for cold segments that an empty queue may keep.
 pub(super) const IDLE_PLACES: usize = 16;
@@ -15,7 +15,7 @@ pub(super) fn more_places(len: usize) -> usize {
     len / 2 + MORE_PLACES
 }
 
-impl<T: PackedItem> PackedQueue<T> {
+impl<T> PackedQueue<T> {
     /// Creates an empty queue that never uses more than this many bytes of memory.
     ///
     /// The bound counts the same bytes as [`memory_bytes`](Self::memory_bytes), even while memory is moved. A key that *could* exceed
@@ -27,22 +27,18 @@ impl<T: PackedItem> PackedQueue<T> {
     ///
     /// # Errors
     ///
-    /// A bound below the minimum: two segments and about 2 KiB (130 KiB in total), with `Packing::Compressed` three segments and 84 KiB
-    /// (275 KiB in total).
+    /// A bound below the minimum: two segments and about 2 KiB (130 KiB in total).
     pub fn with_max_bytes(packing: Packing, max_bytes: usize) -> Result<Self, BoundTooSmall> {
         let mut queue = Self::new(packing);
-        let segments = if packing.is_compressed() { 3 } else { 2 };
         let places = IDLE_PLACES + MORE_PLACES;
-        let least = queue.memory_bytes() + segments * SEGMENT_BYTES + places * size_of::<Cold>();
+        let least = queue.memory_bytes() + 2 * SEGMENT_BYTES + places * size_of::<Cold>();
         if max_bytes < least {
             return Err(BoundTooSmall { max_bytes, least });
         }
         queue.max_bytes = max_bytes;
         Ok(queue)
     }
-}
 
-impl<T> PackedQueue<T> {
     /// Returns the bound in bytes, if any.
     pub fn max_bytes(&self) -> Option<usize> {
         (self.max_bytes < usize::MAX).then_some(self.max_bytes)
@@ -52,9 +48,9 @@ impl<T> PackedQueue<T> {
     ///
     /// It does not include the overhead of the allocator, 8 to 16 bytes per allocation.
     pub fn memory_bytes(&self) -> usize {
-        let segments = self.head.held() + self.tail.held() + self.spare_count() * SEGMENT_BYTES;
+        let segments = self.head.held() + self.tail.held() + self.spare.held();
         let list = self.cold.capacity() * size_of::<Cold>();
-        let memories = self.reading.held() + self.writing.held() + self.compress.held();
+        let memories = self.reading.held() + self.writing.held();
         size_of::<Self>() + segments + self.cold_bytes + list + memories
     }
 
@@ -67,17 +63,13 @@ impl<T> PackedQueue<T> {
         }
     }
 
-    fn spare_count(&self) -> usize {
-        self.spares.iter().filter(|spare| spare.is_allocated()).count()
-    }
-
     /// Returns whether a key that the tail has no room for stays within the bound. It mirrors
     /// [`make_room`](Self::make_room) and [`put_long`](Self::put_long): what they allocate at most, before they free anything.
     #[cold]
     fn can_make_room(&self, key_len: usize) -> bool {
         let (held, demand) = if key_len > MAX_KEY {
-            let held = self.memory_bytes() - self.spare_count() * SEGMENT_BYTES;
-            (held, self.closing_demand().saturating_add(key_len))
+            let held = self.memory_bytes() - self.spare.held();
+            (held, self.list_demand().saturating_add(key_len))
         } else {
             (self.memory_bytes(), self.room_demand())
         };
@@ -85,7 +77,7 @@ impl<T> PackedQueue<T> {
     }
 
     fn room_demand(&self) -> usize {
-        let one_segment = if self.spare_count() > 0 { 0 } else { SEGMENT_BYTES };
+        let one_segment = SEGMENT_BYTES - self.spare.held();
         if self.is_head_idle() {
             // The head becomes the tail, with the memory it has.
             return if self.head.is_allocated() { 0 } else { one_segment };
@@ -93,22 +85,7 @@ impl<T> PackedQueue<T> {
         if self.tail.len() == 0 {
             return one_segment;
         }
-        if self.packing.is_compressed() {
-            // What is compressed is smaller than a segment. Where it is not, it stays, and the tail gets another.
-            return self.closing_demand();
-        }
-        self.closing_demand() + one_segment
-    }
-
-    fn closing_demand(&self) -> usize {
-        let compressed = self.packing.is_compressed();
-        let compressed_segment = if compressed { SEGMENT_BYTES } else { 0 };
-        let expanded = if compressed && !self.head.is_allocated() {
-            SEGMENT_BYTES
-        } else {
-            0
-        };
-        compressed_segment + expanded + self.list_demand()
+        self.list_demand() + one_segment
     }
 
     fn list_demand(&self) -> usize {

@@ -9,17 +9,10 @@ pub enum Packing {
     /// Each key without the prefix that it shares with the previous key, up to 255 bytes.
     #[default]
     Prefix,
-    /// As [`Prefix`](Self::Prefix), and segments between the first and the last one are compressed with LZ4.
-    #[cfg(feature = "compressed-queue")]
-    Compressed,
 }
 
 impl Packing {
     pub(super) fn is_front_coded(self) -> bool {
-        !matches!(self, Self::Plain)
-    }
-
-    pub(super) fn is_compressed(self) -> bool {
-        !matches!(self, Self::Plain | Self::Prefix)
+        self == Self::Prefix
     }
 }

@@ -4,8 +4,7 @@
 
 use super::prefix::Previous;
 
-/// The size of a segment. With the allocator's overhead it stays within 64 KiB, so that its offsets have 16 bits, for which LZ4 has a
-/// smaller table. Sizes from 16 to 256 KiB make no measurable difference.
+/// The size of a segment, with the allocator's overhead within 64 KiB. Sizes from 16 to 256 KiB make no measurable difference.
 pub(super) const SEGMENT_BYTES: usize = 64 * 1024 - 64;
 
 /// The most bytes a record adds to its key: the shared length, and a varint of a number below 2²¹.
@@ -27,16 +26,16 @@ const INITIALIZED_BYTES: usize = 4096;
 #[derive(Default)]
 pub(super) struct Segment {
     /// The memory, as far as it is initialized. The capacity is the size of the segment: it never grows.
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     /// The records are before this place.
-    pub(super) used: usize,
+    used: usize,
 }
 
 impl Clone for Segment {
     /// Keeps the capacity, which the clone of a vector loses.
     fn clone(&self) -> Self {
         let mut bytes = Vec::with_capacity(self.bytes.capacity());
-        bytes.extend_from_slice(self.used());
+        bytes.extend_from_slice(&self.bytes[..self.used]);
         Self { bytes, used: self.used }
     }
 }
@@ -56,10 +55,6 @@ impl Segment {
 
     pub(super) fn is_allocated(&self) -> bool {
         self.bytes.capacity() > 0
-    }
-
-    pub(super) fn used(&self) -> &[u8] {
-        &self.bytes[..self.used]
     }
 
     /// The length of the records.
