@@ -20,7 +20,7 @@ pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
 /// Default of [`FrontierConfig::sync_interval`].
 pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Default of [`FrontierConfig::max_outbox`]: the links that wait for other partitions.
+/// Default of [`LimitConfig::max_outbox`]: the links that wait for other partitions.
 pub const DEFAULT_MAX_OUTBOX: u64 = 10_000_000;
 /// Default of [`LimitConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
 pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
@@ -108,9 +108,6 @@ pub struct FrontierConfig {
     pub sync_interval: Duration,
     /// The share of the crawl that this frontier has, if several processes share it; `None` for all of it. It cannot change between two runs.
     pub partition: Option<Partition>,
-    /// Links to sites of other partitions that may wait to be acknowledged. Beyond this number nothing is leased, but for a few that were
-    /// leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
-    pub max_outbox: u64,
 }
 
 impl Default for FrontierConfig {
@@ -125,7 +122,6 @@ impl Default for FrontierConfig {
             max_memory: None,
             sync_interval: DEFAULT_SYNC_INTERVAL,
             partition: None,
-            max_outbox: DEFAULT_MAX_OUTBOX,
         }
     }
 }
@@ -221,6 +217,9 @@ pub struct LimitConfig {
     pub max_pages_per_host: Option<u64>,
     /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
     pub max_sitemaps: usize,
+    /// Links to sites of other partitions that may wait to be acknowledged. Beyond this number nothing is leased, but for a few that were
+    /// leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
+    pub max_outbox: u64,
 }
 
 impl Default for LimitConfig {
@@ -231,6 +230,7 @@ impl Default for LimitConfig {
             max_pages: None,
             max_pages_per_host: None,
             max_sitemaps: DEFAULT_MAX_SITEMAPS,
+            max_outbox: DEFAULT_MAX_OUTBOX,
         }
     }
 }

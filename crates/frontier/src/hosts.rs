@@ -58,7 +58,7 @@ pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::{HostReader, HostRef, HostTable, HostsError, HostsOnDisk};
 use timers::Timers;
 
-use crate::config::{FrontierConfig, MAX_ORIGINS_PER_HOST};
+use crate::config::{FrontierConfig, LimitConfig, MAX_ORIGINS_PER_HOST, PolitenessConfig};
 use crate::entry::{Entry, Purpose};
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -69,14 +69,8 @@ use crate::url::HostKey;
 /// The configuration that all hosts share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostConfig {
-    pub(crate) per_host: u32,
-    pub(crate) per_address: bool,
-    pub(crate) delay: Duration,
-    pub(crate) max_crawl_delay: Duration,
-    pub(crate) max_queued: u64,
-    pub(crate) max_hosts: usize,
-    pub(crate) max_pages_per_host: Option<u64>,
-    pub(crate) ask_robots: bool,
+    pub(crate) politeness: PolitenessConfig,
+    pub(crate) limits: LimitConfig,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
@@ -84,14 +78,8 @@ pub(crate) struct HostConfig {
 impl HostConfig {
     pub(crate) fn of(config: &FrontierConfig) -> Self {
         Self {
-            per_host: config.politeness.per_host.get(),
-            per_address: config.politeness.per_address,
-            delay: config.politeness.delay,
-            max_crawl_delay: config.politeness.max_crawl_delay,
-            max_queued: config.limits.max_queued,
-            max_hosts: config.limits.max_hosts,
-            max_pages_per_host: config.limits.max_pages_per_host,
-            ask_robots: config.politeness.ask_robots,
+            politeness: config.politeness.clone(),
+            limits: config.limits.clone(),
             segments: None,
         }
     }
@@ -166,7 +154,7 @@ impl HostQueues {
     pub(crate) fn new(rules: HostConfig, traps: Traps) -> Self {
         Self {
             traps,
-            addresses: Addresses::new(rules.per_host, rules.delay),
+            addresses: Addresses::new(rules.politeness.per_host.get(), rules.politeness.delay),
             hosts: HostTable::new(rules.clone()),
             rules,
             due: VecDeque::new(),
@@ -182,15 +170,15 @@ impl HostQueues {
 
     /// Checks whether a link may be queued. `is_late` says whether its page was postponed.
     pub(crate) fn admit(&self, link: &Link, is_late: bool) -> Result<(), Refusal> {
-        if self.len() >= self.rules.max_queued {
+        if self.len() >= self.rules.limits.max_queued {
             return Err(Refusal::QueueFull);
         }
         let name = link.url.host_str();
         let Some(facts) = self.hosts.facts(name) else {
-            if self.hosts.len() >= self.rules.max_hosts {
+            if self.hosts.len() >= self.rules.limits.max_hosts {
                 return Err(Refusal::TooManyHosts);
             }
-            if self.rules.max_pages_per_host == Some(0) && link.sitemap_of.is_none() {
+            if self.rules.limits.max_pages_per_host == Some(0) && link.sitemap_of.is_none() {
                 return Err(Refusal::HostBudget);
             }
             self.traps.admit_host(link)?;

@@ -129,7 +129,7 @@ pub struct Report {
     pub partition: Option<Partition>,
     /// Links between this partition and others.
     pub exchange: ExchangeCounts,
-    /// The most links that may wait for other partitions: [`FrontierConfig::max_outbox`](crate::FrontierConfig::max_outbox).
+    /// The most links that may wait for other partitions: [`LimitConfig::max_outbox`](crate::LimitConfig::max_outbox).
     pub max_outbox: u64,
     /// What a frontier with a directory takes in memory; `None` without one.
     pub memory: Option<MemoryReport>,

@@ -98,7 +98,7 @@ impl State {
             max_memory: config.max_memory,
             compare_one_of: config.traps.compare_one_of.get(),
             partition: config.partition,
-            max_outbox: config.max_outbox,
+            max_outbox: config.limits.max_outbox,
             tables: Tables {
                 leases: HashMap::new(),
                 leased_pages: 0,

@@ -114,7 +114,7 @@ pub(crate) const ALL: &[Setting] = settings! {
     "max-hosts-per-site" Limit crawl.frontier.traps.max_hosts_per_site: "Maximum hosts of one registrable domain to follow; 0: no limit";
     "max-hosts" Positive crawl.frontier.limits.max_hosts: "Maximum hosts to remember; URLs of further hosts are refused";
     "max-queued" Count crawl.frontier.limits.max_queued: "Maximum URLs that wait, in memory without --state; further ones are refused, and counted";
-    "max-outbox" Positive crawl.frontier.max_outbox: "Maximum links for other partitions that wait on disk; beyond it, no page is fetched until some are received";
+    "max-outbox" Positive crawl.frontier.limits.max_outbox: "Maximum links for other partitions that wait on disk; beyond it, no page is fetched until some are received";
     "max-path-repeats" Positive crawl.frontier.scope.max_segment_repeats: "Maximum repetitions of one path segment in a URL, as in /a/b/a/b";
     "max-url-bytes" Size crawl.frontier.scope.max_url_bytes: "Maximum length of a URL";
     "hash" Hash hash: "Hash function of the seen-set: murmur3, xxh3, or hardened (SipHash-2-4, against crafted URLs)";

@@ -167,7 +167,7 @@ impl Host {
     /// Returns the next entry to lease, or the address or robots.txt that it needs first. The origins of the host take turns.
     pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<Taken> {
         self.bring_due(now, rules);
-        if rules.per_address
+        if rules.politeness.per_address
             && !self.knows_address(now)
             && let Some(look_up) = self.look_up(key)
         {
@@ -186,7 +186,9 @@ impl Host {
         while let Some(id) = self.next_in_round() {
             self.leave_round(id);
             let origin = self.origin(id);
-            let is_ready = origin.ready_at(now, rules.ask_robots).is_some_and(|time| time <= now);
+            let is_ready = origin
+                .ready_at(now, rules.politeness.ask_robots)
+                .is_some_and(|time| time <= now);
             let taken = if is_ready { origin.take(key, now, rules) } else { None };
             self.refresh(id, now, rules);
             if let Some(taken) = &taken {

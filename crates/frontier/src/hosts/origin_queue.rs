@@ -206,8 +206,8 @@ impl OriginQueue {
 
     /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages take turns, then retries.
     pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<Taken> {
-        let (is_probe, is_of_robots) = match self.turn(now, rules.ask_robots) {
-            Turn::Probe(_) => (true, rules.ask_robots),
+        let (is_probe, is_of_robots) = match self.turn(now, rules.politeness.ask_robots) {
+            Turn::Probe(_) => (true, rules.politeness.ask_robots),
             Turn::Robots => (false, true),
             Turn::Entry => (false, false),
         };
@@ -233,7 +233,7 @@ impl OriginQueue {
 
     /// Why its rules of robots.txt forbid an entry, if they do.
     pub(crate) fn forbids(&self, entry: &Entry, rules: &HostConfig) -> Option<(NotFetched, Option<Arc<Failure>>)> {
-        let known = self.known.as_ref().filter(|_| rules.ask_robots)?;
+        let known = self.known.as_ref().filter(|_| rules.politeness.ask_robots)?;
         let why = known.policy.forbids(entry.path())?;
         Some((why, known.policy.cause()))
     }

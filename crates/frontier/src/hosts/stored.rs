@@ -26,7 +26,8 @@ impl HostQueues {
         mut hosts: HostTable,
         on_disk: HostsOnDisk,
     ) {
-        self.addresses.configure(rules.per_host, rules.delay);
+        self.addresses
+            .configure(rules.politeness.per_host.get(), rules.politeness.delay);
         self.traps.configure(config);
         self.rules = HostConfig {
             segments: Some(Arc::clone(&on_disk.segments)),

@@ -42,7 +42,7 @@ impl HostQueues {
         if screening == Screening::Drop {
             return Some(Why::WillBeDropped(NotFetched::NearDuplicates));
         }
-        let turn = origin.turn(now, self.rules.ask_robots);
+        let turn = origin.turn(now, self.rules.politeness.ask_robots);
         if let Turn::Probe(away) = turn {
             return Some(queued(Wait::Away {
                 since: away.since,
@@ -59,7 +59,7 @@ impl HostQueues {
             _ if self.is_behind_others(&host, now) => Wait::SharedAddress,
             Some(time) if time > now => Wait::Until(time),
             Some(_) if matches!(turn, Turn::Robots) => Wait::Robots,
-            Some(_) if self.rules.per_address && !host.knows_address(now) => Wait::AddressLookup,
+            Some(_) if self.rules.politeness.per_address && !host.knows_address(now) => Wait::AddressLookup,
             Some(_) => Wait::Turn,
         }))
     }

@@ -157,7 +157,7 @@ impl State {
             robots_at: host.robots_at(),
             queued: host.queued() + host.postponed(),
             in_flight: host.pace.in_flight(),
-            per_host: rules.per_host,
+            per_host: rules.politeness.per_host.get(),
             given_up: host.gave_up_any(),
             health: host.health(key, oldest, now),
         }

@@ -1,7 +1,9 @@
 //! Links between partitions: who owns a site, what is sent, and what a second, a missing and a wrong batch do.
 
 use frontier::exchange::{Acknowledged, LinkBatch, Mark, Received};
-use frontier::{Frontier, FrontierConfig, Leasing, Link, Outcome, Partition, Reach, RobotsOutcome, Verdict, Why};
+use frontier::{
+    Frontier, FrontierConfig, Leasing, LimitConfig, Link, Outcome, Partition, Reach, RobotsOutcome, Verdict, Why,
+};
 
 use crate::common::{self, START as NOW, commit, end, url};
 
@@ -128,7 +130,10 @@ fn a_mark_tells_apart_what_was_sent_before() {
 #[test]
 fn a_full_outbox_stops_leasing_until_it_is_acknowledged_and_refuses_no_link() {
     let mut here = Frontier::in_memory(FrontierConfig {
-        max_outbox: 2,
+        limits: LimitConfig {
+            max_outbox: 2,
+            ..LimitConfig::default()
+        },
         ..config(0, 2)
     })
     .unwrap();

@@ -220,7 +220,7 @@ fn the_links_between_partitions_are_metrics_of_a_crawl_in_several_processes_alon
     let mut options = options();
     options.frontier.scope.reach = Reach::Any;
     options.frontier.partition = Some("0/2".parse().unwrap());
-    options.frontier.max_outbox = 70;
+    options.frontier.limits.max_outbox = 70;
     let (_, statuses) = crawl(&Site::default(), options, None);
     let text = statuses.last().unwrap().metrics();
     let found = values(&text);

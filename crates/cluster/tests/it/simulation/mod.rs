@@ -357,7 +357,7 @@ impl World {
         }
         let process = &self.processes[at];
         let waiting = process.frontier.report().exchange.waiting;
-        let max_outbox = self.configs[at].max_outbox;
+        let max_outbox = self.configs[at].limits.max_outbox;
         let most = max_outbox + self.web.most_links * CONCURRENCY as u64;
         assert!(
             waiting <= most || self.was_accepted,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cluster::{Kept, Limits, Member, MemberError, Orders, PartitionStatus, Post};
 use frontier::simulation::Disk;
 use frontier::{
-    Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, ParseRules, Partition, PolitenessConfig, Reach,
-    RobotsOutcome, RobotsRules, SaveStatus, SeenSetConfig, Task, Time, TrapConfig,
+    Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, ParseRules, Partition, PolitenessConfig,
+    Reach, RobotsOutcome, RobotsRules, SaveStatus, SeenSetConfig, Task, Time, TrapConfig,
 };
 
 use super::log;
@@ -73,7 +73,10 @@ pub(super) fn limits(window: u64) -> Limits {
 pub(super) fn config(partition: Partition, reach: Reach, max_outbox: u64, sync_interval: Duration) -> FrontierConfig {
     let mut config = FrontierConfig {
         partition: Some(partition),
-        max_outbox,
+        limits: LimitConfig {
+            max_outbox,
+            ..LimitConfig::default()
+        },
         sync_interval,
         seen_set: SeenSetConfig {
             exact: true,

@@ -50,7 +50,7 @@ impl Host {
     /// Returns whether another page may be queued. More pages are queued than the budget allows, because forbidden pages and redirects
     /// spend nothing.
     pub(crate) fn takes_pages(&self, rules: &HostConfig) -> bool {
-        rules.max_pages_per_host.is_none_or(|most| {
+        rules.limits.max_pages_per_host.is_none_or(|most| {
             let room = most.saturating_mul(WAITING_PER_PAGE).saturating_add(WAITING_AT_LEAST);
             u64::from(self.settled_pages) < most && u64::from(self.queued_pages) + self.postponed() < room
         })
@@ -60,7 +60,7 @@ impl Host {
     pub(crate) fn holds_pages(&self, rules: &HostConfig) -> bool {
         let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
         let is_held = |most| settled < most && settled + leased >= most;
-        rules.max_pages_per_host.is_some_and(is_held)
+        rules.limits.max_pages_per_host.is_some_and(is_held)
     }
 
     /// Counts a page that was fetched. Returns whether pages must be dropped, because the budget is spent now.
@@ -80,7 +80,7 @@ impl Host {
 
     pub(crate) fn exceeds_budget(&self, rules: &HostConfig) -> bool {
         let is_spent = |most| self.settled_pages() >= most;
-        rules.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
+        rules.limits.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
     }
 
     /// Returns how many pages wait that were not fetched in this crawl before. Cost: O(origins), and a look at all retries.

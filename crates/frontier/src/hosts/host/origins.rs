@@ -50,7 +50,7 @@ impl Host {
     /// Applies changed rules: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
     pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostConfig) {
         self.set_admitted_by(None);
-        self.update_crawl_delay(rules.max_crawl_delay);
+        self.update_crawl_delay(rules.politeness.max_crawl_delay);
         if let Some(rare) = &mut self.rare {
             rare.timed.clear();
         }
@@ -66,7 +66,7 @@ impl Host {
     /// Updates an origin after a change: adds it to the round, or sets its timer.
     pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostConfig) {
         let origin = self.origin(id);
-        let Some(time) = origin.ready_at(now, rules.ask_robots) else {
+        let Some(time) = origin.ready_at(now, rules.politeness.ask_robots) else {
             return;
         };
         if time <= now {
@@ -128,7 +128,9 @@ impl Host {
             return urgent;
         }
         while let Some(id) = self.next_in_round() {
-            let ready = self.find(id).and_then(|origin| origin.ready_at(now, rules.ask_robots));
+            let ready = self
+                .find(id)
+                .and_then(|origin| origin.ready_at(now, rules.politeness.ask_robots));
             if ready.is_some_and(|time| time <= now) {
                 return Some(Time::EPOCH);
             }
@@ -140,8 +142,9 @@ impl Host {
         while let Some(Reverse((time, id))) = rare.timed.peek().copied() {
             let at = self.origins.binary_search_by_key(&id, |origin| origin.id).ok();
             let origin = at.and_then(|at| self.origins.get(at));
-            let is_meant =
-                |origin: &OriginQueue| origin.timer() == time && origin.ready_at(now, rules.ask_robots) == Some(time);
+            let is_meant = |origin: &OriginQueue| {
+                origin.timer() == time && origin.ready_at(now, rules.politeness.ask_robots) == Some(time)
+            };
             if origin.is_some_and(is_meant) {
                 break;
             }

@@ -64,7 +64,11 @@ impl Host {
 
     pub(crate) fn delay(&self, rules: &HostConfig) -> Duration {
         let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
-        rules.delay.max(own).max(Duration::from_millis(self.crawl_delay.into()))
+        rules
+            .politeness
+            .delay
+            .max(own)
+            .max(Duration::from_millis(self.crawl_delay.into()))
     }
 
     /// Zero for none.
@@ -100,7 +104,7 @@ impl Host {
     }
 
     pub(crate) fn free_from(&self, rules: &HostConfig) -> Time {
-        let free = self.pace.free_from(self.delay(rules), rules.per_host);
+        let free = self.pace.free_from(self.delay(rules), rules.politeness.per_host.get());
         free.max(self.blocked_until())
     }
 }

@@ -73,8 +73,8 @@ impl Host {
 
     /// When the host may be asked next, whatever waits there; `None` if that needs a settlement first. Leases and `why` both decide by it.
     pub(crate) fn free_at(&self, rules: &HostConfig) -> Option<Time> {
-        let is_asking = rules.per_address && self.address() == Address::Asking;
-        (self.pace.in_flight() < rules.per_host && !is_asking).then(|| self.free_from(rules))
+        let is_asking = rules.politeness.per_address && self.address() == Address::Asking;
+        (self.pace.in_flight() < rules.politeness.per_host.get() && !is_asking).then(|| self.free_from(rules))
     }
 
     fn idle_state(&self, now: Time, rules: &HostConfig) -> HostState {
@@ -82,7 +82,7 @@ impl Host {
             || self.gave_up_any()
             || self.postponed() > 0
             || self.origins.iter().any(OriginQueue::must_be_kept)
-            || (rules.max_pages_per_host.is_some() && self.settled_pages > 0);
+            || (rules.limits.max_pages_per_host.is_some() && self.settled_pages > 0);
         if must_be_kept {
             return HostState::Idle;
         }

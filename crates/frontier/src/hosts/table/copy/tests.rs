@@ -10,6 +10,7 @@ use url::Url;
 use super::super::HostRef;
 use super::super::workbench::BYTES_IN_LINE;
 use super::*;
+use crate::config::PolitenessConfig;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
@@ -85,6 +86,10 @@ fn steps() -> impl Strategy<Value = Step> {
 
 fn rules(segments: &Arc<TestSegments>) -> HostConfig {
     HostConfig {
+        politeness: PolitenessConfig {
+            ask_robots: false,
+            ..PolitenessConfig::default()
+        },
         segments: Some(Arc::clone(segments) as Arc<dyn SegmentStore>),
         ..HostConfig::default()
     }
