@@ -22,7 +22,7 @@ pub(crate) use damage::{hint_at_start, is_damaged_frontier, is_damaged_store, re
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
-    Arguments(#[from] crawler::ConfigError),
+    Arguments(#[from] crawler::CrawlOptionsError),
     #[error("{}", not_started(.0))]
     Start(#[from] StartError),
     #[error("{0}. {1}")]

@@ -186,7 +186,7 @@ pub struct CrawlConfig {
 /// Why the options of a crawl are not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum CrawlOptionsError {
     /// There is no seed.
     #[error("no seed URL: name at least one page to start from")]
     NoSeeds,
@@ -216,24 +216,24 @@ impl CrawlConfig {
     ///
     /// When there is no seed, a seed cannot be crawled, the user agent cannot be sent, its name for robots.txt is none, or two fields have the
     /// same name.
-    pub fn new(options: CrawlOptions) -> Result<Self, ConfigError> {
+    pub fn new(options: CrawlOptions) -> Result<Self, CrawlOptionsError> {
         let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if !is_visible || options.user_agent.trim().is_empty() {
-            return Err(ConfigError::UserAgent(options.user_agent));
+            return Err(CrawlOptionsError::UserAgent(options.user_agent));
         }
         let named = options.robots_name.as_deref();
         if let Some(name) = named.filter(|name| product_token(name) != Some(name)) {
-            return Err(ConfigError::RobotsName(name.to_owned()));
+            return Err(CrawlOptionsError::RobotsName(name.to_owned()));
         }
         let product_token = named
             .or_else(|| product_token(&options.user_agent))
             .unwrap_or(ANY)
             .to_owned();
         if let Some(name) = repeated(&options.fields) {
-            return Err(ConfigError::FieldTwice(name.to_owned()));
+            return Err(CrawlOptionsError::FieldTwice(name.to_owned()));
         }
         if options.seeds.is_empty() {
-            return Err(ConfigError::NoSeeds);
+            return Err(CrawlOptionsError::NoSeeds);
         }
         let read = |seed: &String| parse_seed(seed, &options.canonicalizer);
         let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
@@ -315,9 +315,9 @@ fn repeated(fields: &[Field]) -> Option<&str> {
 /// # Errors
 ///
 /// When it cannot be crawled. The message names it.
-pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<CanonicalUrl, ConfigError> {
+pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<CanonicalUrl, CrawlOptionsError> {
     let url = canonicalizer.parse(&with_scheme(seed.trim()));
-    url.map_err(|why| ConfigError::Seed {
+    url.map_err(|why| CrawlOptionsError::Seed {
         seed: without_login(seed),
         why,
     })
@@ -362,7 +362,7 @@ fn without_login(seed: &str) -> String {
 mod tests {
     use super::*;
 
-    fn seed(text: &str) -> Result<String, ConfigError> {
+    fn seed(text: &str) -> Result<String, CrawlOptionsError> {
         let config = CrawlConfig::new(CrawlOptions {
             seeds: vec![text.to_owned()],
             ..CrawlOptions::default()
@@ -415,7 +415,7 @@ mod tests {
         }
         assert!(matches!(
             CrawlConfig::new(CrawlOptions::default()),
-            Err(ConfigError::NoSeeds)
+            Err(CrawlOptionsError::NoSeeds)
         ));
     }
 
@@ -430,11 +430,14 @@ mod tests {
             })
         };
         for agent in ["", " ", "bot\r\nX: y", "böt"] {
-            assert!(matches!(with(agent, None), Err(ConfigError::UserAgent(_))), "{agent:?}");
+            assert!(
+                matches!(with(agent, None), Err(CrawlOptionsError::UserAgent(_))),
+                "{agent:?}"
+            );
         }
         for name in ["", "1bot", "a/1", "*"] {
             assert!(
-                matches!(with("bot", Some(name)), Err(ConfigError::RobotsName(_))),
+                matches!(with("bot", Some(name)), Err(CrawlOptionsError::RobotsName(_))),
                 "{name:?}"
             );
         }

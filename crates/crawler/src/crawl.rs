@@ -6,7 +6,7 @@ use std::path::Path;
 
 use frontier::Report;
 
-use crate::config::{ConfigError, CrawlConfig, CrawlOptions};
+use crate::config::{CrawlConfig, CrawlOptions, CrawlOptionsError};
 use crate::engine::{Run, Sharing, StopHandle};
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer};
@@ -58,7 +58,7 @@ impl Crawl {
     /// # Errors
     ///
     /// As [`CrawlConfig::new`].
-    pub fn builder(options: CrawlOptions) -> Result<CrawlBuilder, ConfigError> {
+    pub fn builder(options: CrawlOptions) -> Result<CrawlBuilder, CrawlOptionsError> {
         CrawlConfig::new(options).map(CrawlBuilder::new)
     }
 }

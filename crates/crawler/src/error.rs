@@ -4,7 +4,7 @@ use std::io;
 
 use frontier::FrontierError;
 
-use crate::config::ConfigError;
+use crate::config::CrawlOptionsError;
 use crate::fetch::ClientError;
 use crate::peers::PeersError;
 use crate::state::StateError;
@@ -15,10 +15,10 @@ use crate::state::StateError;
 pub enum StartError {
     /// The options are not valid.
     #[error(transparent)]
-    Options(#[from] ConfigError),
+    Options(#[from] CrawlOptionsError),
     /// The frontier cannot be built.
     #[error(transparent)]
-    Frontier(#[from] frontier::ConfigError),
+    Frontier(#[from] frontier::FrontierConfigError),
     /// The memory is bounded, and there is no state directory.
     #[error("the memory can be bounded only with a state directory, in which the rest lies")]
     MemoryWithoutState,

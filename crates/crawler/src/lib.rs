@@ -97,7 +97,7 @@ pub mod summary;
 mod timestamp;
 
 #[doc(inline)]
-pub use config::{ConfigError, CrawlConfig, CrawlOptions};
+pub use config::{CrawlConfig, CrawlOptions, CrawlOptionsError};
 pub use crawl::{Crawl, CrawlBuilder};
 pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};

@@ -354,7 +354,7 @@ impl RetryPolicy {
 /// Why a frontier cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum FrontierConfigError {
     /// The seen-set cannot be built.
     #[error("the seen-set cannot be built: {0}")]
     SeenSet(#[from] sieve::ConfigError),

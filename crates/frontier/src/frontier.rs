@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use sieve::SeenSet;
 
-use crate::config::{ConfigError, FrontierConfig};
+use crate::config::{FrontierConfig, FrontierConfigError};
 use crate::durable::{Durable, QueuedAgain, Refetch, SaveStatus};
 use crate::entry::Entry;
 use crate::error::FrontierError;
@@ -71,7 +71,7 @@ impl Frontier {
     /// # Errors
     ///
     /// A seen-set that cannot be built, or an invalid pattern of the scope.
-    pub fn in_memory(config: FrontierConfig) -> Result<Self, ConfigError> {
+    pub fn in_memory(config: FrontierConfig) -> Result<Self, FrontierConfigError> {
         let seen = if config.seen_set.exact {
             SeenSet::exact()
         } else {

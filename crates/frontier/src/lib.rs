@@ -244,7 +244,9 @@ pub use answer::Answer;
 #[doc(inline)]
 pub use canonical::{Canonicalizer, NotCrawlable};
 #[doc(inline)]
-pub use config::{ConfigError, FrontierConfig, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig, TrapConfig};
+pub use config::{
+    FrontierConfig, FrontierConfigError, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig, TrapConfig,
+};
 #[cfg(feature = "durable")]
 #[doc(inline)]
 pub use directory::Directory;

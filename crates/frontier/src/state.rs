@@ -31,7 +31,7 @@ pub(crate) use outbox::links_of_batch;
 pub(crate) use seen::{Seen, StoredKeys};
 pub(crate) use stored::StateError;
 
-use crate::config::{ConfigError, FrontierConfig, RetryPolicy};
+use crate::config::{FrontierConfig, FrontierConfigError, RetryPolicy};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, HostQueues, HostTable, LeasedEntry};
 use crate::keyed_hash::KeyedHash;
@@ -87,7 +87,7 @@ impl State {
     /// # Errors
     ///
     /// An invalid pattern of the scope.
-    pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, FrontierConfigError> {
         let hash = KeyedHash::with_secret_of(&config.seen_set.hashing);
         let queues = HostQueues::new(HostConfig::of(config), Traps::new(config, hash));
         Ok(Self {
@@ -253,7 +253,7 @@ fn in_order<S: Serializer>(leases: &HashMap<LeaseId, LeasedEntry>, serializer: S
 }
 
 /// Builds the Bloom filter that a configuration describes.
-pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, ConfigError> {
+pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, FrontierConfigError> {
     let mut seen = Sieve::builder()
         .capacity(config.seen_set.capacity)
         .false_positive_rate(config.seen_set.false_positive_rate)

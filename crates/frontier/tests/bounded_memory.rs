@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, ConfigError, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, PolitenessConfig, Reach,
-    RobotsRules, ScopeConfig, SeenSetConfig, Task, Time,
+    Canonicalizer, Frontier, FrontierConfig, FrontierConfigError, Leasing, Link, OpenError, Outcome, PolitenessConfig,
+    Reach, RobotsRules, ScopeConfig, SeenSetConfig, Task, Time,
 };
 use peak_alloc::PeakAlloc;
 
@@ -97,7 +97,7 @@ fn hosts_beyond_the_bound_of_the_memory_lie_on_disk_and_none_of_their_pages_is_l
     let refused = open(&dir.0, too_little).unwrap_err();
     let least = config().least_memory().unwrap();
     assert!(
-        matches!(refused, OpenError::Config(ConfigError::TooLittleMemory { least: said, .. }) if said == least),
+        matches!(refused, OpenError::Config(FrontierConfigError::TooLittleMemory { least: said, .. }) if said == least),
         "{refused}"
     );
     assert!(refused.to_string().contains(&least.to_string()), "{refused}");

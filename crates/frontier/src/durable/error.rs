@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::config::ConfigError;
+use crate::config::FrontierConfigError;
 use crate::error::FrontierError;
 use crate::state::StateError;
 use crate::store::StoreError;
@@ -16,7 +16,7 @@ pub enum OpenError {
     Store(#[from] StoreError),
     /// The configuration cannot be used.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] FrontierConfigError),
     /// An option differs from that of the first run, and the state depends on it.
     #[error(
         "the crawl was begun {}: give the same again, or start in a new directory",

@@ -3,7 +3,7 @@
 use sieve::Filter as _;
 
 use super::State;
-use crate::config::{ConfigError, DEFAULT_SYNC_INTERVAL, FrontierConfig};
+use crate::config::{DEFAULT_SYNC_INTERVAL, FrontierConfig, FrontierConfigError};
 use crate::report::MemoryReport;
 
 /// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
@@ -20,16 +20,16 @@ impl FrontierConfig {
     /// # Errors
     ///
     /// A seen-set that cannot be built.
-    pub fn least_memory(&self) -> Result<u64, ConfigError> {
+    pub fn least_memory(&self) -> Result<u64, FrontierConfigError> {
         Ok(STORE_BYTES + self.key_bytes() + LEAST_HOST_BYTES + 2 * self.seen_set_bytes()?)
     }
 
     /// Checks the bound of the memory, and gives the seen-set its share: a quarter, and what it takes at its capacity at least.
-    pub(crate) fn with_shares(mut self) -> Result<Self, ConfigError> {
+    pub(crate) fn with_shares(mut self) -> Result<Self, FrontierConfigError> {
         let Some(most) = self.max_memory else { return Ok(self) };
         let least = self.least_memory()?;
         if most < least {
-            return Err(ConfigError::TooLittleMemory { most, least });
+            return Err(FrontierConfigError::TooLittleMemory { most, least });
         }
         let share = (most / 4).max(self.seen_set_bytes()?);
         let bytes = &mut self.seen_set.max_seen_set_bytes;
@@ -41,9 +41,9 @@ impl FrontierConfig {
         if self.seen_set.exact { KEY_BYTES } else { 0 }
     }
 
-    fn seen_set_bytes(&self) -> Result<u64, ConfigError> {
+    fn seen_set_bytes(&self) -> Result<u64, FrontierConfigError> {
         let sizing = sieve::Sizing::for_rate(self.seen_set.capacity, self.seen_set.false_positive_rate)
-            .map_err(ConfigError::SeenSet)?;
+            .map_err(FrontierConfigError::SeenSet)?;
         Ok(sizing.memory_bytes())
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use sieve::{SeenSet, Sieve};
 
 use super::{Seen, State, Tables};
-use crate::config::{ConfigError, FrontierConfig};
+use crate::config::{FrontierConfig, FrontierConfigError};
 use crate::hosts::{HostConfig, HostQueues, HostTable, HostsError, HostsOnDisk};
 use crate::scope::Reached;
 
@@ -27,7 +27,7 @@ pub(crate) enum StateError {
     #[error(transparent)]
     Hosts(#[from] HostsError),
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] FrontierConfigError),
     #[error("its seen-set cannot be written: {0}")]
     Write(#[from] io::Error),
 }
