@@ -23,7 +23,8 @@ impl<S: Fetcher> Run<S> {
         } = pending;
         if let Some(mut request) = request {
             let spent = started.elapsed();
-            self.answer_times.count(&entry.queue, spent, &request);
+            let is_retried = request.failure.is_some() && matches!(settled.fate, Fate::Requeued { .. });
+            self.answer_times.count(&entry.queue, spent, &request, is_retried);
             if request.status.is_none() {
                 request.took = spent;
             }

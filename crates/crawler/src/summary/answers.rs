@@ -32,6 +32,8 @@ pub(crate) struct AnswerTimes {
 struct Times {
     spent: Duration,
     failures: u64,
+    #[serde(default)]
+    retried: u64,
     longest: Duration,
     answers: LastTimes,
     pauses: LastTimes,
@@ -85,7 +87,8 @@ impl AnswerTimes {
         fs::rename(new, state.join(FILE))
     }
 
-    pub(crate) fn count(&mut self, host: &HostKey, spent: Duration, request: &RequestRecord) {
+    /// Counts a request. `is_retried` says whether it failed, and is made again.
+    pub(crate) fn count(&mut self, host: &HostKey, spent: Duration, request: &RequestRecord, is_retried: bool) {
         if !self.hosts.contains_key(host) {
             let inherited = self.make_room();
             let times = Times {
@@ -97,6 +100,7 @@ impl AnswerTimes {
         let Some(times) = self.hosts.get_mut(host) else { return };
         times.spent += spent;
         times.failures += u64::from(request.failure.is_some());
+        times.retried += u64::from(is_retried);
         if let Some(pause) = request.pause {
             times.pauses.add(pause);
         }
@@ -123,13 +127,14 @@ impl AnswerTimes {
         let Some(times) = self.hosts.get(&report.host) else {
             return HostFigures::new(report, now);
         };
+        let retried = times.retried as f64 / report.requests.max(1) as f64;
         HostFigures {
             failures: times.failures,
             answers: times.answers.all,
             median: times.answers.median(),
             longest: (times.answers.all > 0).then_some(times.longest),
             median_pause: times.pauses.median(),
-            left: report.time_left(times.answers.mean(), now),
+            left: report.time_left(times.answers.mean(), retried, now),
             report,
         }
     }
@@ -174,19 +179,25 @@ mod tests {
         let mut table = AnswerTimes::default();
         for n in 0..10_000_u64 {
             if n % 100 == 0 {
-                table.count(&slow, Duration::from_secs(20), &request(None, Duration::ZERO));
+                table.count(&slow, Duration::from_secs(20), &request(None, Duration::ZERO), true);
             }
             let quick = host(format!("h{n}.example"));
             table.count(
                 &quick,
                 Duration::from_millis(5),
                 &request(Some(200), Duration::from_millis(5)),
+                false,
             );
         }
         assert_eq!(table.hosts.len(), HOSTS);
         assert_eq!(table.hosts[&slow].failures, 100);
         let answer = |table: &mut AnswerTimes, n: u64| {
-            table.count(&slow, Duration::ZERO, &request(Some(200), Duration::from_millis(n)));
+            table.count(
+                &slow,
+                Duration::ZERO,
+                &request(Some(200), Duration::from_millis(n)),
+                false,
+            );
         };
         (0..1_000).for_each(|n| answer(&mut table, n));
         let times = &table.hosts[&slow];

@@ -57,7 +57,8 @@ pub struct HostFigures {
     pub longest: Option<Duration>,
     /// The median of its last 31 pauses; `None` before the second request.
     pub median_pause: Option<Duration>,
-    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 answers; `None` if nothing waits.
+    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 answers and the share of its requests
+    /// that were made again; `None` if nothing waits.
     pub left: Option<Duration>,
 }
 
@@ -78,7 +79,7 @@ impl HostFigures {
             median: None,
             longest: None,
             median_pause: None,
-            left: report.time_left(Duration::ZERO, now),
+            left: report.time_left(Duration::ZERO, 0.0, now),
             report,
         }
     }

@@ -129,3 +129,38 @@ fn the_host_that_takes_longest_is_named_first_with_what_waits_times_its_delay_an
         assert!(left.is_sorted_by(|one, next| one >= next), "{left:?}");
     }
 }
+
+/// Pages that are not found take one request each, those that fail three.
+#[test]
+fn what_fails_and_is_asked_again_is_part_of_the_time_that_is_left() {
+    let mut options = CrawlOptions {
+        seeds: ["fails", "lacks"]
+            .iter()
+            .flat_map(|host| (0..100).map(move |n| format!("http://{host}.example/{n}")))
+            .collect(),
+        max_time: Some(Duration::from_secs(20)),
+        ..scripted::everywhere("http://a.example/")
+    };
+    options.frontier.politeness.delay = Duration::from_secs(1);
+    options.frontier.politeness.ask_robots = false;
+    let reply = |call: &scripted::Call<'_>| {
+        let fails = call.request.url.host_str() == Some("fails.example");
+        Ok(scripted::status(if fails { 500 } else { 404 }))
+    };
+    let left = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&left);
+    Scripted::new(reply).crawl_with(options, |crawl| {
+        crawl.on_event(move |event| {
+            let Event::Tick(summary) = event else { return };
+            *seen.lock().unwrap() = summary.host_table.hosts.clone();
+        })
+    });
+    let hosts = left.lock().unwrap();
+    let left = |name: &str| {
+        let host = hosts.iter().find(|one| one.host.as_str() == name).unwrap();
+        let waiting = host.queued + u64::from(host.in_flight);
+        assert!(waiting > 70, "{host:?}");
+        host.left.unwrap().as_secs() / waiting
+    };
+    assert_eq!([left("fails.example"), left("lacks.example")], [3, 1], "{hosts:?}");
+}

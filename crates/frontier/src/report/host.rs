@@ -28,6 +28,8 @@ pub struct HostReport {
     pub in_flight: u32,
     /// The most requests to it that may be in flight: [`PolitenessConfig::per_host`](crate::PolitenessConfig::per_host).
     pub per_host: u32,
+    /// The most requests for one of its pages: [`RetryPolicy::max_attempts`](crate::RetryPolicy::max_attempts).
+    pub max_attempts: u32,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
     /// What it does at present.
@@ -36,14 +38,19 @@ pub struct HostReport {
 
 impl HostReport {
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
-    /// each entry. What goes wrong goes on for as long again, at least. `None` if nothing waits or is in flight.
-    pub fn time_left(&self, answer: Duration, now: Time) -> Option<Duration> {
+    /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
+    /// `max_attempts`. What goes wrong goes on for as long again, at least. `None` if nothing waits or is in flight.
+    pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
         let rest = rest.max(health.since.map_or(Duration::ZERO, |since| now.since(since)));
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
-        let all = each.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
+        let attempts = (1.0 - retried)
+            .max(0.0)
+            .recip()
+            .clamp(1.0, self.max_attempts.max(1).into());
+        let all = each.saturating_mul((waiting as f64 * attempts) as u32);
         (waiting > 0).then(|| rest.saturating_add(all))
     }
 }

@@ -158,6 +158,7 @@ impl State {
             queued: host.queued() + host.postponed(),
             in_flight: host.pace.in_flight(),
             per_host: rules.politeness.per_host.get(),
+            max_attempts: self.retries.max_attempts.get(),
             given_up: host.gave_up_any(),
             health: host.health(key, oldest, now),
         }

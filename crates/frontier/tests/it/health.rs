@@ -85,10 +85,18 @@ fn a_host_that_answers_is_asked_and_one_that_throttles_rests_longer_each_time_an
     let second = Duration::from_secs(1);
     let left = Duration::from_secs(4 + report.queued);
     assert_eq!(
-        report.time_left(second, now),
+        report.time_left(second, 0.0, now),
         Some(left),
         "its rest, and a second for each"
     );
+    for (retried, attempts) in [(0.5, 2), (0.9, 3), (1.0, 3)] {
+        let left = Duration::from_secs(4 + report.queued * attempts);
+        assert_eq!(
+            report.time_left(second, retried, now),
+            Some(left),
+            "{retried}: at most three attempts"
+        );
+    }
 }
 
 #[test]
@@ -143,7 +151,12 @@ fn a_request_in_flight_for_ten_seconds_hangs_and_so_does_a_host_whose_requests_a
     assert!(frontier.began_to_hang(at(11), at(12)).is_empty(), "once");
     assert_eq!(seen(&frontier, at(12)), (Health::Hanging, Some(1.0), None));
     let report = frontier.host_report(&host(), at(12)).unwrap();
-    let left = |answer| report.time_left(Duration::from_secs(answer), at(12)).unwrap().as_secs();
+    let left = |answer| {
+        report
+            .time_left(Duration::from_secs(answer), 0.0, at(12))
+            .unwrap()
+            .as_secs()
+    };
     assert_eq!(
         [0, 2].map(left),
         [11, 11 + 4 * 2],
@@ -173,14 +186,14 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
         let probe = one(&mut frontier, now);
         assert_eq!(seen(&frontier, now).2, None, "the probe is in flight");
         let report = frontier.host_report(&host(), now).unwrap();
-        assert_eq!(report.time_left(Duration::ZERO, now), Some(now.since(START)));
+        assert_eq!(report.time_left(Duration::ZERO, 0.0, now), Some(now.since(START)));
         settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
     }
     assert_eq!(seen(&frontier, now), (Health::GivenUp, Some(0.0), None));
     assert_eq!(health(&frontier, now).cause.unwrap().kind, FailureKind::Connect);
     frontier.lease(now, 9).unwrap();
     let report = frontier.host_report(&host(), now).unwrap();
-    assert_eq!(report.time_left(Duration::ZERO, now), None, "nothing waits");
+    assert_eq!(report.time_left(Duration::ZERO, 0.0, now), None, "nothing waits");
 }
 
 /// Port 81 is away until it is given up, and port 80 is asked meanwhile: what waits decides.
