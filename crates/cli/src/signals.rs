@@ -149,7 +149,7 @@ async fn suspend(stop: StopHandle, watching: Arc<Mutex<Watching>>, continued: io
         stop.resume();
     }
     let what = match suspended {
-        Ok(()) if is_own => "SIGCONT: going on".to_owned(),
+        Ok(()) if is_own => "SIGCONT: the crawl continues".to_owned(),
         Ok(()) => "SIGCONT: the process continues, and the crawl stays paused as before".to_owned(),
         Err(error) => format!("the process cannot stop, and continues: {error}"),
     };

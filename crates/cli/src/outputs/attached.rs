@@ -8,7 +8,7 @@ use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::output::{self, OutputFile, SavedFile, SavedOutput, Sink};
+use crawler::output::{self, OutputFile, SavedFile, SavedOutput, Sink, series_of};
 use crawler::summary::size;
 use crawler::{Crawl, Event, Observer};
 use regex::Regex;
@@ -302,9 +302,13 @@ fn open(
         None if file.is_regular() && !file.is_empty() => {
             let (path, bytes) = (path.display(), file.len());
             let size = size(bytes);
+            let later = match series_of(file.path()).count() {
+                2.. => "; files of its series that come after it stay",
+                _ => "",
+            };
             log::warn!(
                 target: "crawler::outputs", path:%, bytes;
-                "{path} had {size}, which are replaced: to continue a crawl instead, give --state DIR from its start on"
+                "{path} had {size}, which are replaced{later}: to continue a crawl instead, give --state DIR from its start on"
             );
         }
         None => {}

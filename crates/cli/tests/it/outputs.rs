@@ -486,6 +486,13 @@ fn an_output_over_a_file_with_content_says_so_with_its_size_and_how_to_continue(
             "{warning}"
         );
         assert!(fs::metadata(&path).unwrap().len() < bytes);
+        let later = folder.path(&name.replace('.', "-00001."));
+        fs::write(&path, "old\n")
+            .and_then(|()| fs::write(&later, "old\n"))
+            .unwrap();
+        let is_said = |warning: String| warning.contains("files of its series that come after it stay");
+        assert!(is_said(with("")) && !is_said(warning));
+        assert_eq!(fs::read_to_string(later).unwrap(), "old\n");
         fs::write(&path, "old\n").unwrap();
         fs::remove_file(&path).unwrap();
         let state = format!("--state {}", folder.path(&format!("{name}-state")));

@@ -358,7 +358,7 @@ fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_pro
     let held = site.wait();
     assert_eq!(status()["paused"], false);
     let mut levels = Vec::new();
-    for (name, said) in [("pause", "pausing"), ("resume", "going on"), ("pause", "pausing")] {
+    for (name, said) in [("pause", "pausing"), ("resume", "continuing"), ("pause", "pausing")] {
         order(&watch, name);
         let record = crawl.wait_for("crawler::watch");
         assert!(record["message"].as_str().unwrap().starts_with(said), "{record}");

@@ -102,7 +102,7 @@ impl Site {
         }
         let (is_new, what) = match path {
             "/pause" => (self.handle.pause(), "pausing: finishing requests in flight"),
-            "/resume" => (self.handle.resume(), "going on"),
+            "/resume" => (self.handle.resume(), "continuing"),
             _ => {
                 let is_new = self.handle.phase() != Phase::Stopping;
                 self.handle.finish();
