@@ -98,7 +98,7 @@ fn entries(urls: usize, pages: &mut Pages) -> Outcome<VecDeque<Entry>> {
     let mut entries = VecDeque::new();
     while entries.len() < urls {
         for link in pages.next()? {
-            let mut entry = leases[0].entry.clone();
+            let mut entry = Entry::clone(&leases[0].entry);
             entry.queue = hosts
                 .entry(link.url.host_str().to_owned())
                 .or_insert_with(|| link.url.host())

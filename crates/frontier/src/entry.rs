@@ -73,18 +73,12 @@ impl Entry {
     /// Creates the entry of a link. The frontier creates its own; this one is for tests of code that takes entries.
     pub fn of(link: &Link) -> Self {
         let url: Box<str> = link.url.url().as_str().into();
+        let purpose = link.sitemap_of.clone().map_or(Purpose::Page, Purpose::Sitemap);
         let key = link.url.key();
         Self {
-            queue: link.url.host(),
             key: (*key != *url).then(|| key.into()),
-            url,
-            due: Time::EPOCH,
             depth: link.depth,
             hops: link.hops,
-            attempts: 0,
-            deferrals: 0,
-            postponed: false,
-            purpose: link.sitemap_of.clone().map_or(Purpose::Page, Purpose::Sitemap),
             metadata: Metadata {
                 referrer: link.referrer.clone(),
                 redirected_from: link.redirected_from.clone(),
@@ -93,11 +87,11 @@ impl Entry {
                 lastmod: link.lastmod,
                 previous: link.previous.clone(),
             },
+            ..Self::new(link.url.host(), url, purpose)
         }
     }
 
-    /// Creates the entry for a robots.txt or an address, which must be known before anything else of its origin or host is fetched.
-    pub(crate) fn prerequisite(queue: HostKey, url: Box<str>, purpose: Purpose) -> Self {
+    pub(crate) fn new(queue: HostKey, url: Box<str>, purpose: Purpose) -> Self {
         Self {
             queue,
             url,

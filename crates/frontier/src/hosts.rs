@@ -139,7 +139,7 @@ impl Waiting {
 /// An entry that is leased.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct LeasedEntry {
-    pub(crate) entry: Entry,
+    pub(crate) entry: Arc<Entry>,
     /// The time since the end of the host's last request.
     pub(crate) gap: Option<Duration>,
     /// The time of the lease.

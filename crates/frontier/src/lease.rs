@@ -37,7 +37,7 @@ pub struct Lease {
     /// The id that its settlement refers to.
     pub id: LeaseId,
     /// What to fetch. Its attempts include this one.
-    pub entry: Entry,
+    pub entry: Arc<Entry>,
     /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
     pub wants_fingerprint: bool,
     /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a

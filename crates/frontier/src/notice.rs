@@ -104,17 +104,14 @@ pub enum Notice {
 impl fmt::Display for Notice {
     /// One sentence for people, without a full stop.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        f.write_str(&match self {
             Self::Away {
                 origin,
                 cause,
                 patience,
             } => {
                 let seconds = patience.as_secs_f64();
-                write!(
-                    f,
-                    "{origin} is away: {cause}; it is probed for {seconds} s before it is given up"
-                )
+                format!("{origin} is away: {cause}; it is probed for {seconds} s before it is given up")
             }
             Self::Throttled {
                 origin,
@@ -122,72 +119,50 @@ impl fmt::Display for Notice {
                 asked_for,
                 rest,
             } => {
-                let rest = rest.as_secs_f64();
-                write!(
-                    f,
-                    "{origin} rests for {rest:.1} s, and for longer each time in a row: {cause}"
-                )?;
-                match asked_for {
-                    Some(asked_for) => write!(f, "; Retry-After: {} s", asked_for.as_secs()),
-                    None => Ok(()),
-                }
+                let (rest, asked_for) = (rest.as_secs_f64(), asked_for.map(|time| time.as_secs()));
+                let asked_for = asked_for.map_or_else(String::new, |seconds| format!("; Retry-After: {seconds} s"));
+                format!("{origin} rests for {rest:.1} s, and for longer each time in a row: {cause}{asked_for}")
             }
             Self::RobotsFailing {
                 origin, cause, next, ..
             } => {
-                let next = next.as_secs_f64();
-                write!(
-                    f,
-                    "nothing of {origin} is fetched yet: its robots.txt fails, and is asked for again in {next:.1} s: {cause}"
-                )
+                let (next, fails) = (next.as_secs_f64(), "its robots.txt fails, and is asked for again");
+                format!("nothing of {origin} is fetched yet: {fails} in {next:.1} s: {cause}")
             }
             Self::Hanging { origin, url, after } => {
                 let after = after.as_secs_f64();
-                write!(f, "{origin} does not answer: {url} is in flight for {after:.0} s")
+                format!("{origin} does not answer: {url} is in flight for {after:.0} s")
             }
-            Self::Back { origin, after } => write!(f, "{origin} is back after {:.1} s", after.as_secs_f64()),
+            Self::Back { origin, after } => format!("{origin} is back after {:.1} s", after.as_secs_f64()),
             Self::GivenUp {
                 origin,
                 cause,
                 after,
                 lost,
             } => {
-                write!(f, "{origin} is given up")?;
                 // One that throttles answers all the time.
-                if !after.is_zero() {
-                    write!(f, " after {:.1} s", after.as_secs_f64())?;
-                }
-                let pages = if *lost == 1 { "page" } else { "pages" };
-                write!(f, ": {cause}; {lost} {pages} that waited for it failed")
+                let was_away = (!after.is_zero()).then(|| format!(" after {:.1} s", after.as_secs_f64()));
+                let (was_away, pages) = (was_away.unwrap_or_default(), if *lost == 1 { "page" } else { "pages" });
+                format!("{origin} is given up{was_away}: {cause}; {lost} {pages} that waited for it failed")
             }
             Self::Closed { origin, cause, rest } => {
-                let seconds = rest.as_secs();
-                write!(
-                    f,
-                    "nothing of {origin} is fetched for {seconds} s: its robots.txt could not be fetched: {cause}"
-                )
+                let why = format!("its robots.txt could not be fetched: {cause}");
+                format!("nothing of {origin} is fetched for {} s: {why}", rest.as_secs())
             }
             Self::RulesExtended { origin, cause } => {
-                write!(
-                    f,
-                    "the robots.txt of {origin} could not be fetched, so its last rules are extended: {cause}"
-                )
+                format!("the robots.txt of {origin} could not be fetched, so its last rules are extended: {cause}")
             }
             Self::Postponed { place, first } => {
-                write!(
-                    f,
-                    "pages below {place} are postponed until everything else is fetched: too many of them resemble {first}"
-                )
+                let why = format!("too many of them resemble {first}");
+                format!("pages below {place} are postponed until everything else is fetched: {why}")
             }
             Self::PrefixClosed { place, first } if !place.contains("://") => {
-                write!(
-                    f,
-                    "links of pages of {place} that resemble {first} are no longer followed: there are far too many"
-                )
+                let links = format!("links of pages of {place} that resemble {first}");
+                format!("{links} are no longer followed: there are far too many")
             }
             Self::PrefixClosed { place, first } => {
-                write!(f, "{place} is closed: far too many pages there resemble {first}")
+                format!("{place} is closed: far too many pages there resemble {first}")
             }
-        }
+        })
     }
 }

@@ -227,7 +227,7 @@ impl State {
     }
 
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {
-        self.tables.leases.values().map(|leased| &leased.entry)
+        self.tables.leases.values().map(|leased| &*leased.entry)
     }
 
     #[cfg(fuzzing)]

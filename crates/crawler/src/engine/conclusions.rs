@@ -36,16 +36,9 @@ pub(crate) struct Conclusion {
     pub(crate) report: PendingReport,
 }
 
-/// A finished task: what it fetched, or the message of its panic.
-pub(crate) struct FinishedTask {
-    pub(crate) lease: Lease,
-    pub(crate) started: Start,
-    pub(crate) result: Result<Fetched, String>,
-}
-
 /// The report of a task, to be sent once its settlement is made.
 pub(crate) struct PendingReport {
-    pub(crate) entry: Entry,
+    pub(crate) entry: Arc<Entry>,
     pub(crate) subject: Subject,
     pub(crate) started: Instant,
     /// What the request was for and how it ended; `None` if there was none. The crawl sets how long it took.
@@ -65,15 +58,14 @@ pub(crate) enum Subject {
 }
 
 /// Turns a finished task into a settlement and a report.
-pub(crate) fn conclude(finished: FinishedTask, config: &CrawlConfig) -> Conclusion {
-    let FinishedTask { lease, started, result } = finished;
+pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &CrawlConfig) -> Conclusion {
     let Fetched {
         mut result,
         bytes,
         page,
         sitemap,
         address,
-    } = result.unwrap_or_else(|panic| Fetched::not_parsed(Err(FetchError::Panicked(panic))));
+    } = fetched;
     let entry = &lease.entry;
     let (settlement, subject) = match lease.task() {
         Task::Page(task) => {

@@ -8,7 +8,9 @@ use tokio::task::{Id, JoinError, JoinSet, yield_now};
 
 use crate::config::CrawlConfig;
 use crate::engine::Start;
-use crate::engine::conclusions::{Conclusion, FinishedTask, conclude};
+use crate::engine::conclusions::{Conclusion, conclude};
+use crate::engine::fetch_task::Fetched;
+use crate::fetch::FetchError;
 
 /// Number of conclusions from which on the engine does not wait for more.
 const ENOUGH: usize = 8;
@@ -83,8 +85,8 @@ impl Ledger {
         };
         self.ended.push(result.map_or_else(
             |error| {
-                let result = Err(error.to_string());
-                conclude(FinishedTask { lease, started, result }, config)
+                let panicked = Fetched::not_parsed(Err(FetchError::Panicked(error.to_string())));
+                conclude(lease, started, panicked, config)
             },
             |(_, conclusion)| conclusion,
         ));

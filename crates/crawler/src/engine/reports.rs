@@ -41,7 +41,7 @@ impl<S: Fetcher> Run<S> {
         match subject {
             Subject::Nothing => {}
             Subject::Robots(unusable) => {
-                if !unusable.is_empty() && self.ledger.reported_robots.insert(entry.url) {
+                if !unusable.is_empty() && self.ledger.reported_robots.insert(entry.url.clone()) {
                     for sitemap in &unusable {
                         self.observers.notify(&Event::Sitemap(sitemap));
                     }

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::{Run, Start};
 use crate::config::CrawlConfig;
-use crate::engine::conclusions::{Conclusion, FinishedTask, conclude, kind_of};
+use crate::engine::conclusions::{Conclusion, conclude, kind_of};
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
 use crate::fetch::{FetchError, Fetcher, Request};
 use crate::page::ReadOptions;
@@ -63,6 +63,5 @@ async fn run_and_conclude(
     started: Start,
     config: Arc<CrawlConfig>,
 ) -> Conclusion {
-    let result = Ok(fetched.await);
-    conclude(FinishedTask { lease, started, result }, &config)
+    conclude(lease, started, fetched.await, &config)
 }

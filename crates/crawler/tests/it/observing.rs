@@ -47,14 +47,14 @@ fn link() -> Link {
 }
 
 /// Returns an entry as a frontier leases it.
-fn entry() -> Entry {
+fn entry() -> Arc<Entry> {
     let mut config = FrontierConfig::default();
     config.politeness.ask_robots = false;
     let mut frontier = Frontier::in_memory(config).unwrap();
     let now = Time::from_millis(0);
     frontier.add_seed(&link().url, now).unwrap();
     match frontier.lease(now, 1).unwrap() {
-        Leasing::Ready(leases) => leases[0].entry.clone(),
+        Leasing::Ready(leases) => Arc::clone(&leases[0].entry),
         other => panic!("{other:?}"),
     }
 }

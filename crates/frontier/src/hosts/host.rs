@@ -318,7 +318,7 @@ impl Host {
             let urgent = self.rare.as_ref()?.urgent.first()?;
             Some(crate::entry::origin_text(&urgent.url).to_owned())
         })?;
-        Some(Entry::prerequisite(key.clone(), url.into(), Purpose::Address))
+        Some(Entry::new(key.clone(), url.into(), Purpose::Address))
     }
 
     fn rare(&mut self) -> &mut Rare {

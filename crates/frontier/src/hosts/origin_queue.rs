@@ -218,7 +218,7 @@ impl OriginQueue {
             self.is_asking = true;
             let origin = self.id.origin(host)?;
             let url = origin.robots_url().as_str().into();
-            let mut entry = Entry::prerequisite(host.clone(), url, Purpose::Robots(origin));
+            let mut entry = Entry::new(host.clone(), url, Purpose::Robots(origin));
             entry.attempts = u32::from(self.robots_attempts);
             return Some(Taken::to_fetch(entry, is_probe));
         }

@@ -323,7 +323,7 @@ mod tests {
                                 })
                             }),
                         },
-                        ..Entry::prerequisite(host(), "".into(), Purpose::Page)
+                        ..Entry::new(host(), "".into(), Purpose::Page)
                     }
                 },
             )
@@ -374,7 +374,7 @@ mod tests {
                     referrer: Some(format!("{ORIGIN}/documentation/reference/chapter-{}/index.html", n / 5).into()),
                     ..Metadata::default()
                 },
-                ..Entry::prerequisite(host.clone(), "".into(), Purpose::Page)
+                ..Entry::new(host.clone(), "".into(), Purpose::Page)
             };
             bytes += entry.url.len();
             packed.push(&entry, origin_ref);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::host::HostState;
@@ -35,17 +36,22 @@ impl HostQueues {
             let address = host.shared_address(now);
             self.waiting.update(before, host.waiting());
             let taken = taken.and_then(|taken| self.screen(taken, now));
-            let leased = taken.and_then(|Taken { entry, is_probe, .. }| {
-                let host = self.hosts.get_mut(&key)?;
-                let leased = LeasedEntry {
-                    gap: host.lease(&entry, now),
-                    address,
-                    entry,
-                    started: now,
-                    is_probe,
-                };
-                Some((leased, host.delay(&self.rules)))
-            });
+            let leased = taken.and_then(
+                |Taken {
+                     mut entry, is_probe, ..
+                 }| {
+                    entry.attempts += 1;
+                    let host = self.hosts.get_mut(&key)?;
+                    let leased = LeasedEntry {
+                        gap: host.lease(&entry, now),
+                        address,
+                        entry: Arc::new(entry),
+                        started: now,
+                        is_probe,
+                    };
+                    Some((leased, host.delay(&self.rules)))
+                },
+            );
             if let (Some(address), Some(_)) = (address, &leased) {
                 self.addresses.start(address, now);
             }

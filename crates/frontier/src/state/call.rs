@@ -66,7 +66,7 @@ pub(crate) struct Answer {
     pub(crate) verdicts: Vec<Verdict>,
     pub(crate) leasing: Leasing,
     /// With the entries of pages and sitemaps.
-    pub(crate) settled: Vec<(Settled, Option<Entry>)>,
+    pub(crate) settled: Vec<(Settled, Option<Arc<Entry>>)>,
     pub(crate) released: u64,
 }
 
@@ -149,7 +149,7 @@ impl Answer {
     }
 }
 
-fn is_known((settled, _): &(Settled, Option<Entry>)) -> bool {
+fn is_known((settled, _): &(Settled, Option<Arc<Entry>>)) -> bool {
     settled.fate != Fate::Stale
 }
 
@@ -247,7 +247,7 @@ struct OwnedLink(#[serde(with = "StoredLink")] Link);
 pub(crate) struct Settlements<'a> {
     pub(crate) all: Cow<'a, [Settlement]>,
     /// The answers, once there are any.
-    settled: &'a [(Settled, Option<Entry>)],
+    settled: &'a [(Settled, Option<Arc<Entry>>)],
 }
 
 impl<'a> From<&'a [Settlement]> for Settlements<'a> {

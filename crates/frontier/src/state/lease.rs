@@ -1,5 +1,7 @@
 //! Leasing: the next entries, and the entries that were dropped.
 
+use std::sync::Arc;
+
 use super::State;
 use crate::entry::Entry;
 use crate::hosts::counts_as_page;
@@ -50,10 +52,9 @@ impl State {
     fn take_ready(&mut self, now: Time, up_to: usize) -> Vec<Lease> {
         let mut ready = Vec::new();
         while ready.len() < up_to && self.budget_left() > 0 {
-            let Some((mut leased, delay)) = self.hosts().take(now) else {
+            let Some((leased, delay)) = self.hosts().take(now) else {
                 break;
             };
-            leased.entry.attempts += 1;
             let id = self.next_id(now);
             self.tables.leased_pages += u64::from(counts_as_page(&leased.entry));
             ready.push(Lease {
@@ -61,7 +62,7 @@ impl State {
                 wants_fingerprint: self.is_compared(&leased.entry),
                 delay,
                 pause: leased.gap,
-                entry: leased.entry.clone(),
+                entry: Arc::clone(&leased.entry),
             });
             self.tables.leases.insert(id, leased);
         }

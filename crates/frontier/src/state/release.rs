@@ -1,5 +1,7 @@
 //! Releasing leases whose requests have ended without a result, or were not made.
 
+use std::sync::Arc;
+
 use super::State;
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::hosts::{LeasedEntry, counts_as_page};
@@ -30,36 +32,32 @@ impl State {
         released
     }
 
-    fn release(&mut self, mut leased: LeasedEntry, was_made: bool, now: Time) {
-        leased.entry.attempts = leased.entry.attempts.saturating_sub(1);
-        match leased.entry.purpose.clone() {
-            Purpose::Address => {
-                self.hosts().request_not_made(&leased, now);
-                self.hosts().address_unknown(&leased.entry.queue, now);
-            }
+    fn release(&mut self, leased: LeasedEntry, was_made: bool, now: Time) {
+        if leased.entry.purpose == Purpose::Address {
+            self.hosts().request_not_made(&leased, now);
+            self.hosts().address_unknown(&leased.entry.queue, now);
+            return;
+        }
+        self.tables.leased_pages -= u64::from(counts_as_page(&leased.entry));
+        self.end_request(&leased, was_made, now);
+        // Without a result, it was no probe of its origin.
+        self.hosts().probe_not_sent(&leased, now);
+        let mut entry = Arc::unwrap_or_clone(leased.entry);
+        entry.attempts = entry.attempts.saturating_sub(1);
+        match &entry.purpose {
             Purpose::Robots(origin) => {
-                self.end_released(&leased, was_made, now);
-                let entry = leased.entry;
                 let is_first_try = entry.hops == 0 && entry.deferrals == 0;
                 if is_first_try && origin_text(&entry.url) == origin.as_str() {
-                    self.hosts().ask_robots_again(&origin, entry.attempts, now, now);
+                    self.hosts().ask_robots_again(origin, entry.attempts, now, now);
                 } else {
                     self.hosts().enqueue(entry, now);
                 }
             }
-            Purpose::Page | Purpose::Sitemap(_) => {
-                self.tables.leased_pages -= u64::from(counts_as_page(&leased.entry));
-                self.end_released(&leased, was_made, now);
-                leased.entry.due = now;
-                self.queue_released(leased.entry, now);
+            Purpose::Page | Purpose::Sitemap(_) | Purpose::Address => {
+                entry.due = now;
+                self.queue_released(entry, now);
             }
         }
-    }
-
-    /// Ends a request without a result, which was thus no probe of its origin.
-    fn end_released(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
-        self.end_request(leased, was_made, now);
-        self.hosts().probe_not_sent(leased, now);
     }
 
     /// Queues a page or a sitemap again, or drops it with its origin. Unlike a retry, it does not count: nothing failed.

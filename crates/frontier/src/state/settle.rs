@@ -18,7 +18,7 @@ use crate::traps::{ClusterMember, LinkTreatment};
 
 impl State {
     /// Settles a lease. Returns the entry, too, if it was of a page or a sitemap.
-    pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> (Settled, Option<Entry>) {
+    pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> (Settled, Option<Arc<Entry>>) {
         let is_meant = self.tables.leases.get(&settlement.lease).is_some_and(|leased| {
             matches!(
                 (&leased.entry.purpose, &settlement.end),
@@ -74,40 +74,35 @@ impl State {
         outcome: &Outcome,
         settlement: &Settlement,
         now: Time,
-    ) -> (Settled, Entry) {
-        let is_page = leased.entry.purpose == Purpose::Page;
-        let counts = counts_as_page(&leased.entry);
+    ) -> (Settled, Arc<Entry>) {
+        let entry = Arc::clone(&leased.entry);
+        let is_page = entry.purpose == Purpose::Page;
+        let counts = counts_as_page(&entry);
         self.tables.leased_pages -= u64::from(counts);
         self.end_request(&leased, was_made(outcome), now);
         let mut settled = Settled::default();
         let links = &settlement.links;
         let is_redirect = *outcome == Outcome::Redirected;
-        if is_redirect && leased.entry.metadata.seed {
+        if is_redirect && entry.metadata.seed {
             links.iter().for_each(|target| self.widen_reach(target));
         }
         let past_seen = if is_redirect {
-            leased.entry.target_past_seen(links)
+            entry.target_past_seen(links)
         } else {
             None
         };
         let sending = if is_redirect { Sending::All } else { Sending::New };
-        let from = self.compare(&leased.entry, settlement, &mut settled);
-        let entry = match outcome {
+        let from = self.compare(&entry, settlement, &mut settled);
+        match outcome {
             Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
                 self.note_answer(&leased, &mut settled.notices, now);
-                self.count_final(&leased.entry, outcome);
-                leased.entry
+                self.count_final(&entry, outcome);
             }
-            Outcome::NotFetched(why) => {
-                self.count_not_fetched(&leased.entry.purpose, *why);
-                leased.entry
-            }
+            Outcome::NotFetched(why) => self.count_not_fetched(&entry.purpose, *why),
             Outcome::Failed { failure, retry_after } => {
-                let entry = leased.entry.clone();
                 settled.fate = self.settle_failed(leased, failure, *retry_after, &mut settled.notices, now);
-                entry
             }
-        };
+        }
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
         if counts && is_spent && self.hosts().count_page(&entry.queue, now) {
             self.hosts().drop_new_pages_of(&entry.queue, now);
@@ -206,9 +201,9 @@ impl State {
                     // A failed probe is no deferral of its entry.
                     Consequence::Deferred => self.defer(leased.entry, u32::from(!leased.is_probe), now, now),
                     Consequence::Spared => {
-                        let mut entry = leased.entry;
+                        let mut entry = Arc::unwrap_or_clone(leased.entry);
                         entry.attempts += 1;
-                        self.defer(entry, 1, now, now)
+                        self.defer(Arc::new(entry), 1, now, now)
                     }
                     Consequence::GivenUp | Consequence::Final => self.abandon(&leased.entry),
                 }
@@ -255,7 +250,7 @@ impl State {
     }
 
     /// Queues an entry again, past the seen-set, unless its attempts are spent.
-    fn retry(&mut self, mut entry: Entry, retry_after: Option<Duration>, now: Time) -> Fate {
+    fn retry(&mut self, entry: Arc<Entry>, retry_after: Option<Duration>, now: Time) -> Fate {
         if entry.attempts >= self.retries.max_attempts.get() {
             return self.abandon(&entry);
         }
@@ -264,12 +259,14 @@ impl State {
             self.with_jitter(wait, &entry)
         });
         let longest = self.retries.longest_wait;
+        let mut entry = Arc::unwrap_or_clone(entry);
         entry.due = now + if retry_after.is_some() { wait.min(longest) } else { wait };
         self.requeue(entry, now)
     }
 
     /// Queues an entry again without counting the attempt, unless its deferrals are spent.
-    fn defer(&mut self, mut entry: Entry, deferrals: u32, due: Time, now: Time) -> Fate {
+    fn defer(&mut self, entry: Arc<Entry>, deferrals: u32, due: Time, now: Time) -> Fate {
+        let mut entry = Arc::unwrap_or_clone(entry);
         entry.deferrals = entry.deferrals.saturating_add(deferrals);
         if entry.deferrals >= self.retries.max_throttles.get() {
             return self.abandon(&entry);

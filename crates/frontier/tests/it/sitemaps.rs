@@ -198,7 +198,7 @@ fn a_sitemap_that_is_redirected_stays_a_sitemap() {
     let page = one(&mut frontier, START);
     settle(&mut frontier, &page, Outcome::Done, Vec::new(), START);
     let again = one(&mut frontier, START);
-    assert_eq!((again.entry.purpose, again.entry.hops), (lease.entry.purpose, 1));
+    assert_eq!((&again.entry.purpose, again.entry.hops), (&lease.entry.purpose, 1));
 }
 
 #[test]

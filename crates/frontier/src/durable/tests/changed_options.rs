@@ -222,7 +222,7 @@ impl Watched {
         self.frontier = open_store(self.recorder.clone(), config, self.now).unwrap().frontier;
         for lease in self.out.drain(..) {
             if lease.entry.purpose != Purpose::Address {
-                self.last_end.insert(lease.entry.queue, self.now);
+                self.last_end.insert(lease.entry.queue.clone(), self.now);
             }
         }
         self.spent_before = self.spent.clone();

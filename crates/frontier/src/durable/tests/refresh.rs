@@ -66,7 +66,7 @@ fn fetch_all(frontier: &mut Frontier, now: Time) -> Vec<Entry> {
         frontier.settle(&[done(lease)], now).unwrap();
     }
     frontier.persist(b"", now).unwrap();
-    leases.into_iter().map(|lease| lease.entry).collect()
+    leases.into_iter().map(|lease| Entry::clone(&lease.entry)).collect()
 }
 
 #[test]

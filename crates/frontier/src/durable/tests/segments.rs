@@ -98,7 +98,7 @@ fn a_segment_that_is_being_read_is_in_no_checkpoint_and_stays_on_disk_until_its_
     };
     let mut leased: Vec<_> = lease(&mut frontier, 3)
         .into_iter()
-        .map(|lease| lease.entry.url)
+        .map(|lease| lease.entry.url.clone())
         .collect();
     frontier.checkpoint(b"", START).unwrap();
     let grown = in_checkpoint(&recorder).saturating_sub(bytes);
@@ -111,7 +111,7 @@ fn a_segment_that_is_being_read_is_in_no_checkpoint_and_stays_on_disk_until_its_
     let rest = lease(&mut opened.frontier, PAGES);
     // The three that were in flight come again, last.
     assert_eq!(rest.len(), PAGES);
-    leased.extend(rest.into_iter().map(|lease| lease.entry.url));
+    leased.extend(rest.into_iter().map(|lease| lease.entry.url.clone()));
     let position = |n: usize| {
         let page = format!("http://site.example/{:040}/{n}", n * 7_919 % 10_007);
         leased.iter().position(|url| **url == page)

@@ -144,7 +144,7 @@ mod tests {
         for n in 0..300 {
             let entry = Entry {
                 url: format!("{ORIGIN}/{n}/{:060}", n * 7).into(),
-                ..Entry::prerequisite(host.clone(), "".into(), Purpose::Page)
+                ..Entry::new(host.clone(), "".into(), Purpose::Page)
             };
             packed.push(&entry, origin_ref);
             of_first += usize::from(packed.closed.is_none());

@@ -200,6 +200,13 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn text_if(&self, is_there: bool, bytes: &mut Bytes<'a>) -> Option<Option<Cow<'a, str>>> {
+        match is_there {
+            true => self.text(bytes).map(Some),
+            false => Some(None),
+        }
+    }
+
     pub(super) fn entry(&mut self) -> Option<Entry> {
         let mut bytes = Bytes {
             bytes: self.bytes,
@@ -208,76 +215,29 @@ impl<'a> Reader<'a> {
         let flags = bytes.byte()?;
         let rare = if flags & IS_RARE != 0 { bytes.byte()? } else { 0 };
         let depth = u32::try_from(bytes.number()?).ok()?;
-        let shared = usize::try_from(bytes.number()?).ok()?;
-        let length = usize::try_from(bytes.number()?).ok()?;
-        let start = if shared > 0 {
-            anchor(self.bytes)?.get(..shared)?
-        } else {
-            &[]
+        let url = self.url(&mut bytes)?;
+        let key = self.text_if(flags & HAS_KEY != 0, &mut bytes)?.map(Into::into);
+        let referrer = match flags & HAS_REFERRER != 0 {
+            true => Some(self.read_referrer(&mut bytes, flags & REFERRER_BACK != 0)?),
+            false => None,
         };
-        let path = [self.origin_ref.origin.as_bytes(), start, bytes.take(length)?].concat();
-        let url = String::from_utf8(path).ok()?.into_boxed_str();
-        let key = if flags & HAS_KEY != 0 {
-            Some(self.text(&mut bytes)?.into())
-        } else {
-            None
+        let redirected_from = self.text_if(flags & HAS_REDIRECT != 0, &mut bytes)?.map(Arc::from);
+        let hops = if rare & HAS_HOPS != 0 { bytes.byte()? } else { 0 };
+        let embedded = if rare & HAS_EMBEDDED != 0 { bytes.byte()? } else { 0 };
+        let lastmod = match rare & HAS_LASTMOD != 0 {
+            true => Some(Time::from_millis(bytes.number()?)),
+            false => None,
         };
-        let referrer = if flags & HAS_REFERRER != 0 {
-            Some(self.read_referrer(&mut bytes, flags & REFERRER_BACK != 0)?)
-        } else {
-            None
-        };
-        let mut text_if = |is_there: bool| {
-            if is_there {
-                self.text(&mut bytes).map(Some)
-            } else {
-                Some(None)
-            }
-        };
-        let redirected_from = text_if(flags & HAS_REDIRECT != 0)?.map(Arc::from);
-        let mut byte_if = |is_there: bool| if is_there { bytes.byte() } else { Some(0) };
-        let hops = byte_if(rare & HAS_HOPS != 0)?;
-        let embedded = byte_if(rare & HAS_EMBEDDED != 0)?;
-        let lastmod = if rare & HAS_LASTMOD != 0 {
-            Some(Time::from_millis(bytes.number()?))
-        } else {
-            None
-        };
-        let mut text_if = |is_there: bool| {
-            if is_there {
-                self.text(&mut bytes).map(|text| Some(text.into_owned()))
-            } else {
-                Some(None)
-            }
-        };
-        let previous = if rare & HAS_EARLIER != 0 {
-            let validators = Validators {
-                etag: text_if(rare & HAS_ETAG != 0)?,
-                last_modified: text_if(rare & HAS_LAST_MODIFIED != 0)?,
-            };
-            let redirected_from = text_if(rare & HAS_EARLIER_REDIRECT != 0)?;
-            let is_of_this_crawl = rare & IS_REFRESH != 0;
-            Some(Arc::new(PreviousFetch {
-                validators,
-                redirected_from,
-                content: if is_of_this_crawl { bytes.content()? } else { None },
-                is_of_this_crawl,
-            }))
-        } else {
-            None
+        let previous = match rare & HAS_EARLIER != 0 {
+            true => Some(Arc::new(self.previous(rare, &mut bytes)?)),
+            false => None,
         };
         self.at = bytes.at;
         Some(Entry {
-            queue: self.origin_ref.host.clone(),
-            url,
             key,
-            due: Time::EPOCH,
             depth,
             hops,
-            attempts: 0,
-            deferrals: 0,
             postponed: flags & IS_POSTPONED != 0,
-            purpose: Purpose::Page,
             metadata: Metadata {
                 referrer,
                 redirected_from,
@@ -286,6 +246,34 @@ impl<'a> Reader<'a> {
                 lastmod,
                 previous,
             },
+            ..Entry::new(self.origin_ref.host.clone(), url, Purpose::Page)
+        })
+    }
+
+    fn url(&self, bytes: &mut Bytes<'a>) -> Option<Box<str>> {
+        let shared = usize::try_from(bytes.number()?).ok()?;
+        let length = usize::try_from(bytes.number()?).ok()?;
+        let start = match shared > 0 {
+            true => anchor(self.bytes)?.get(..shared)?,
+            false => &[],
+        };
+        let url = [self.origin_ref.origin.as_bytes(), start, bytes.take(length)?].concat();
+        Some(String::from_utf8(url).ok()?.into_boxed_str())
+    }
+
+    fn previous(&self, rare: u8, bytes: &mut Bytes<'a>) -> Option<PreviousFetch> {
+        let mut text_if = |flag: u8| Some(self.text_if(rare & flag != 0, bytes)?.map(Cow::into_owned));
+        let validators = Validators {
+            etag: text_if(HAS_ETAG)?,
+            last_modified: text_if(HAS_LAST_MODIFIED)?,
+        };
+        let redirected_from = text_if(HAS_EARLIER_REDIRECT)?;
+        let is_of_this_crawl = rare & IS_REFRESH != 0;
+        Some(PreviousFetch {
+            validators,
+            redirected_from,
+            content: if is_of_this_crawl { bytes.content()? } else { None },
+            is_of_this_crawl,
         })
     }
 

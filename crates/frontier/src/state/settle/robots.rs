@@ -81,7 +81,7 @@ impl State {
     /// Follows a redirect of a robots.txt, past the seen-set and the budgets.
     fn follow(&mut self, from: &Entry, origin: &Origin, target: &CanonicalUrl, now: Time) {
         let url = target.url().as_str().into();
-        let mut entry = Entry::prerequisite(target.host(), url, Purpose::Robots(origin.clone()));
+        let mut entry = Entry::new(target.host(), url, Purpose::Robots(origin.clone()));
         entry.hops = from.hops.saturating_add(1);
         if self.partition.is_some_and(|partition| !partition.owns(target)) {
             self.count_robots_elsewhere();
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// Queues a robots.txt again, or closes its origin for a while if the attempts are spent.
-    fn retry_robots(&mut self, mut entry: Entry, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
+    fn retry_robots(&mut self, entry: Arc<Entry>, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
         let (origin, now) = (failed.origin, failed.now);
         // The origin counts them in a byte.
         let most = self.retries.max_robots_attempts.get().min(u8::MAX.into());
@@ -168,6 +168,7 @@ impl State {
         if origin_text(&entry.url) == origin.as_str() && entry.hops == 0 {
             self.hosts().ask_robots_again(origin, entry.attempts, due, now);
         } else {
+            let mut entry = Arc::unwrap_or_clone(entry);
             entry.due = due;
             self.hosts().enqueue(entry, now);
         }
@@ -177,11 +178,12 @@ impl State {
     /// Queues a robots.txt again without counting the attempt.
     fn defer_robots(
         &mut self,
-        mut entry: Entry,
+        entry: Arc<Entry>,
         failed: &RobotsFailure<'_>,
         due: Time,
         notices: &mut Vec<Notice>,
     ) -> Fate {
+        let mut entry = Arc::unwrap_or_clone(entry);
         entry.deferrals = entry.deferrals.saturating_add(1);
         if entry.deferrals >= self.retries.max_throttles.get() {
             return self.close(failed, notices);

@@ -98,7 +98,7 @@ fn rules(segments: &Arc<TestSegments>) -> HostConfig {
 fn page(host: u8, length: usize, n: u64) -> Entry {
     Entry {
         url: format!("http://{}/{n}{:0length$}", name(host).as_str(), 0).into(),
-        ..Entry::prerequisite(name(host), "".into(), Purpose::Page)
+        ..Entry::new(name(host), "".into(), Purpose::Page)
     }
 }
 
@@ -188,7 +188,7 @@ fn of_hosts_that_are_used_in_a_circle_about_as_many_stay_as_fit() {
     let mut table = configured(HostTable::default(), &segments, u64::MAX);
     let (hosts, now) = (1_000, Time::from_millis(1));
     for n in 0..hosts {
-        let entry = Entry::prerequisite(named(n), "http://host.example/".into(), Purpose::Page);
+        let entry = Entry::new(named(n), "http://host.example/".into(), Purpose::Page);
         table.change(&named(n), |host| host.enqueue(entry, now, &rules));
     }
     table.set_most_resident(table.resident_bytes() / 2);
