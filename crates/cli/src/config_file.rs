@@ -3,6 +3,7 @@
 //! So there is one list of names and one check of values. The command line overrides the file, because the later of two equal options
 //! wins. Options that name a file must not be repeated, so here those of the command line replace those of the configuration file.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::fs;
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::options::{closest, command, names_a_file, settings};
+use crate::options::{closest, command, given, names_a_file};
 
 /// Why the configuration file cannot be used. The messages do not quote values, which may be passwords.
 #[derive(Debug, thiserror::Error)]
@@ -80,10 +82,17 @@ impl File {
             what: error.message().to_owned(),
         })?;
         let mut arguments = Vec::new();
-        let mut entries: Vec<_> = table.get_ref().iter().collect();
-        entries.sort_by_key(|(key, _)| key.span().start);
-        for (key, value) in entries {
-            let texts = arguments_of(command, given, key.get_ref(), value.get_ref());
+        let mut entries = Vec::new();
+        for (key, value) in table.get_ref() {
+            match value.get_ref() {
+                DeValue::Table(group) => entries.extend(group.iter().map(|(name, value)| (Some(key), name, value))),
+                _ => entries.push((None, key, value)),
+            }
+        }
+        entries.sort_by_key(|(_, key, _)| key.span().start);
+        for (group, key, value) in entries {
+            let texts = check_group(command, group.map(Spanned::get_ref), key.get_ref())
+                .and_then(|()| arguments_of(command, given, key.get_ref(), value.get_ref()));
             let texts = texts.map_err(|what| ConfigFileError::Entry {
                 path: self.path.clone(),
                 line: self.line(key.span().start),
@@ -100,11 +109,24 @@ impl File {
     }
 }
 
+/// Checks that an option or setting belongs to this table of the file, if it is in one: its heading in the help.
+fn check_group(command: &Command, group: Option<&Cow<'_, str>>, name: &str) -> Result<(), String> {
+    let heading = match given::find(name) {
+        Some(setting) => setting.group,
+        None => argument_of(command, name)?.get_help_heading().unwrap_or("Input"),
+    };
+    let heading = heading.to_lowercase();
+    match group.filter(|group| **group != heading) {
+        Some(group) => Err(format!("{name} is not in [{group}], but in [{heading}]")),
+        None => Ok(()),
+    }
+}
+
 fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
-    if settings::find(name).is_some() {
+    if given::find(name).is_some() {
         let value = scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?;
         let assignment = format!("{name}={value}");
-        let read = assignment.parse::<settings::Assignment>();
+        let read = assignment.parse::<given::Assignment>();
         read.map_err(|why| format!("the value of {name} is not valid: {why}"))?;
         return Ok(vec![format!("--set={assignment}")]);
     }
@@ -151,7 +173,7 @@ fn argument_of<'c>(command: &'c Command, name: &str) -> Result<&'c Arg, String> 
             return format!("there is no option {name:?}: pages to start from are seed-urls = [\"example.com\"]");
         }
         let options = command.get_arguments().filter_map(Arg::get_long);
-        let known = options.chain(settings::ALL.iter().map(|setting| setting.name));
+        let known = options.chain(given::names().map(|name| name as &str));
         match closest(&lower, known) {
             Some(similar) => format!("there is no option {name:?}: a similar one is {similar:?}"),
             None => format!("there is no option {name:?}: crawler man lists all options and settings"),
@@ -243,6 +265,11 @@ mod tests {
             quiet = true
             max-hosts = "5k"
             ignore-www = true
+            [politeness]
+            per-host = 2
+            max-crawl-delay = "7s"
+            [seen-set]
+            exact = true
         "#;
         let expected = [
             "a.example",
@@ -260,6 +287,9 @@ mod tests {
             "--quiet",
             "--set=max-hosts=5k",
             "--set=ignore-www=true",
+            "--per-host=2",
+            "--set=max-crawl-delay=7s",
+            "--exact",
         ];
         assert_eq!(read(text).unwrap(), expected);
     }
@@ -281,6 +311,9 @@ mod tests {
             1 | max-pages = [1, 2] | one text or number
             1 | proxy = true | one text or number
             1 | verbose = 'secret' | small number
+            2 | [politeness]; max-hosts = 2 | max-hosts is not in [politeness], but in [limits]
+            2 | [limits]; delay = 'secret' | delay is not in [limits], but in [politeness]
+            3 | [limits]; max-pages = 2; max-page = 2 | a similar one is "max-pages"
             1 | seed = 'secret' | pages to start from are seed-urls = [
             1 | start-urls = ['secret'] | pages to start from are seed-urls = [
             1 | url = 'secret' | pages to start from are seed-urls = [

@@ -1,20 +1,15 @@
 //! The options of the command by the names that the library gives them.
 
-use crate::options::settings;
+use crate::options::given;
 
 pub(crate) fn of(field: &str) -> String {
-    let name = match field {
-        "select_limits" => return "--set max-select-values or max-select-bytes".to_owned(),
-        "scope.reach" => "scope".to_owned(),
-        "hashing" => "hash".to_owned(),
-        "max_segment_repeats" => "max-path-repeats".to_owned(),
-        "max_hops" => "max-redirects".to_owned(),
-        "max_body_bytes" => "max-body".to_owned(),
-        field => field.replace('_', "-"),
-    };
-    match settings::find(&name) {
-        Some(_) => format!("--set {name}"),
-        None => format!("--{name}"),
+    if field == "select_limits" {
+        return "--set max-select-values or max-select-bytes".to_owned();
+    }
+    match given::of_field(field.trim_start_matches("scope.")) {
+        Some(setting) if setting.is_option() => format!("--{}", setting.name()),
+        Some(setting) => format!("--set {}", setting.name()),
+        None => format!("--{}", field.replace('_', "-")),
     }
 }
 

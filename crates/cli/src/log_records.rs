@@ -4,14 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawler::summary::{duration, rfc3339};
-use crawler::{Crawl, Ending, FailureKind, Missing, PageRecord, Summary};
+use crawler::{Crawl, CrawlOptions, Ending, FailureKind, HttpOptions, Missing, PageRecord, Summary};
 use crawler_watch::resident_memory_bytes;
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
 
 use crate::flag;
 use crate::logging;
-use crate::options::Options;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
 pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
@@ -47,20 +46,20 @@ pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
 }
 
 /// Warns of options by which the crawl is less polite or less safe.
-pub(crate) fn risks(options: &Options) {
-    if options.ignores_robots() {
+pub(crate) fn risks(crawl: &CrawlOptions, http: &HttpOptions) {
+    if !crawl.frontier.politeness.ask_robots {
         log::warn!(
             target: "crawler",
             "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay"
         );
     }
-    if options.requests.insecure {
+    if http.accept_any_certificate {
         log::warn!(
             target: "crawler",
             "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies"
         );
     }
-    if options.requests.proxy.is_some() {
+    if http.proxy.is_some() {
         log::warn!(
             target: "crawler",
             "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"

@@ -18,7 +18,6 @@ mod state;
 mod watching;
 
 use std::io::{self, Write};
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,7 +28,6 @@ use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
 use crawler_watch::Server;
 use frontier::canonical::Rules;
-use frontier::config::DEFAULT_CAPACITY;
 use frontier::{Directory, FrontierConfig, LockHolder, PolitenessConfig, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
@@ -114,15 +112,7 @@ fn start_runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 async fn run_site(site: &options::Site, bar: &ProgressBar) -> Result<(), Failure> {
-    let (mut crawl, http) = site.options.to_library(random_secret()?);
-    crawl.max_memory = site.memory.map(NonZeroU64::get);
-    if site.memory.is_some() {
-        site.options.limit_default_concurrency(&mut crawl);
-    }
-    (crawl.seeds, crawl.links) = site.seeds_and_links(&crawl.canonicalizer)?;
-    crawl.refresh = site.refresh;
-    crawl.frontier.sync_interval = site.sync_interval;
-    crawl.frontier.partition = site.partition;
+    let (crawl, http) = site.to_library(random_secret()?)?;
     let summary = run(crawl, http, &site.options, Some(site), bar).await?;
     // A partition may have no site.
     if !summary.has_pages() && site.cluster.is_none() {
@@ -171,7 +161,7 @@ fn why_nothing_was_fetched(summary: &Summary) -> String {
 
 async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     let server: DemoServer = demo::serve().await?;
-    let (mut crawl, mut http) = options.to_library(random_secret()?);
+    let (mut crawl, mut http) = options.to_library(random_secret()?, None);
     crawl.seeds = vec![server.site().seed().to_string()];
     // All hosts of the demo are on loopback, and only the first is a seed.
     http.allow_private_addresses = true;
@@ -238,7 +228,8 @@ fn is_unlimited(crawl: &CrawlOptions) -> bool {
         ..FrontierConfig::default()
     };
     *given == unlimited
-        && (given.seen_set.capacity >= DEFAULT_CAPACITY || given.seen_set.on_saturation == OnSaturation::Grow)
+        && (given.seen_set.capacity >= FrontierConfig::default().seen_set.capacity
+            || given.seen_set.on_saturation == OnSaturation::Grow)
         && crawl.max_time.is_none()
         && *crawl.canonicalizer.rules() == Rules::default()
 }
@@ -255,11 +246,11 @@ async fn run(
     let inputs = [
         ("seeds", site.and_then(|site| site.seeds.as_deref())),
         ("config", options.config.as_deref()),
-        ("cookie-file", options.requests.cookie_file.as_deref()),
+        ("cookie-file", options.cookie_file.as_deref()),
     ];
     outputs::check(options, &inputs, new_state)?;
-    http.cookie_file = options.requests.cookies_of_file()?;
-    log_records::risks(options);
+    http.cookie_file = options.cookies_of_file()?;
+    log_records::risks(&crawl, &http);
     let watching = options.watch.map_or(0, |_| Server::MOST_CONNECTIONS);
     open_files::fit_into_limit(&mut http, &mut crawl.concurrency, watching);
     let mut builder = Crawl::builder(crawl)?.http(http);

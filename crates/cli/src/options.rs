@@ -4,38 +4,40 @@ mod choices;
 mod closest;
 mod command_line;
 mod generated;
-mod limits;
+pub(crate) mod given;
+mod kinds;
 mod outputs;
-mod requests;
 mod seed_lines;
 mod seeds;
-pub(crate) mod settings;
+mod settings;
 mod state;
+mod table;
 #[cfg(test)]
 mod tests;
 mod values;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 use cluster::Address;
 use crawler::config::default_concurrency;
+use crawler::fetch::{CookieFile, CookieFileError};
 use crawler::{CrawlOptions, HttpOptions};
 use frontier::Canonicalizer;
+use sieve::Hashing;
 
 pub(crate) use self::choices::{Format, LogFormat};
 pub(crate) use self::closest::closest;
 pub(crate) use self::command_line::{command, names_a_file, parse, parse_some};
 pub(crate) use self::generated::{completions, manual_page};
-use self::limits::{Limits, Politeness, Scope, SeenSet};
+use self::given::{Assignment, Given};
 pub(crate) use self::outputs::{Outputs, is_compressed, is_same, is_stdout};
-pub(crate) use self::requests::Requests;
 pub(crate) use self::seed_lines::{NotASeed, SeedsError, check as check_seed};
 pub(crate) use self::seeds::Site;
-use self::settings::{Assignment, Settings};
+use self::settings::Settings;
 pub(crate) use self::state::{DirArgs, HostsArgs, ListArgs, ReportArgs, StateCommand, Which, WhyArgs};
 use self::values::parse_address;
 
@@ -132,7 +134,8 @@ pub(crate) struct Options {
     /// Read options from a TOML file, which the command line overrides.
     ///
     /// The names are those of the options, without the dashes, and of settings: max-pages = 100, delay = "500ms", sitemaps = true,
-    /// exclude = ["a", "b"], seed-urls = ["example.com"], max-hosts = 5000. Options that can be repeated add up.
+    /// exclude = ["a", "b"], seed-urls = ["example.com"], max-hosts = 5000. Tables with the names of
+    /// the headings of this help, such as [politeness], may group them. Options that can be repeated add up.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) config: Option<PathBuf>,
     /// Change a setting, such as max-hosts=100k; repeatable.
@@ -150,13 +153,18 @@ pub(crate) struct Options {
     pub(crate) fail_on_incomplete: bool,
 
     #[command(flatten)]
-    limits: Limits,
-    #[command(flatten)]
-    politeness: Politeness,
-    #[command(flatten)]
-    scope: Scope,
-    #[command(flatten)]
-    pub(crate) requests: Requests,
+    given: Given,
+    /// Start with the cookies of this file, and keep cookies.
+    ///
+    /// The file has the Netscape format, as curl and browser extensions write it. Each cookie goes to its host only. A bad line is an
+    /// error. The crawler does not write the file.
+    ///
+    /// With the cookies of a login, links that log out are followed as all others: leave them out, such as by --exclude "log-?out".
+    ///
+    /// With --state, cookies of earlier runs are kept. If the file has other cookies for a host than before, as after a new login, those of
+    /// the file win. If it has the same ones, what the site has set since wins.
+    #[arg(long, value_name = "FILE", help_heading = "Requests")]
+    pub(crate) cookie_file: Option<PathBuf>,
 
     /// Log more; -vv logs everything.
     #[arg(short, long, action = ArgAction::Count, overrides_with = "quiet", help_heading = "Logs")]
@@ -183,47 +191,45 @@ pub(crate) struct Options {
     /// each second. POST /pause, /resume and /stop need the header "Authorization: Bearer TOKEN".
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Logs")]
     pub(crate) watch: Option<SocketAddr>,
-
-    #[command(flatten)]
-    seen_set: SeenSet,
 }
 
 impl Options {
     /// Converts the options to those of the library, without the seeds.
     ///
-    /// `secret` is the seed or key of the hash function unless a setting is.
-    pub(crate) fn to_library(&self, secret: u128) -> (CrawlOptions, HttpOptions) {
-        let Settings {
-            mut crawl,
-            mut http,
-            mut rules,
-            hash,
-            hash_seed,
-            ..
-        } = self.settings();
-        self.limits.write_to(&mut crawl, &mut http);
-        self.politeness.write_to(&mut crawl);
-        self.scope.write_to(&mut crawl, &mut http, &mut rules);
-        self.requests.write_to(&mut http);
-        self.seen_set.write_to(&mut crawl.frontier);
+    /// `secret` is the seed or key of the hash function unless a setting is. Each request takes a share of the memory, if that has a bound.
+    pub(crate) fn to_library(&self, secret: u128, memory: Option<NonZeroU64>) -> (CrawlOptions, HttpOptions) {
+        let settings = self.settings();
+        let (mut crawl, mut http) = (settings.crawl, settings.http);
+        let per_host = match memory {
+            Some(_) => NonZeroU32::MIN,
+            None => crawl.frontier.politeness.per_host,
+        };
+        crawl.concurrency = settings.concurrency.unwrap_or_else(|| default_concurrency(per_host));
+        crawl.max_memory = memory.map(NonZeroU64::get);
+        let hashing = &mut crawl.frontier.seen_set.hashing;
+        *hashing = with_secret(*hashing, settings.hash_seed.map_or(secret, u128::from));
+        crawl.canonicalizer = Canonicalizer::new(settings.rules);
         self.outputs.write_to(&mut crawl, &mut http);
-        crawl.frontier.seen_set.hashing = hash.with(hash_seed.map_or(secret, u128::from));
-        crawl.canonicalizer = Canonicalizer::new(rules);
         (crawl, http)
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        Settings::of(&self.set)
+        self.given.apply(&self.set)
     }
 
-    /// Chooses the default of --concurrency for a crawl with a bound of memory, of which each request takes a share.
-    pub(crate) fn limit_default_concurrency(&self, crawl: &mut CrawlOptions) {
-        if self.politeness.concurrency.is_none() {
-            crawl.concurrency = default_concurrency(NonZeroU32::MIN);
-        }
+    /// Reads the cookie file, if the option is set.
+    pub(crate) fn cookies_of_file(&self) -> Result<Option<CookieFile>, CookieFileError> {
+        self.cookie_file.as_deref().map(CookieFile::open).transpose()
     }
+}
 
-    pub(crate) fn ignores_robots(&self) -> bool {
-        self.politeness.ignore_robots
+fn with_secret(hashing: Hashing, secret: u128) -> Hashing {
+    let seed = secret as u64;
+    match hashing {
+        Hashing::Xxh3 { .. } => Hashing::Xxh3 { seed },
+        Hashing::Hardened { .. } => Hashing::Hardened {
+            key: secret.to_le_bytes(),
+        },
+        _ => Hashing::Murmur3 { seed },
     }
 }

@@ -10,14 +10,13 @@ use terminal_size::{Width, terminal_size};
 
 use super::Cli;
 use super::closest::closest;
+use super::given;
 use super::seed_lines;
 use super::seeds::Site;
-use super::settings;
-use super::state::StateCommand;
 
-/// The options that `-h` lists, by the names of their fields. The others are in `--help` only.
-const COMMON: &str = "seed_urls seeds config set output links refused select save state max_pages max_depth \
-    max_time delay concurrency user_agent scope include exclude sitemaps assets header verbose quiet log_format \
+/// The options that `-h` lists. The others are in `--help` only.
+const COMMON: &str = "seed_urls seeds config set output links refused select save state max-pages max-depth \
+    max-time delay concurrency user-agent scope include exclude sitemaps assets header verbose quiet log_format \
     capacity help";
 
 /// The width of the help if there is no terminal, in columns.
@@ -62,26 +61,20 @@ pub(crate) fn command() -> Command {
         .help("Print the version")
         .help_heading("Help")
         .display_order(usize::MAX);
-    let demo = |demo: Command| {
-        with_rules(demo)
+    let whole = Cli::command().mut_subcommands(|command| match command.get_name() {
+        "demo" => with_rules(command)
             .mut_arg("delay", |delay| delay.default_value("0s"))
-            .mut_arg("scope", |scope| scope.default_value("site"))
-    };
-    let mut whole = with_rules(Cli::command());
-    for name in StateCommand::NAMES {
-        whole = whole.mut_subcommand(name, |command| with_help(command, "Print help"));
-    }
-    whole
+            .mut_arg("scope", |scope| scope.default_value("site")),
+        _ => with_plain_help(command),
+    });
+    with_rules(whole)
         .disable_version_flag(true)
         .arg(version)
-        .mut_subcommand("demo", demo)
-        .mut_subcommand("cluster", |cluster| {
-            let parts = cluster.mut_subcommands(|command| with_help(command, "Print help"));
-            with_help(parts, "Print help")
-        })
-        .mut_subcommand("completions", |command| with_help(command, "Print help"))
-        .mut_subcommand("man", |command| with_help(command, "Print help"))
         .term_width(help_width())
+}
+
+fn with_plain_help(command: Command) -> Command {
+    with_help(command.mut_subcommands(with_plain_help), "Print help")
 }
 
 /// Puts the option for help last, under a heading of its own.
@@ -101,6 +94,9 @@ fn with_rules(command: Command) -> Command {
     with_help(command, "Print the common options (-h) or all options (--help)")
         .after_help(UNITS_IN_SHORT)
         .after_long_help(after_long_help())
+        .mut_arg("untrusted-seeds", |untrusted| {
+            untrusted.conflicts_with_all(["allow-private-addresses", "header", "basic-auth"])
+        })
         .mut_args(|argument| {
             let is_common = COMMON.split(' ').any(|common| argument.get_id() == common);
             let argument = argument.hide_short_help(!is_common);
@@ -222,7 +218,7 @@ fn with_example(error: clap::Error, command: &mut Command) -> clap::Error {
         ErrorKind::MissingRequiredArgument if name.contains("SEED_URL") => {
             command.error(error.kind(), "give a page to start from, such as: crawler example.com")
         }
-        ErrorKind::UnknownArgument if settings::find(name).is_some() => command.error(
+        ErrorKind::UnknownArgument if given::find(name).is_some() => command.error(
             error.kind(),
             format!("{name} is a setting: write --set {name}=VALUE, or {name} = VALUE in a --config file"),
         ),

@@ -9,7 +9,8 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::command;
 use super::command_line::{EXIT_CODES, UNITS};
-use super::settings;
+use super::settings::Setting;
+use super::table::ALL;
 
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
@@ -34,7 +35,11 @@ pub(crate) fn manual_page() -> io::Result<Vec<u8>> {
     man.render_options_section(&mut page)?;
     // The library would refer to manual pages of the subcommands, which do not exist.
     section("SUBCOMMANDS", &subcommands).to_writer(&mut page)?;
-    let settings: Vec<_> = settings::ALL.iter().map(described_setting).collect();
+    let settings: Vec<_> = ALL
+        .iter()
+        .filter(|setting| !setting.is_option())
+        .map(described_setting)
+        .collect();
     section("SETTINGS (--set NAME=VALUE)", &settings).to_writer(&mut page)?;
     section("UNITS", &owned(&UNITS)).to_writer(&mut page)?;
     section("EXIT STATUS", &owned(&EXIT_CODES)).to_writer(&mut page)?;
@@ -47,12 +52,12 @@ fn described(subcommand: &Command) -> Option<(String, String)> {
     Some((format!("crawler {}", subcommand.get_name()), about))
 }
 
-fn described_setting(setting: &settings::Setting) -> (String, String) {
+fn described_setting(setting: &Setting) -> (String, String) {
     let default = match setting.default_value() {
         value if value.is_empty() => value,
         value => format!(" [default: {value}]"),
     };
-    (setting.name.to_owned(), format!("{}{default}", setting.about))
+    (setting.name().to_owned(), format!("{}{default}", setting.summary()))
 }
 
 fn owned(rows: &[(&str, &str)]) -> Vec<(String, String)> {

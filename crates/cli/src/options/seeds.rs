@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use clap::Args;
 use cluster::Address;
-use frontier::{Canonicalizer, Link, Partition};
+use crawler::{CrawlOptions, HttpOptions};
+use frontier::{Canonicalizer, FrontierConfig, Link, Partition};
 use url::Url;
 
 use super::Options;
@@ -40,7 +41,7 @@ pub(crate) struct Site {
     /// the outputs is there once. The same outputs must be given, as files; page lines on standard output may be repeated. Other options may
     /// change, except those on which the state depends, such as --capacity. The maximum of pages is for all runs, that of the time
     /// for one. Only the user of the crawl may read the directory's files: cookies and the secret of the hash are in them.
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, value_name = "DIR", help_heading = "Durability")]
     pub(crate) state: Option<PathBuf>,
     /// Sync --state and the outputs to the disk this often, if they changed.
     ///
@@ -48,10 +49,10 @@ pub(crate) struct Site {
     #[arg(
         long,
         value_name = "DURATION",
-        default_value = show_duration(frontier::config::DEFAULT_SYNC_INTERVAL),
+        default_value = show_duration(FrontierConfig::default().sync_interval),
         value_parser = parse_duration,
         requires = "state",
-        help_heading = "Output"
+        help_heading = "Durability"
     )]
     pub(crate) sync_interval: Duration,
     /// Fetch the pages of --state again whose last fetch is older than this.
@@ -93,7 +94,7 @@ pub(crate) struct Site {
     /// Without it, a start is refused if an output has changed or is not given, or if a partition has an old or a new directory. A file that has
     /// changed stays as it is: the output continues in a new one beside it. What was lost is counted, and the crawl is incomplete; it ends with code
     /// 3 if links between partitions were lost.
-    #[arg(long, requires = "state", help_heading = "Output")]
+    #[arg(long, requires = "state", help_heading = "Durability")]
     pub(crate) accept_loss: bool,
     /// The arguments as they were given, without those of a configuration file.
     #[arg(skip)]
@@ -110,20 +111,34 @@ impl Site {
             .iter()
             .map(String::as_str)
             .filter(move |seed| has_login(seed));
-        seeds
-            .map(|seed| (seed, "a seed with a login"))
-            .chain(self.options.requests.secrets())
+        // A proxy may have a login.
+        let options = [
+            ("header", "--header"),
+            ("basic-auth", "--basic-auth"),
+            ("proxy", "--proxy"),
+        ];
+        let given = &self.options.given;
+        let texts = options
+            .into_iter()
+            .flat_map(move |(name, option)| given.values(name).map(move |text| (text, option)));
+        seeds.map(|seed| (seed, "a seed with a login")).chain(texts)
     }
 
-    /// Returns the seeds of the command line and of the file, and the links in the file.
+    /// Converts the options to those of the library. `secret` is the seed or key of the hash function unless a setting is.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, a line is neither, or there are links only.
-    pub(crate) fn seeds_and_links(
-        &self,
-        canonicalizer: &Canonicalizer,
-    ) -> Result<(Vec<String>, Vec<Link>), SeedsError> {
+    /// When the file of seeds cannot be read, a line of it is neither a seed nor a link, or there are links only.
+    pub(crate) fn to_library(&self, secret: u128) -> Result<(CrawlOptions, HttpOptions), SeedsError> {
+        let (mut crawl, http) = self.options.to_library(secret, self.memory);
+        (crawl.seeds, crawl.links) = self.seeds_and_links(&crawl.canonicalizer)?;
+        crawl.refresh = self.refresh;
+        crawl.frontier.sync_interval = self.sync_interval;
+        crawl.frontier.partition = self.partition;
+        Ok((crawl, http))
+    }
+
+    fn seeds_and_links(&self, canonicalizer: &Canonicalizer) -> Result<(Vec<String>, Vec<Link>), SeedsError> {
         let seeds = self.seed_urls.clone();
         let Some(path) = &self.seeds else {
             return Ok((seeds, Vec::new()));

@@ -117,7 +117,4 @@ impl StateCommand {
             Self::Report(args) => &args.dir,
         }
     }
-
-    /// The names of the commands.
-    pub(super) const NAMES: [&str; 7] = ["status", "hosts", "why", "list", "report", "repair", "resume"];
 }

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use clap::{Arg, Command};
+use clap::Arg;
 
 use super::command;
 use super::command_line::try_parse;
-use super::settings;
+use super::given;
+use super::table::ALL;
 use crawler::{CrawlOptions, HttpOptions};
 
-const INTRODUCTION: &str = "\
-# Options
+const INTRODUCTION: &str = r#"# Options
 
 This file is generated from the command, and a test compares the two. To write it again:
 
@@ -20,45 +20,47 @@ This file is generated from the command, and a test compares the two. To write i
 UPDATE_DOCS=1 cargo test -p crawl-cli --bin crawler options_md
 ```
 
-`crawler -h` lists the common options, `crawler --help` explains all of them. A `--config` file has the same names without the dashes,
-and the [settings](#settings).
+`crawler -h` lists the common options, `crawler --help` explains all of them. Names without dashes are settings: limits, waits and rules that few
+crawls need, given as `--set max-hosts=100k`. A `--config` file has all names without dashes, with or without a table for each heading:
+
+```toml
+[politeness]
+delay = "500ms"
+[limits]
+max-hosts = "100k"
+```
+
 Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
 A bare number is bytes or seconds. Where no default is given, the option is off or has no limit, or the text says the default.
 `crawler demo` takes the same options, except those about seeds, earlier crawls, state directories and other processes. Its default for `--delay` is `0s`, and for `--scope` it is `site`.
-";
+"#;
 
-const SETTINGS: &str = "
-## Settings
-
-Limits, waits and rules that few crawls need: `--set max-hosts=100k`, or `max-hosts = \"100k\"` in a `--config` file.
-
-| setting | default | meaning |
-|---|---|---|
-";
-
-/// The options by heading, in the order of the help.
-fn by_heading(command: &Command) -> Vec<(&str, Vec<&Arg>)> {
-    let mut found: Vec<(&str, Vec<&Arg>)> = Vec::new();
-    for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
-        let heading = argument.get_help_heading().unwrap_or("Options");
-        match found.iter_mut().find(|(name, _)| *name == heading) {
-            Some((_, arguments)) => arguments.push(argument),
-            None => found.push((heading, vec![argument])),
-        }
-    }
-    found
-}
+/// The headings, in the order of the document.
+const HEADINGS: [&str; 13] = [
+    "Input",
+    "Output",
+    "Scope",
+    "Limits",
+    "Politeness",
+    "Requests",
+    "Retries",
+    "Traps",
+    "Seen-set",
+    "Durability",
+    "Cluster",
+    "Logs",
+    "Help",
+];
 
 fn row(argument: &Arg) -> String {
     let takes_value = argument.get_action().takes_values();
     let value = argument.get_value_names().filter(|_| takes_value);
     let value = value.map_or_else(String::new, |names| format!(" <{}>", names[0]));
     let long = argument.get_long().unwrap();
-    let short = argument
-        .get_short()
-        .map_or_else(String::new, |short| format!("`-{short}`"));
+    let short = argument.get_short().map(|short| format!(", `-{short}`"));
     let aliases = argument.get_visible_aliases().unwrap_or_default();
-    let aliases: Vec<_> = aliases.iter().map(|alias| format!("`--{alias}`")).collect();
+    let aliases = aliases.iter().map(|alias| format!(", `--{alias}`"));
+    let others: String = short.into_iter().chain(aliases).collect();
     let defaults: Vec<_> = argument
         .get_default_values()
         .iter()
@@ -77,33 +79,37 @@ fn row(argument: &Arg) -> String {
     } else {
         String::new()
     };
-    format!(
-        "| `--{long}{value}` | {short} | {} | {default} | {help}{choices} |",
-        aliases.join(", ")
-    )
+    format!("| `--{long}{value}`{others} | {default} | {help}{choices} |")
 }
 
 fn reference() -> String {
     let mut command = command();
     command.build();
     let mut text = INTRODUCTION.to_owned();
-    for (heading, arguments) in by_heading(&command) {
-        let _ = writeln!(
-            text,
-            "\n## {heading}\n\n| option | short | aliases | default | meaning |\n|---|---|---|---|---|"
-        );
-        for argument in arguments {
+    let mut rows = 0;
+    for heading in HEADINGS {
+        let _ = writeln!(text, "\n## {heading}\n\n| name | default | meaning |\n|---|---|---|");
+        let is_below = |argument: &&Arg| argument.get_help_heading() == Some(heading) && !argument.is_positional();
+        for argument in command.get_arguments().filter(is_below) {
             let _ = writeln!(text, "{}", row(argument));
+            rows += 1;
+        }
+        let settings = ALL.iter().filter(|setting| !setting.is_option());
+        for setting in settings.filter(|setting| setting.group == heading) {
+            let default = match setting.default_value() {
+                value if value.is_empty() => value,
+                value => format!("`{value}`"),
+            };
+            let _ = writeln!(text, "| `{}` | {default} | {} |", setting.name(), setting.summary());
+            rows += 1;
         }
     }
-    text += SETTINGS;
-    for setting in settings::ALL {
-        let default = match setting.default_value() {
-            value if value.is_empty() => value,
-            value => format!("`{value}`"),
-        };
-        let _ = writeln!(text, "| `{}` | {default} | {} |", setting.name, setting.about);
-    }
+    let options = command.get_arguments().filter(|argument| !argument.is_positional());
+    assert_eq!(
+        rows,
+        options.count() + given::names().count(),
+        "each is below a heading"
+    );
     text
 }
 
@@ -164,7 +170,8 @@ fn the_common_options_are_listed_outputs_and_limits_first() {
     let headings = help
         .lines()
         .filter(|line| !line.starts_with(' ') && line.ends_with(':'));
-    let expected = "Commands: Arguments: Input: Output: Limits: Politeness: Scope: Requests: Logs: Seen-set: Help:";
+    let expected =
+        "Commands: Arguments: Input: Output: Scope: Limits: Politeness: Requests: Seen-set: Logs: Durability: Help:";
     assert_eq!(headings.collect::<Vec<_>>().join(" "), expected);
     let options = help.lines().filter(|line| line.trim_start().starts_with('-')).count();
     assert!((20..=30).contains(&options), "{options} options in -h:\n{help}");
@@ -216,7 +223,7 @@ fn the_arguments_are_consistent() {
 fn the_defaults_are_those_of_the_library() {
     let defaults = CrawlOptions::default();
     let cli = try_parse(["crawler", "example.com"]).unwrap();
-    let (options, http) = cli.site.options.to_library(0);
+    let (options, http) = cli.site.to_library(0).unwrap();
     assert_eq!(format!("{http:?}"), format!("{:?}", HttpOptions::default()));
     assert_eq!(cli.site.sync_interval, defaults.frontier.sync_interval);
     assert_eq!(options.user_agent, defaults.user_agent);
@@ -238,7 +245,7 @@ fn the_defaults_are_those_of_the_library() {
 fn one_host_does_not_take_all_requests_by_default() {
     let concurrency = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
-        cli.site.options.to_library(0).0.concurrency.get()
+        cli.site.to_library(0).unwrap().0.concurrency.get()
     };
     assert_eq!(concurrency(&["--per-host", "4"]), 16);
     assert_eq!(concurrency(&["--per-host", "5"]), 20);
@@ -298,7 +305,7 @@ fn a_file_option_may_be_given_once_and_of_others_the_last_wins() {
     }
     let depth = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
-        cli.site.options.to_library(0).0.frontier.scope.max_depth
+        cli.site.to_library(0).unwrap().0.frontier.scope.max_depth
     };
     assert_eq!(depth(&["-d", "1", "--max-depth", "2", "--depth", "3"]), Some(3));
 }
@@ -307,7 +314,7 @@ fn a_file_option_may_be_given_once_and_of_others_the_last_wins() {
 fn options_have_aliases_that_other_crawlers_use() {
     let options = |arguments: &[&str]| {
         let cli = try_parse(["crawler", "example.com"].iter().chain(arguments)).unwrap();
-        let (crawl, _) = cli.site.options.to_library(0);
+        let (crawl, _) = cli.site.to_library(0).unwrap();
         let frontier = &crawl.frontier;
         format!(
             "{:?} {:?} {} {}",
@@ -336,17 +343,17 @@ fn settings_change_the_options_of_the_library_and_the_last_one_wins() {
         "--set=ignore-www=true",
     ];
     let cli = try_parse(["crawler", "example.com"].iter().chain(&given)).unwrap();
-    let (crawl, _) = cli.site.options.to_library(0);
+    let (crawl, _) = cli.site.to_library(0).unwrap();
     assert_eq!(crawl.frontier.limits.max_hosts, 5_000);
     assert_eq!(crawl.frontier.traps.max_queries_per_path, None);
     assert!(crawl.canonicalizer.rules().ignore_www);
-    for setting in settings::ALL {
-        let default = setting.default_value();
-        let assigned = format!("{}={default}", setting.name).parse::<settings::Assignment>();
-        assert!(default.is_empty() || assigned.is_ok(), "{} {default}", setting.name);
-        let as_option = try_parse(["crawler", "example.com", &format!("--{}=1", setting.name)]);
+    for name in given::names() {
+        let default = given::find(name).unwrap().default_value();
+        let assigned = format!("{name}={default}").parse::<given::Assignment>();
+        assert!(default.is_empty() || assigned.is_ok(), "{name} {default}");
+        let as_option = try_parse(["crawler", "example.com", &format!("--{name}=1")]);
         let error = as_option.unwrap_err().to_string();
-        assert!(error.contains(&format!("--set {}=VALUE", setting.name)), "{error}");
+        assert!(error.contains(&format!("--set {name}=VALUE")), "{error}");
     }
     let error = try_parse(["crawler", "example.com", "--set=max-host=1"])
         .unwrap_err()

@@ -116,24 +116,23 @@ pub(super) fn parse_rate(text: &str) -> Result<f64, String> {
 }
 
 /// Writes a count in the largest unit that needs no fraction. Counts below ten thousand stay as they are.
-pub(super) fn show_count(count: impl TryInto<u64>) -> String {
-    let count = count.try_into().unwrap_or(u64::MAX);
-    let units = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
-    let shortest = units.into_iter().find(|(unit, _)| count.is_multiple_of(*unit));
-    match shortest {
-        Some((unit, letter)) if count >= 10_000 => format!("{}{letter}", count / unit),
-        _ => count.to_string(),
+pub(super) fn show_count(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        _ => in_largest(&[(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")], count),
     }
 }
 
 /// Writes a size in the largest power of 1024 that needs no fraction.
-pub(super) fn show_size(bytes: impl TryInto<u64>) -> String {
-    let bytes = bytes.try_into().unwrap_or(u64::MAX);
-    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let shortest = units.into_iter().find(|(unit, _)| bytes.is_multiple_of(*unit));
-    match shortest {
-        Some((unit, letters)) if bytes > 0 => format!("{}{letters}", bytes / unit),
-        _ => bytes.to_string(),
+pub(super) fn show_size(bytes: u64) -> String {
+    in_largest(&[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")], bytes)
+}
+
+fn in_largest(units: &[(u64, &str)], number: u64) -> String {
+    let is_whole = |(unit, _): &&(u64, &str)| number > 0 && number.is_multiple_of(*unit);
+    match units.iter().find(is_whole) {
+        Some((unit, name)) => format!("{}{name}", number / unit),
+        None => number.to_string(),
     }
 }
 
@@ -259,9 +258,9 @@ mod tests {
             let duration = Duration::from_millis(milliseconds);
             assert_eq!(parse_duration(&show_duration(duration)), Ok(duration));
         }
-        assert_eq!(show_count(1_000_000_u64), "1M");
-        assert_eq!(show_count(250_000_u64), "250k");
-        assert_eq!(show_size(10_485_760_u64), "10MiB");
+        assert_eq!(show_count(1_000_000), "1M");
+        assert_eq!(show_count(250_000), "250k");
+        assert_eq!(show_size(10_485_760), "10MiB");
         assert_eq!(show_duration(Duration::from_secs(300)), "5m");
         assert_eq!(parse_rate("1%"), Ok(0.01));
     }
