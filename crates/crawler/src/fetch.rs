@@ -35,7 +35,7 @@ pub use cookie_file::{CookieFile, CookieFileError};
 pub use error::FetchError;
 pub use exchange::{Header, HttpExchange, HttpVersion};
 pub use guard::{AddressGuard, Resolver, Resolving, SystemResolver};
-pub use options::{ClientError, DEFAULT_MAX_BODY_BYTES, DEFAULT_TIMEOUT, HttpOptions, Secret};
+pub use options::{ClientError, HttpOptions, Secret};
 
 /// The maximum size of a body that is not HTML, in bytes, both announced and after decompression; a longer one is skipped.
 const MAX_OTHER_BODY_BYTES: u64 = 256 * 1024;

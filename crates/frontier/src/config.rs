@@ -8,52 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::partition::Partition;
 use crate::scope::{ScopeConfig, ScopeError};
 
-/// Default of [`SeenSetConfig::capacity`]: the distinct URLs that the seen-set is sized for.
-pub const DEFAULT_CAPACITY: u64 = 1_000_000;
-/// Default of [`LimitConfig::max_queued`]: the URLs that may be queued at a time.
-pub const DEFAULT_MAX_QUEUED: u64 = 10_000_000;
-/// Default of [`LimitConfig::max_hosts`]: the hosts that are remembered at a time.
-pub const DEFAULT_MAX_HOSTS: usize = 1_000_000;
-/// Default of [`PolitenessConfig::delay`]: the time between the end of one request to a host and the start of the next.
-pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The bytes of hosts in memory, if a frontier has a directory and no [`FrontierConfig::max_memory`]: 160 MiB.
 pub const DEFAULT_HOST_MEMORY: u64 = 160 << 20;
-/// Default of [`FrontierConfig::sync_interval`].
-pub const DEFAULT_SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// Default of [`LimitConfig::max_outbox`]: the links that wait for other partitions.
-pub const DEFAULT_MAX_OUTBOX: u64 = 10_000_000;
-/// Default of [`LimitConfig::max_sitemaps`]: the sitemaps that are fetched in one crawl.
-pub const DEFAULT_MAX_SITEMAPS: usize = 10_000;
-
-/// Default of [`TrapConfig::max_queries_per_path`].
-///
-/// It is high because wikis and forums have all their pages under one path.
-pub const DEFAULT_MAX_QUERIES_PER_PATH: u32 = 10_000;
-/// Default of [`TrapConfig::max_hosts_per_site`]. Wikipedia has about 350 hosts.
-pub const DEFAULT_MAX_HOSTS_PER_SITE: u32 = 1_000;
-/// Default of [`TrapConfig::max_near_duplicates`].
-///
-/// Sites without traps have near-duplicates, too. The largest clusters in 47 000 pages of documentation that Debian packages:
-///
-/// | manual | members on the site | members under one path prefix |
-/// |---|---|---|
-/// | Rust (unstable features, which share a sidebar) | 257 | 213 |
-/// | OpenJDK | 16 | 9 |
-/// | Apache, with its translations | 10 | 1 |
-/// | Python, PostgreSQL | 0 | 0 |
-pub const DEFAULT_MAX_NEAR_DUPLICATES: u32 = 500;
-
 /// The most origins (schemes and ports) of one host. URLs of further origins are refused, except seeds.
 pub const MAX_ORIGINS_PER_HOST: usize = 256;
-
-/// Default of [`TrapConfig::max_near_duplicates_in_all`].
-pub const DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL: u32 = 5_000;
-/// Default of [`TrapConfig::compare_one_of`].
-pub const DEFAULT_COMPARE_ONE_OF: u32 = 32;
-/// Default of [`TrapConfig::max_fingerprints`].
-pub const DEFAULT_MAX_FINGERPRINTS: usize = 250_000;
-/// Default of [`PolitenessConfig::max_crawl_delay`]: a longer `Crawl-delay` is cut to it.
-pub const DEFAULT_MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
 /// The configuration of a [`Frontier`](crate::Frontier).
 ///
@@ -103,8 +61,8 @@ pub struct FrontierConfig {
     /// on disk then. It needs `FrontierConfig::least_memory`, and about 200 bytes for each host. `None` bounds only the hosts, to
     /// [`DEFAULT_HOST_MEMORY`]. Without a directory it has no effect. It may change between two runs.
     pub max_memory: Option<u64>,
-    /// How often a frontier with a directory syncs it to the medium: what a power cut may cost. Zero for each commit. Without a directory it
-    /// has no effect. It may change between two runs.
+    /// How often a frontier with a directory syncs it to the medium: what a power cut may cost. By default each second; zero for each commit.
+    /// Without a directory it has no effect. It may change between two runs.
     pub sync_interval: Duration,
     /// The share of the crawl that this frontier has, if several processes share it; `None` for all of it. It cannot change between two runs.
     pub partition: Option<Partition>,
@@ -120,7 +78,7 @@ impl Default for FrontierConfig {
             traps: TrapConfig::default(),
             retries: RetryPolicy::default(),
             max_memory: None,
-            sync_interval: DEFAULT_SYNC_INTERVAL,
+            sync_interval: Duration::from_secs(1),
             partition: None,
         }
     }
@@ -132,7 +90,7 @@ impl Default for FrontierConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SeenSetConfig {
-    /// The number of distinct URLs that the seen-set is sized for.
+    /// The number of distinct URLs that the seen-set is sized for: by default a million.
     pub capacity: u64,
     /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
     pub false_positive_rate: f64,
@@ -156,7 +114,7 @@ pub struct SeenSetConfig {
 impl Default for SeenSetConfig {
     fn default() -> Self {
         Self {
-            capacity: DEFAULT_CAPACITY,
+            capacity: 1_000_000,
             false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
             exact: false,
             hashing: sieve::Hashing::random(),
@@ -175,10 +133,10 @@ pub struct PolitenessConfig {
     /// Whether politeness applies per IP address, too. Hosts with one address then share `per_host` and `delay`, and the frontier
     /// leases address look-ups ([`Purpose::Address`](crate::entry::Purpose::Address)).
     pub per_address: bool,
-    /// The minimum time between the end of one request to a host and the start of the next. With a `per_host` above one, the
-    /// starts of two requests are this far apart, too.
+    /// The minimum time between the end of one request to a host and the start of the next: by default a second. With a `per_host` above
+    /// one, the starts of two requests are this far apart, too.
     pub delay: Duration,
-    /// The longest `Crawl-delay` of a robots.txt that is obeyed. A longer one is cut to it. Zero ignores `Crawl-delay`.
+    /// The longest `Crawl-delay` of a robots.txt that is obeyed: by default a minute. A longer one is cut to it. Zero ignores `Crawl-delay`.
     pub max_crawl_delay: Duration,
     /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
@@ -192,8 +150,8 @@ impl Default for PolitenessConfig {
         Self {
             per_host: NonZeroU32::MIN,
             per_address: false,
-            delay: DEFAULT_DELAY,
-            max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
+            delay: Duration::from_secs(1),
+            max_crawl_delay: Duration::from_secs(60),
             ask_robots: true,
             robots_name: String::new(),
         }
@@ -204,9 +162,9 @@ impl Default for PolitenessConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitConfig {
-    /// URLs that may be queued at a time. Further ones are refused.
+    /// URLs that may be queued at a time: by default ten million. Further ones are refused.
     pub max_queued: u64,
-    /// Hosts that are remembered at a time. URLs of further hosts are refused.
+    /// Hosts that are remembered at a time: by default a million. URLs of further hosts are refused.
     pub max_hosts: usize,
     /// Pages to fetch in the whole crawl. The rest stays queued. A page spends it that was fetched, answered with a final status such as
     /// 404, or given up after its attempts. Redirects, and pages that are dropped without a request, spend none.
@@ -215,22 +173,22 @@ pub struct LimitConfig {
     /// that are still queued are dropped ([`Leasing::Dropped`](crate::Leasing::Dropped)) and new ones are refused. Those that wait to be
     /// fetched again stay. Up to ten times this number plus 1 000 may be queued.
     pub max_pages_per_host: Option<u64>,
-    /// Sitemaps to fetch in the whole crawl. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
+    /// Sitemaps to fetch in the whole crawl: by default 10 000. Further ones are refused. Their URLs are remembered, so that none is fetched twice.
     pub max_sitemaps: usize,
-    /// Links to sites of other partitions that may wait to be acknowledged. Beyond this number nothing is leased, but for a few that were
-    /// leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
+    /// Links to sites of other partitions that may wait to be acknowledged: by default ten million. Beyond this number nothing is leased, but
+    /// for a few that were leased before; no link is refused for it. They lie on disk, in a frontier with a directory.
     pub max_outbox: u64,
 }
 
 impl Default for LimitConfig {
     fn default() -> Self {
         Self {
-            max_queued: DEFAULT_MAX_QUEUED,
-            max_hosts: DEFAULT_MAX_HOSTS,
+            max_queued: 10_000_000,
+            max_hosts: 1_000_000,
             max_pages: None,
             max_pages_per_host: None,
-            max_sitemaps: DEFAULT_MAX_SITEMAPS,
-            max_outbox: DEFAULT_MAX_OUTBOX,
+            max_sitemaps: 10_000,
+            max_outbox: 10_000_000,
         }
     }
 }
@@ -239,38 +197,48 @@ impl Default for LimitConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrapConfig {
-    /// Different queries of one path. Further ones are postponed: they wait behind everything else of the crawl. Those that are found on
-    /// postponed pages are refused beyond four times this number, so that a site without end ends. `None` for no limit.
+    /// Different queries of one path: by default 10 000, because wikis and forums have all their pages under one path. Further ones are
+    /// postponed: they wait behind everything else of the crawl. Those that are found on postponed pages are refused beyond four times this
+    /// number, so that a site without end ends. `None` for no limit.
     pub max_queries_per_path: Option<NonZeroU32>,
-    /// Hosts of one registrable domain. Pages and sitemaps of further hosts are refused, but for seeds. `None` for no limit. A host
+    /// Hosts of one registrable domain: by default 1 000; Wikipedia has about 350. Pages and sitemaps of further hosts are refused, but for seeds. `None` for no limit. A host
     /// counts from its first page or sitemap on, whatever else is known of it. One that was forgotten counts again when it returns;
     /// that takes more than 10 000 hosts, or half of [`max_hosts`](LimitConfig::max_hosts), and the lifetime of its robots.txt.
     pub max_hosts_per_site: Option<NonZeroU32>,
-    /// Near-duplicates of one page, per path prefix and per site. Beyond this number, the pages there are postponed: they wait behind
-    /// everything else of the crawl. `None` for no limit.
+    /// Near-duplicates of one page, per path prefix and per site: by default 500. Beyond this number, the pages there are postponed: they wait
+    /// behind everything else of the crawl. `None` for no limit.
     ///
     /// A path prefix is what the URLs of a crawler trap share: all queries of a path (`/list?`), all parameters of one (`/list;`), all
     /// numbers in a place (`/calendar/#/#/`), or the pages of a directory, without those of the directories in it (`/api/*`).
+    ///
+    /// Sites without traps have near-duplicates, too. The largest clusters in 47 000 pages of documentation that Debian packages:
+    ///
+    /// | manual | members on the site | members under one path prefix |
+    /// |---|---|---|
+    /// | Rust (unstable features, which share a sidebar) | 257 | 213 |
+    /// | OpenJDK | 16 | 9 |
+    /// | Apache, with its translations | 10 | 1 |
+    /// | Python, PostgreSQL | 0 | 0 |
     pub max_near_duplicates: Option<NonZeroU32>,
-    /// Near-duplicates of one page, per path prefix and per site, beyond which new links are refused. `None`
-    /// for no limit: then a site that generates pages has no end.
+    /// Near-duplicates of one page, per path prefix and per site, beyond which new links are refused: by default 5 000. `None` for no limit:
+    /// then a site that generates pages has no end.
     pub max_near_duplicates_in_all: Option<NonZeroU32>,
-    /// One page in this many is compared with others. Once a site seems to have as many near-duplicates as a limit allows, all its
+    /// One page in this many is compared with others: by default 32. Once a site seems to have as many near-duplicates as a limit allows, all its
     /// pages are compared. 1 compares all pages from the start.
     pub compare_one_of: NonZeroU32,
-    /// How many of the latest pages a page is compared with. Each takes about 200 bytes and its URL.
+    /// How many of the latest pages a page is compared with: by default 250 000. Each takes about 200 bytes and its URL.
     pub max_fingerprints: usize,
 }
 
 impl Default for TrapConfig {
     fn default() -> Self {
         Self {
-            max_queries_per_path: NonZeroU32::new(DEFAULT_MAX_QUERIES_PER_PATH),
-            max_hosts_per_site: NonZeroU32::new(DEFAULT_MAX_HOSTS_PER_SITE),
-            max_near_duplicates: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES),
-            max_near_duplicates_in_all: NonZeroU32::new(DEFAULT_MAX_NEAR_DUPLICATES_IN_ALL),
-            compare_one_of: NonZeroU32::MIN.saturating_add(DEFAULT_COMPARE_ONE_OF - 1),
-            max_fingerprints: DEFAULT_MAX_FINGERPRINTS,
+            max_queries_per_path: NonZeroU32::new(10_000),
+            max_hosts_per_site: NonZeroU32::new(1_000),
+            max_near_duplicates: NonZeroU32::new(500),
+            max_near_duplicates_in_all: NonZeroU32::new(5_000),
+            compare_one_of: NonZeroU32::MIN.saturating_add(31),
+            max_fingerprints: 250_000,
         }
     }
 }

@@ -20,16 +20,8 @@ pub use refusal::Refusal;
 use crate::link::Link;
 use crate::url::{CanonicalUrl, Origin, host_name};
 
-/// Default of [`ScopeConfig::max_url_bytes`].
-pub const DEFAULT_MAX_URL_BYTES: usize = 2048;
-/// Default of [`ScopeConfig::max_segment_repeats`].
-pub const DEFAULT_MAX_SEGMENT_REPEATS: usize = 5;
 /// The largest limit of redirects in a row. [`Link::hops`] stands still at 255, which is thus too many under every limit.
 pub const MOST_HOPS: u8 = u8::MAX - 1;
-/// Default of [`ScopeConfig::max_hops`].
-pub const DEFAULT_MAX_HOPS: u8 = 10;
-/// Default of [`ScopeConfig::max_sitemap_nesting`]. The protocol allows one level of indexes.
-pub const DEFAULT_MAX_SITEMAP_NESTING: u32 = 3;
 
 /// The longest chain of embedded resources from a page: a style sheet, three more by `@import`, and an image of the last one.
 const MAX_EMBEDDING: u32 = 5;
@@ -106,14 +98,14 @@ pub struct ScopeConfig {
     pub exclude: Vec<String>,
     /// The maximum number of links from a seed to a page; `None` for no limit.
     pub max_depth: Option<u32>,
-    /// The maximum length of a URL, in bytes.
+    /// The maximum length of a URL, in bytes: by default 2 048.
     pub max_url_bytes: usize,
-    /// The maximum number of times that one path segment may occur. Endless calendars and broken relative links generate
+    /// The maximum number of times that one path segment may occur: by default 5. Endless calendars and broken relative links generate
     /// `/a/b/a/b/a/b/…`.
     pub max_segment_repeats: usize,
-    /// The maximum number of redirects in a row, at most [`MOST_HOPS`]; 255 is taken as that.
+    /// The maximum number of redirects in a row: by default 10, at most [`MOST_HOPS`]; 255 is taken as that.
     pub max_hops: u8,
-    /// The maximum number of sitemap indexes above a sitemap.
+    /// The maximum number of sitemap indexes above a sitemap: by default 3. The protocol allows one.
     pub max_sitemap_nesting: u32,
 }
 
@@ -124,10 +116,10 @@ impl Default for ScopeConfig {
             include: Vec::new(),
             exclude: Vec::new(),
             max_depth: None,
-            max_url_bytes: DEFAULT_MAX_URL_BYTES,
-            max_segment_repeats: DEFAULT_MAX_SEGMENT_REPEATS,
-            max_hops: DEFAULT_MAX_HOPS,
-            max_sitemap_nesting: DEFAULT_MAX_SITEMAP_NESTING,
+            max_url_bytes: 2048,
+            max_segment_repeats: 5,
+            max_hops: 10,
+            max_sitemap_nesting: 3,
         }
     }
 }

@@ -6,11 +6,6 @@ use std::time::Duration;
 
 use super::cookie_file::CookieFile;
 
-/// The default of [`HttpOptions::timeout`].
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The default of [`HttpOptions::max_body_bytes`].
-pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
-
 /// The options of the [`HttpFetcher`](crate::HttpFetcher). A crawl with a [`Fetcher`](crate::Fetcher) of your own has none of them.
 ///
 /// The `User-Agent` header is not here: robots.txt is matched with it too, so it is
@@ -32,11 +27,11 @@ pub const DEFAULT_MAX_BODY_BYTES: u64 = 10 * 1024 * 1024;
 /// ```
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// The maximum time of one request, from its start to the end of the body.
+    /// The maximum time of one request, from its start to the end of the body: by default 30 s.
     pub timeout: Duration,
     /// The maximum time to connect: by default 10 s.
     pub connect_timeout: Duration,
-    /// The maximum size of a body, in bytes after decompression; a longer one is truncated.
+    /// The maximum size of a body, in bytes after decompression: by default 10 MiB. A longer one is truncated.
     pub max_body_bytes: u64,
     /// The maximum number of headers of an answer: by default 200, twice what large sites send. More than 16 384 are never read.
     pub max_headers: NonZeroUsize,
@@ -83,9 +78,9 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            timeout: DEFAULT_TIMEOUT,
+            timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
-            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            max_body_bytes: 10 << 20,
             max_headers: NonZeroUsize::MIN.saturating_add(199),
             max_header_bytes: 256 * 1024,
             max_idle_connections: NonZeroUsize::MIN.saturating_add(511),

@@ -3,7 +3,7 @@
 use sieve::Filter as _;
 
 use super::State;
-use crate::config::{DEFAULT_SYNC_INTERVAL, FrontierConfig, FrontierConfigError};
+use crate::config::{FrontierConfig, FrontierConfigError};
 use crate::report::MemoryReport;
 
 /// What the store takes: its caches, the calls and rows of one commit, a slice of a checkpoint.
@@ -50,7 +50,7 @@ impl FrontierConfig {
     pub(crate) fn what_decides(&self) -> Self {
         Self {
             max_memory: None,
-            sync_interval: DEFAULT_SYNC_INTERVAL,
+            sync_interval: Self::default().sync_interval,
             ..self.clone()
         }
     }
