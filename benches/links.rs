@@ -1,14 +1,14 @@
 //! How fast the links of real pages are found, without and with a simhash of the text from the same pass: in MB/s on one core.
 //!
-//! `cargo bench -p crawl-engine --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
+//! `cargo bench -p crawl-page --bench links -- [--assets] [FOLDER]...` reads every `*.html` below the folders (else a manual that is
 //! installed); with `--assets` it includes assets. As a test it reads a few pages.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crawler::page::links::{LinkOptions, extract};
-use crawler::page::{charset, fingerprint};
+use page::links::{LinkOptions, extract};
+use page::{charset, fingerprint};
 use url::Url;
 
 #[expect(dead_code, reason = "examples need more of it")]

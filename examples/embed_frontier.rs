@@ -5,10 +5,10 @@
 use std::io::Read;
 use std::time::{Duration, Instant, SystemTime, SystemTimeError, UNIX_EPOCH};
 
-use crawler::page::robots::RobotsTxt; // or any other parser
 use frontier::{
     Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time,
 };
+use page::robots::RobotsTxt; // or any other parser
 use ureq::{Agent, Error};
 
 const USER_AGENT: &str = "my-bot/1.0";

@@ -5,12 +5,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, Link, NotCrawlable};
+use page::ReadOptions;
+use page::links::{DEFAULT_MAX_LINKS, LinkOptions};
+use page::robots::product_token;
+use page::select::{Field, SelectLimits};
+use page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS, SitemapLimits};
 use url::Url;
 
-use crate::page::links::{DEFAULT_MAX_LINKS, LinkOptions};
-use crate::page::robots::{ANY, product_token};
-use crate::page::select::{Field, SelectLimits};
-use crate::page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS, SitemapLimits};
 use crate::state::hash_of_urls;
 
 /// The default of [`CrawlOptions::concurrency`].
@@ -33,12 +34,10 @@ pub const MEMORY_BESIDE_FRONTIER: u64 = 32 << 20;
 pub const MEMORY_PER_REQUEST: u64 = 512 << 10;
 /// The default of [`CrawlOptions::max_links_per_page`].
 pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = DEFAULT_MAX_LINKS;
-/// The default of [`SelectLimits::values`].
-pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
-/// The default of [`SelectLimits::bytes`].
-pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
 /// The default of [`CrawlOptions::user_agent`].
 pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
+
+pub use page::select::{DEFAULT_MAX_SELECT_BYTES, DEFAULT_MAX_SELECT_VALUES};
 
 /// The options of a crawl, for any fetcher. Those of the HTTP fetcher are [`HttpOptions`](crate::HttpOptions).
 ///
@@ -162,10 +161,7 @@ impl Default for CrawlOptions {
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
             fields: Vec::new(),
-            select_limits: SelectLimits {
-                values: DEFAULT_MAX_SELECT_VALUES,
-                bytes: DEFAULT_MAX_SELECT_BYTES,
-            },
+            select_limits: SelectLimits::default(),
             report_links: false,
             report_content: false,
             keep_bodies: false,
@@ -180,7 +176,7 @@ pub struct CrawlConfig {
     options: CrawlOptions,
     seeds: Vec<CanonicalUrl>,
     product_token: String,
-    link_options: LinkOptions,
+    read_options: ReadOptions,
 }
 
 /// Why the options of a crawl are not valid.
@@ -227,7 +223,7 @@ impl CrawlConfig {
         }
         let product_token = named
             .or_else(|| product_token(&options.user_agent))
-            .unwrap_or(ANY)
+            .unwrap_or("*")
             .to_owned();
         if let Some(name) = repeated(&options.fields) {
             return Err(CrawlOptionsError::FieldTwice(name.to_owned()));
@@ -237,16 +233,25 @@ impl CrawlConfig {
         }
         let read = |seed: &String| parse_seed(seed, &options.canonicalizer);
         let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
-        let link_options = LinkOptions {
-            max_links: options.max_links_per_page,
-            agent: product_token.to_ascii_lowercase().into(),
-            assets: options.assets,
+        let read_options = ReadOptions {
+            links: LinkOptions {
+                max_links: options.max_links_per_page,
+                agent: product_token.to_ascii_lowercase().into(),
+                assets: options.assets,
+            },
+            follow_nofollow: options.follow_nofollow,
+            linked_sitemaps: options.sitemaps,
+            unfollowed: options.needs_all_links(),
+            fields: options.fields.as_slice().into(),
+            select_limits: options.select_limits,
+            text: options.report_content,
+            ..ReadOptions::default()
         };
         Ok(Self {
             options,
             seeds,
             product_token,
-            link_options,
+            read_options,
         })
     }
 
@@ -282,8 +287,8 @@ impl CrawlConfig {
         hash_of_urls(self.seeds.iter()) ^ hash_of_urls(links).rotate_left(1)
     }
 
-    pub(crate) fn link_options(&self) -> &LinkOptions {
-        &self.link_options
+    pub(crate) fn read_options(&self) -> &ReadOptions {
+        &self.read_options
     }
 
     /// Returns the product token: the name that selects the robots.txt group; `*` if there is none.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{Entry, Frontier, Outcome, Time};
+use page::links::SeenLinkCache;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -33,7 +34,6 @@ use crate::config::CrawlConfig;
 use crate::error::CrawlError;
 use crate::event::{Event, Phase};
 use crate::fetch::Fetcher;
-use crate::page::links::SeenLinkCache;
 use crate::summary::{AnswerTimes, Ending, HostTable, Summary, peak_memory_bytes};
 
 pub(crate) use self::clock::{Clock, Start, time_of_day};

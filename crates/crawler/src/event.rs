@@ -11,6 +11,7 @@
 //! | [`Event::Captured`] | [`HttpOptions::keep_exchanges`](crate::HttpOptions::keep_exchanges) |
 
 mod capture;
+pub(crate) mod link_record;
 
 use std::cell::OnceCell;
 use std::io;
@@ -18,12 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Verdict};
+use page::select::Selected;
 
 pub use capture::Capture;
+pub use link_record::LinkRecord;
 
 use crate::fetch::{BodyExtent, ResourceKind, TruncationReason};
-use crate::page::link_graph::LinkRecord;
-use crate::page::select::Selected;
 use crate::saved_output::SavedOutput;
 use crate::summary::Summary;
 

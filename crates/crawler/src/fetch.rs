@@ -12,6 +12,7 @@ mod connections;
 mod cookie_date;
 mod cookie_file;
 mod cookies;
+mod decoding;
 mod error;
 mod exchange;
 mod guard;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use frontier::{Canonicalizer, Link, NotCrawlable, PreviousFetch, Validators};
 use indexmap::IndexMap;
+use page::sitemap::parse_date;
 use serde::Deserialize;
 
 use crate::fetch::MAX_VALIDATOR_BYTES;
-use crate::page::sitemap::parse_date;
 
 /// What is taken from a line ([`PageRecord`](crate::PageRecord)).
 #[derive(Deserialize)]

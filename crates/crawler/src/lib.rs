@@ -79,14 +79,12 @@
 
 pub mod config;
 mod crawl;
-mod decoding;
 mod engine;
 mod error;
 pub mod event;
 pub mod fetch;
 pub mod known_links;
 pub mod output;
-pub mod page;
 pub mod peers;
 mod repair;
 mod saved_crawl;
@@ -103,7 +101,8 @@ pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
 pub use event::{
-    Capture, CommitRecord, Event, Observer, PageBody, PageRecord, Phase, RequestRecord, SitemapEnd, SitemapRecord,
+    Capture, CommitRecord, Event, LinkRecord, Observer, PageBody, PageRecord, Phase, RequestRecord, SitemapEnd,
+    SitemapRecord,
 };
 #[doc(inline)]
 pub use fetch::{
@@ -113,7 +112,7 @@ pub use fetch::{
 pub use frontier::{self, Failure, FailureKind};
 #[doc(inline)]
 pub use known_links::KnownLinks;
-pub use page::link_graph::LinkRecord;
+pub use page;
 #[doc(inline)]
 pub use page::select::{Field, SelectLimits};
 #[doc(inline)]

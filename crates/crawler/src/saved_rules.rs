@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use frontier::canonical::Rules;
 use frontier::{Canonicalizer, Directory, ParseRules};
+use page::fingerprint::content_hash;
+use page::robots::RobotsTxt;
 use serde::{Deserialize, Serialize};
 
 use crate::config::CrawlConfig;
 use crate::output::replace_file;
-use crate::page::fingerprint::content_hash;
-use crate::page::robots::RobotsTxt;
 use crate::state::StateError;
 
 /// The file in the state directory.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use frontier::{CanonicalUrl, Time};
+use page::fingerprint::content_hash;
 use serde::{Deserialize, Serialize};
 
-use crate::page::fingerprint::content_hash;
 use crate::saved_output::{SavedFile, SavedOutput};
 use crate::summary::Counts;
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::source_tree::crates;
 
-const CRATES: [&str; 6] = ["sieve", "frontier", "crawler", "watch", "cluster", "cli"];
+const CRATES: [&str; 7] = ["sieve", "frontier", "page", "crawler", "watch", "cluster", "cli"];
 
 /// Returns the text from a heading to the next one of the same level or a higher one.
 fn section(heading: &str) -> String {

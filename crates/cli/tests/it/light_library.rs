@@ -1,4 +1,4 @@
-//! A package that depends on the library `crawler` compiles none of the command's dependencies.
+//! A package that depends on a library compiles nothing that only those above it need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,9 +10,10 @@ use toml::{Table, Value};
 const OF_THE_COMMAND: [&str; 6] = ["clap", "env_logger", "indicatif", "rlimit", "tikv-jemallocator", "toml"];
 
 /// The packages of the workspace, with their folders: the lock file does not tell what only their tests need.
-const OF_THE_WORKSPACE: [(&str, &str); 4] = [
+const OF_THE_WORKSPACE: [(&str, &str); 5] = [
     ("crawl-sieve", "sieve"),
     ("crawl-frontier", "frontier"),
+    ("crawl-page", "page"),
     ("crawl-engine", "crawler"),
     ("crawl-cli", "cli"),
 ];
@@ -86,5 +87,17 @@ fn the_library_compiles_none_of_the_commands_dependencies() {
             "the command no longer needs {name}: take it off the list"
         );
         assert!(!library.contains(name), "the library depends on {name}");
+    }
+}
+
+#[test]
+fn pages_are_read_without_a_runtime_or_a_client() {
+    let needed = needed("crawl-page", &dependencies());
+    assert!(
+        needed.contains("html5ever") && needed.contains("crawl-sieve"),
+        "{needed:?}"
+    );
+    for name in ["crawl-engine", "tokio", "reqwest", "rustls"] {
+        assert!(!needed.contains(name), "the crate page depends on {name}");
     }
 }

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use frontier::{Answer, HostKey};
+use page::sitemap::{self, NotASitemap, Sitemap};
+use page::{Content, Page, ReadOptions};
 use url::Url;
 
 use crate::config::CrawlConfig;
-use crate::fetch::{FetchError, Fetcher, Request, ResourceKind, Response, TruncationReason};
-use crate::page::sitemap::{self, NotASitemap, Sitemap};
-use crate::page::{self, Page, ReadOptions};
+use crate::fetch::{BodyExtent, FetchError, Fetcher, Request, ResourceKind, Response, TruncationReason};
 
 /// Bodies with more bytes are parsed on a blocking thread, so that parsing does not delay other tasks.
 const INLINE_PARSE_BYTES: usize = 1024 * 1024;
@@ -98,7 +98,14 @@ pub(crate) async fn fetch<S: Fetcher>(
 fn read(mut answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Url, config: &CrawlConfig) -> Fetched {
     let options = config.options();
     if kind == ResourceKind::Page {
-        let page = page::read(&answer, url, config, wanted);
+        let content = Content {
+            body: &answer.body,
+            content_type: answer.content_type.as_deref(),
+            refresh: answer.refresh.as_deref(),
+            robots_tags: &answer.robots_tags,
+            is_truncated: answer.extent != BodyExtent::Complete || answer.truncation.is_some(),
+        };
+        let page = page::read(&content, url, wanted);
         return Fetched {
             page,
             ..Fetched::not_parsed(Ok(answer))

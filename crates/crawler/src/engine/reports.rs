@@ -1,14 +1,14 @@
 //! What observers get once a settlement is made or an entry is dropped.
 
 use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
+use page::links::LinkKey;
 
 use super::Run;
 use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport, Subject};
+use crate::event::link_record;
 use crate::event::{Event, PageBody};
 use crate::fetch::Fetcher;
-use crate::page::link_graph;
-use crate::page::links::LinkKey;
 
 impl<S: Fetcher> Run<S> {
     /// Reports a settled lease.
@@ -57,7 +57,7 @@ impl<S: Fetcher> Run<S> {
     fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_final: bool) {
         let mut links = page.links;
         self.remember_links(&page.link_keys, &settled.verdicts);
-        link_graph::set_verdicts(&mut links, &settled.verdicts);
+        link_record::set_verdicts(&mut links, &settled.verdicts);
         let queued = settled
             .verdicts
             .iter()

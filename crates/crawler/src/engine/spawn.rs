@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use frontier::{Entry, Lease, Validators};
+use page::ReadOptions;
 use url::Url;
 
 use super::{Run, Start};
@@ -10,7 +11,6 @@ use crate::config::CrawlConfig;
 use crate::engine::conclusions::{Conclusion, conclude, kind_of};
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
 use crate::fetch::{FetchError, Fetcher, Request};
-use crate::page::ReadOptions;
 
 impl<S: Fetcher> Run<S> {
     /// Spawns a task for a lease.
@@ -42,10 +42,10 @@ impl<S: Fetcher> Run<S> {
         let options = self.config.options();
         ReadOptions {
             fingerprint: lease.wants_fingerprint || options.fingerprints || options.refresh.is_some(),
-            text: options.report_content,
             // A seed is read as what it is.
-            sitemap: options.sitemaps || lease.entry.depth == 0,
+            sitemap: (options.sitemaps || lease.entry.depth == 0).then(|| options.sitemap_limits()),
             known: (!options.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
+            ..self.config.read_options().clone()
         }
     }
 }

@@ -10,9 +10,9 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use super::decoding::{self, Coding, End};
 use super::error::{Remedy, is_timeout, is_unexpected_end, remedy};
 use super::{BodyExtent, Response, TruncationReason};
-use crate::decoding::{self, Coding, End};
 
 /// The most that is set aside for a body because its length was announced, in bytes: an announcement costs the sender nothing.
 const MOST_SET_ASIDE: u64 = 1024 * 1024;

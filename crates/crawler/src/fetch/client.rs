@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use frontier::Validators;
+use page::media_type::{is_css, may_be_html};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, SET_COOKIE,
     USER_AGENT,
@@ -19,6 +20,7 @@ use super::address_cache::CachedResolver;
 use super::body;
 use super::connections::{Connections, Route};
 use super::cookies::{Jars, SavedJars};
+use super::decoding::ACCEPTED;
 use super::error::Remedy;
 use super::guard::{AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, literal, look_up, none_is_left, order};
 use super::headers;
@@ -29,10 +31,7 @@ use super::{
     Response, error, lock,
 };
 use crate::config::{CrawlConfig, CrawlOptions};
-use crate::decoding::ACCEPTED;
 use crate::fetch::address_guard::is_public;
-use crate::page::media_type::{is_css, may_be_html};
-use crate::page::sitemap::has_packed_name;
 
 /// The `Accept` header, for servers that can choose.
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("text/html,application/xhtml+xml;q=0.9,*/*;q=0.5");
@@ -339,4 +338,8 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: Option<&str>) {
     if let Some(value) = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok()) {
         headers.insert(name, value);
     }
+}
+
+fn has_packed_name(url: &Url) -> bool {
+    [".xml.gz", ".txt.gz"].iter().any(|end| url.path().ends_with(end))
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use page::media_type;
 use percent_encoding::{AsciiSet, percent_encode};
 use reqwest::Version;
 use reqwest::header::{
@@ -11,7 +12,6 @@ use reqwest::header::{
 use frontier::Validators;
 
 use super::{MAX_VALIDATOR_BYTES, Response};
-use crate::page::media_type;
 
 /// Where bytes above ASCII lie in such texts as [`text_of`] makes, in the private use area.
 const RAW_BYTES: u32 = 0xe000;

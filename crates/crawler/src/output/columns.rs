@@ -3,10 +3,9 @@
 use std::io;
 
 use csv::{ReaderBuilder, Terminator, WriterBuilder};
+use page::select::Field;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::page::select::Field;
 
 /// The characters that start a formula in a spreadsheet. Some spreadsheets accept the full-width forms of East Asian keyboards too.
 const FORMULA_STARTS: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];

@@ -4,8 +4,8 @@ use std::io;
 
 use super::columns::Columns;
 use super::lines::{Format, Lines, Sink};
+use crate::event::LinkRecord;
 use crate::event::{Event, Observer};
-use crate::page::link_graph::LinkRecord;
 use crate::saved_output::SavedOutput;
 
 /// Writes one JSON object or CSV record per link: `from`, `to`, `kind`, `nofollow`, `verdict`, `key`.

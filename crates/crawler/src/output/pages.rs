@@ -2,10 +2,11 @@
 
 use std::io;
 
+use page::select::Field;
+
 use super::columns::Columns;
 use super::lines::{Format, Lines, Sink};
 use crate::event::{Event, Observer, PageRecord};
-use crate::page::select::Field;
 use crate::saved_output::SavedOutput;
 
 /// Writes one JSON object or CSV record per page.

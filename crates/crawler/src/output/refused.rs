@@ -9,8 +9,8 @@ use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
 
 use super::columns::{Columns, without_apostrophe};
 use super::lines::{Format, Lines, Sink};
+use crate::event::LinkRecord;
 use crate::event::{Event, Observer, PageRecord, SitemapEnd, SitemapRecord};
-use crate::page::link_graph::LinkRecord;
 use crate::saved_output::SavedOutput;
 
 /// The maximum number of remembered lines, in about 20 MB. A link that is on every page gets one line.

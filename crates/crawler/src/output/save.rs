@@ -49,10 +49,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use self::names::{SafePath, variant};
 use self::sync::sync_all;
 use self::written::Written;
+
+use page::media_type::is_html;
+
 use super::OutputFile;
 use super::file::at;
 use crate::event::{Event, Observer, PageBody};
-use crate::page::media_type::is_html;
 use crate::saved_output::SavedOutput;
 
 /// Numbers the temporary files of a process.

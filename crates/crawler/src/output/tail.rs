@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use crate::page::fingerprint::content_hash;
+use page::fingerprint::content_hash;
 
 /// How many bytes are kept and hashed.
 const TAIL_BYTES: usize = 4096;

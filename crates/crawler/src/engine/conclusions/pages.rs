@@ -6,17 +6,18 @@ use frontier::{
     Canonicalizer, ContentHash, Entry, Failure, Fingerprint, Link, NotFetched, Outcome, PageTask, Settlement, Time,
     Validators,
 };
+use page::Page;
+use page::links::{LinkKey, LinkSource, Uncrawlable};
+use page::select::Selected;
+use page::sitemap::format_date;
 
 use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target, sitemaps};
 use crate::config::CrawlConfig;
+use crate::event::LinkRecord;
+use crate::event::link_record;
 use crate::event::{PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
 use crate::known_links::validators_of_body;
-use crate::page::Page;
-use crate::page::link_graph::{self, LinkRecord};
-use crate::page::links::{LinkKey, LinkSource, Uncrawlable};
-use crate::page::select::Selected;
-use crate::page::sitemap;
 use crate::timestamp::rfc3339;
 
 /// What is reported of a page once its links are offered.
@@ -84,7 +85,7 @@ fn redirected(task: PageTask, entry: &Entry, answer: &Response, config: &CrawlCo
         ..PageReport::default()
     };
     if config.options().report_links {
-        report.links = links.iter().map(link_graph::redirect).collect();
+        report.links = links.iter().map(link_record::redirect).collect();
     }
     report.uncrawlable.unresolvable += usize::from(links.is_empty());
     (task.settle(Outcome::Redirected).with_links(links), report)
@@ -104,7 +105,7 @@ fn fetched(
     let found = page.links.len() + page.sitemap.as_ref().map_or(0, |sitemap| sitemap.entries.len());
     let known = page.known;
     let records = match options.needs_all_links() {
-        true => link_graph::records_of(&page, &options.canonicalizer),
+        true => link_record::records_of(&page, &options.canonicalizer),
         false => Vec::new(),
     };
     let (links, link_keys, sitemap) = page_links(entry, answer, &mut page, &options.canonicalizer);
@@ -234,7 +235,7 @@ fn record(entry: &Entry, answer: &Response, page: Page, started: Time) -> PageRe
         duplicate_of: None,
         near_duplicate_of: None,
         title: page.title,
-        lastmod: entry.metadata.lastmod.and_then(sitemap::rfc3339),
+        lastmod: entry.metadata.lastmod.and_then(format_date),
         selected: page.selected,
         saved_as: None,
         key: entry.key().to_owned(),

@@ -1,13 +1,13 @@
 //! From the answer to a robots.txt request to its settlement (RFC 9309, section 2.3.1).
 
 use frontier::{Failure, FailureKind, Lease, NotFetched, RobotsOutcome, RobotsTask, Settlement};
+use page::robots::RobotsTxt;
 
 use super::head_of;
 use super::sitemaps::sitemap_links;
 use crate::config::CrawlConfig;
 use crate::event::SitemapRecord;
 use crate::fetch::{FetchError, Response, TruncationReason};
-use crate::page::robots::RobotsTxt;
 
 /// Turns the answer into a settlement.
 ///

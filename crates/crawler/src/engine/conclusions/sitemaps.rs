@@ -5,14 +5,17 @@ use std::sync::Arc;
 use frontier::{
     CanonicalUrl, Canonicalizer, Entry, Failure, Link, NotFetched, Origin, Outcome, Purpose, Settlement, SitemapTask,
 };
+use page::robots::RobotsTxt;
+use page::sitemap::{Lists, NotASitemap, Sitemap};
 use url::Url;
 
 use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
 use crate::event::{SitemapEnd, SitemapRecord};
 use crate::fetch::{FetchError, Response};
-use crate::page::robots::RobotsTxt;
-use crate::page::sitemap::{Lists, NotASitemap, Sitemap, WELL_KNOWN};
+
+/// Paths that are tried in turn when robots.txt names no sitemap.
+const WELL_KNOWN: [&str; 2] = ["/sitemap.xml", "/sitemap_index.xml"];
 
 /// The most values of a robots.txt that are reported as no sitemaps, and the characters of each: the file may have half a megabyte.
 const UNUSABLE_REPORTED: usize = 10;

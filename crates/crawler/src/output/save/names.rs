@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use page::fingerprint::content_hash;
 use url::Url;
-
-use crate::page::fingerprint::content_hash;
 
 /// The maximum length of a file or folder name, without a hash or an extension. File systems accept 255 bytes, encrypted ones 143.
 const MAX_NAME_BYTES: usize = 110;

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::io::{self, Read as _, Write as _};
 
+use page::fingerprint::content_hash;
 use uuid::Uuid;
 
 use crate::output::OutputFile;
-use crate::page::fingerprint::content_hash;
 use crate::saved_output::SavedOutput;
 
 /// The start of a file of names.

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use data_encoding::BASE32;
 use frontier::Time;
+use page::fingerprint::content_hash;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use uuid::Uuid;
 
@@ -13,7 +14,6 @@ use super::ArchiveOptions;
 use super::payloads::Original;
 use crate::event::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
-use crate::page::fingerprint::content_hash;
 use crate::timestamp::rfc3339;
 
 /// The profile of a `revisit` record for a payload that is in the archive (section 6.7.2 of the standard).

@@ -1,8 +1,8 @@
 //! Reads a tag after its `<` or `</`: its name, and attributes, read or skipped (13.2.5.8 and 13.2.5.32 to 13.2.5.40).
 
 use super::Tokenizer;
-use crate::page::links::eight::{first_of, first_of_or_space};
-use crate::page::links::tag::Name;
+use crate::links::eight::{first_of, first_of_or_space};
+use crate::links::tag::Name;
 
 /// How a tag ends. If the input ends inside a tag, there is none, and the tag is ignored.
 pub(super) struct TagEnd {

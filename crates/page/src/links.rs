@@ -22,7 +22,7 @@
 mod assets;
 mod collector;
 pub(crate) mod document;
-pub(super) mod eight;
+pub(crate) mod eight;
 mod meta_charset;
 mod references;
 mod refresh;
@@ -30,7 +30,7 @@ mod repeats;
 mod resolve;
 mod robots_meta;
 mod scan;
-pub(crate) mod seen_cache;
+mod seen_cache;
 mod style;
 mod tag;
 mod text;
@@ -47,11 +47,11 @@ use resolve::Resolver;
 pub use resolve::resolve_reference;
 pub use robots_meta::RobotsMeta;
 pub(crate) use scan::extract_new;
-pub(crate) use seen_cache::{LinkKey, SeenLinkCache};
+pub use seen_cache::{LinkKey, SeenLinkCache};
 pub(crate) use text::ReadText;
 
 /// The default of [`LinkOptions::max_links`].
-pub(crate) const DEFAULT_MAX_LINKS: usize = 10_000;
+pub const DEFAULT_MAX_LINKS: usize = 10_000;
 
 /// What to extract from a page.
 #[derive(Debug, Clone)]
@@ -195,7 +195,7 @@ impl LinkSource {
 /// Extracts the links, the title and the robots directives of a page.
 ///
 /// ```
-/// use crawler::page::links::{LinkOptions, extract};
+/// use page::links::{LinkOptions, extract};
 /// use encoding_rs::UTF_8;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -25,18 +25,15 @@ use frontier::Time;
 use indexmap::IndexSet;
 use url::Url;
 
-use crate::page::links::resolve_reference;
-use crate::page::media_type::{essence, root_of};
+use crate::links::resolve_reference;
+use crate::media_type::{essence, root_of};
 
-pub(crate) use date::{parse as parse_date, rfc3339};
+pub use date::{format as format_date, parse as parse_date};
 
 /// Default of [`SitemapLimits::max_bytes`]: the maximum that the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_BYTES: u64 = 50 * 1024 * 1024;
 /// Default of [`SitemapLimits::max_urls`]: the maximum that the protocol allows.
 pub const DEFAULT_MAX_SITEMAP_URLS: usize = 50_000;
-
-/// Paths that are tried in turn when robots.txt names no sitemap.
-pub(crate) const WELL_KNOWN: [&str; 2] = ["/sitemap.xml", "/sitemap_index.xml"];
 
 /// Limits on what is read from one sitemap.
 #[derive(Debug, Clone, Copy)]
@@ -146,17 +143,13 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-/// Whether a URL is that of a compressed sitemap, as far as its name tells.
-pub(crate) fn has_packed_name(url: &Url) -> bool {
-    [".xml.gz", ".txt.gz"].iter().any(|end| url.path().ends_with(end))
-}
-
-pub(crate) fn is_packed(body: &[u8]) -> bool {
+/// Returns whether a body is compressed with gzip.
+pub fn is_packed(body: &[u8]) -> bool {
     body.starts_with(b"\x1f\x8b")
 }
 
 /// Reads a page that is a sitemap or a feed; `None` if it is none. A text is one if each of its lines is a URL.
-pub(crate) fn recognize(body: &[u8], content_type: Option<&str>, url: &Url, limits: &SitemapLimits) -> Option<Sitemap> {
+pub fn recognize(body: &[u8], content_type: Option<&str>, url: &Url, limits: &SitemapLimits) -> Option<Sitemap> {
     let is_xml = xml::is_root(&root_of(content_type, body));
     let is_packed = is_packed(body);
     let is_text = || content_type.and_then(essence).as_deref() == Some("text/plain");

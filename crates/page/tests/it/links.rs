@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crawler::page::charset::decode;
-use crawler::page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract};
 use data_encoding::BASE64;
 use encoding_rs::UTF_8;
+use page::charset::decode;
+use page::links::{Extracted, FoundLink, LinkOptions, LinkSource, RobotsMeta, extract};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;

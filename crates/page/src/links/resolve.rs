@@ -31,7 +31,7 @@ const NESTED_DOCUMENTS: usize = 8;
 /// Fails if the text is not a URL, or if it is relative and the base (such as `mailto:`) has no path.
 ///
 /// ```
-/// use crawler::page::links::resolve_reference;
+/// use page::links::resolve_reference;
 ///
 /// let base = url::Url::parse("https://a.example/dir/page")?;
 /// assert_eq!(resolve_reference(&base, " ../x #top")?.as_str(), "https://a.example/x%20#top");

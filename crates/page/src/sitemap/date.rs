@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 64;
 ///
 /// An incomplete date means its first moment, and a time without an offset is in UTC. Returns `None` for other text,
 /// and for dates before 1970.
-pub(crate) fn parse(text: &str) -> Option<Time> {
+pub fn parse(text: &str) -> Option<Time> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
@@ -41,7 +41,7 @@ fn civil(text: &str) -> Option<Timestamp> {
 }
 
 /// Formats a time as RFC 3339 in UTC; `None` beyond the year 9999.
-pub(crate) fn rfc3339(time: Time) -> Option<String> {
+pub fn format(time: Time) -> Option<String> {
     let milliseconds = i64::try_from(time.as_millis()).ok()?;
     Some(Timestamp::from_millisecond(milliseconds).ok()?.to_string())
 }
@@ -67,7 +67,7 @@ mod tests {
             ("Wed, 16 Jul 1997 19:20:30 GMT", "1997-07-16T19:20:30Z"),
             ("16 Jul 1997 19:20:30 +0200", "1997-07-16T17:20:30Z"),
         ] {
-            let time = parse(text).and_then(rfc3339);
+            let time = parse(text).and_then(format);
             assert_eq!(time.as_deref(), Some(expected), "{text}");
         }
     }

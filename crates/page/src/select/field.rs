@@ -9,13 +9,13 @@ use scraper::{ElementRef, Selector};
 /// `::attr(NAME)`.
 ///
 /// ```
-/// use crawler::Field;
+/// use page::select::Field;
 ///
 /// let price: Field = "price=.price::text".parse()?;
 /// assert_eq!(price.name(), "price");
 /// let message = "price".parse::<Field>().map(|_| ()).unwrap_err().to_string();
 /// assert_eq!(message, "give the field a name: NAME=SELECTOR, such as title=h1");
-/// # Ok::<(), crawler::page::select::FieldError>(())
+/// # Ok::<(), page::select::FieldError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Field {

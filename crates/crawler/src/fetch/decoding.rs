@@ -1,4 +1,4 @@
-//! Content codings and compressed files: what was received → the body, under a cap. Alone in naming brotli-decompressor, libdeflater and zstd-safe.
+//! Content codings: what was received → the body, under a cap. Alone in naming brotli-decompressor, libdeflater and zstd-safe.
 //!
 //! RFC 9110, section 8.4.1; RFC 1952 (gzip), 1950 and 1951 (deflate), 7932 (br), 8878 (zstd). Where these leave a choice, it is that of
 //! browsers: `deflate` is zlib or bare deflate, bytes after the end of a gzip, zlib or brotli stream are ignored, a name that nobody knows
@@ -113,12 +113,6 @@ pub(crate) fn decode(codings: &[Coding], received: &[u8], cap: usize) -> (Vec<u8
     (body, end)
 }
 
-/// Reads a file that was compressed by gzip, of one stream or several.
-pub(crate) fn gunzip_file<'f>(file: Box<dyn BufRead + 'f>) -> Box<dyn BufRead + 'f> {
-    let layer = Layer::new(file, Codec::Zlib(gzip_stream(), Next::Gzip));
-    Box::new(BufReader::with_capacity(PIECE_BYTES, layer))
-}
-
 thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::default();
 }
@@ -138,24 +132,11 @@ fn gunzip_at_once(stream: &[u8], cap: usize) -> Option<Vec<u8>> {
     written.is_ok_and(|written| written == length).then_some(body)
 }
 
-/// What follows the end of a zlib or gzip stream.
-#[derive(Clone, Copy)]
-enum Next {
-    /// It is ignored.
-    Ignored,
-    /// Another gzip stream may follow.
-    Gzip,
-}
-
 enum Codec {
-    Zlib(Decompress, Next),
+    Zlib(Decompress),
     // Boxed, for its state takes kilobytes.
     Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>),
     Zstd(DCtx<'static>),
-}
-
-fn gzip_stream() -> Decompress {
-    Decompress::new_gzip(ZLIB_WINDOW)
 }
 
 /// How far a stream is.
@@ -173,17 +154,12 @@ impl Codec {
     /// Decodes from the input into `out`. Returns how much was read, how much was written, and how far the stream is.
     fn step(&mut self, coded: &[u8], out: &mut [u8], state: State) -> (usize, usize, State) {
         match self {
-            Self::Zlib(_, _) if state == State::Between && !coded.starts_with(&[0x1F]) => (0, 0, State::Ended),
-            Self::Zlib(stream, next) => {
-                if state == State::Between {
-                    *stream = gzip_stream();
-                }
+            Self::Zlib(stream) => {
                 let before = (stream.total_in(), stream.total_out());
-                let state = match (stream.decompress(coded, out, FlushDecompress::None), next) {
-                    (Ok(Status::StreamEnd), Next::Gzip) => State::Between,
-                    (Ok(Status::StreamEnd), Next::Ignored) => State::Ended,
-                    (Ok(_), _) => State::Within,
-                    (Err(_), _) => State::Damaged,
+                let state = match stream.decompress(coded, out, FlushDecompress::None) {
+                    Ok(Status::StreamEnd) => State::Ended,
+                    Ok(_) => State::Within,
+                    Err(_) => State::Damaged,
                 };
                 let moved = |after: u64, before: u64| usize::try_from(after - before).unwrap_or(usize::MAX);
                 (
@@ -236,21 +212,13 @@ struct Layer<R> {
 }
 
 impl<R: BufRead> Layer<R> {
-    fn new(coded: R, codec: Codec) -> Self {
-        Self {
-            coded,
-            codec,
-            state: State::Within,
-        }
-    }
-
     fn of(coding: Coding, mut coded: R) -> Self {
         let codec = match coding {
-            Coding::Gzip => Codec::Zlib(gzip_stream(), Next::Ignored),
+            Coding::Gzip => Codec::Zlib(Decompress::new_gzip(ZLIB_WINDOW)),
             Coding::Deflate => {
                 // An error comes again with the next read.
                 let is_zlib = is_zlib(coded.fill_buf().unwrap_or_default());
-                Codec::Zlib(Decompress::new(is_zlib), Next::Ignored)
+                Codec::Zlib(Decompress::new(is_zlib))
             }
             Coding::Brotli => {
                 let alloc = StandardAlloc::default;
@@ -264,7 +232,11 @@ impl<R: BufRead> Layer<R> {
                 Codec::Zstd(stream)
             }
         };
-        Self::new(coded, codec)
+        Self {
+            coded,
+            codec,
+            state: State::Within,
+        }
     }
 }
 

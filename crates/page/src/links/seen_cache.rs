@@ -18,7 +18,7 @@ const SLOTS: usize = 1 << 16;
 /// The key of a link: keyed hashes of its spelling and of its URL. The spelling is the text of the link together with
 /// the directory of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LinkKey {
+pub struct LinkKey {
     /// 0 for a link that is not cached.
     pub(super) spelling: u64,
     pub(super) target: u64,
@@ -26,7 +26,7 @@ pub(crate) struct LinkKey {
 
 impl LinkKey {
     /// The key of a link that is not cached.
-    pub(crate) const NONE: Self = Self { spelling: 0, target: 0 };
+    pub const NONE: Self = Self { spelling: 0, target: 0 };
 }
 
 /// The keyed hash of the directory that relative links start from, and of the encoding of the page: cached links depend on nothing else of
@@ -68,7 +68,7 @@ impl Hasher for PassThroughHasher {
 /// Many threads may read, but only one may write. With two writers a slot could hold the spelling of one link and the
 /// target of another.
 #[derive(Debug)]
-pub(crate) struct SeenLinkCache {
+pub struct SeenLinkCache {
     key: RandomState,
     slots: Box<[Slot]>,
 }
@@ -122,7 +122,7 @@ impl SeenLinkCache {
     }
 
     /// Stores a link that the frontier has seen. It overwrites the previous link in its slot.
-    pub(crate) fn remember(&self, link: LinkKey) {
+    pub fn remember(&self, link: LinkKey) {
         if link == LinkKey::NONE {
             return;
         }

@@ -14,7 +14,7 @@ use quick_xml::escape::{minimal_escape, resolve_predefined_entity, unescape};
 use quick_xml::events::{BytesEnd, BytesStart, Event};
 use quick_xml::name::{Namespace, NamespaceResolver, QName, ResolveResult};
 
-use crate::page::media_type::after_prolog;
+use crate::media_type::after_prolog;
 
 /// Maximum bytes of all expanded entities of a document.
 const EXPANDED_BYTES: usize = 1024 * 1024;

@@ -1,9 +1,8 @@
 //! The links of one page as edges of the link graph, including those that are not offered to the frontier.
 
 use frontier::{Canonicalizer, Link, Verdict};
-
-use crate::page::Page;
-use crate::page::links::FoundLink;
+use page::Page;
+use page::links::FoundLink;
 
 /// One link of a page, or the target of a redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +12,7 @@ pub struct LinkRecord {
     pub to: String,
     /// What all spellings of the target have in common: the `key` of its page; `None` if its URL cannot be crawled.
     pub key: Option<String>,
-    /// The kind of link: the name of a [`LinkSource`](crate::page::links::LinkSource), or `redirect`.
+    /// The kind of link: the name of a [`LinkSource`](page::links::LinkSource), or `redirect`.
     pub kind: &'static str,
     /// Whether the link or its page has `nofollow`.
     pub nofollow: bool,

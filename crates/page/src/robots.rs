@@ -28,7 +28,7 @@ impl RobotsTxt {
     /// beyond 500 KiB are ignored.
     ///
     /// ```
-    /// use crawler::page::robots::RobotsTxt;
+    /// use page::robots::RobotsTxt;
     ///
     /// let rules = RobotsTxt::parse(b"User-agent: my-bot\nDisallow: /private", "my-bot/1.0 (+https://a.example)");
     /// assert!(!rules.allows_url(&url::Url::parse("https://b.example/private")?));
@@ -94,7 +94,7 @@ fn path_of(url: &Url) -> Cow<'_, str> {
 }
 
 /// What selects the groups without a product token: only those for all crawlers match.
-pub(crate) const ANY: &str = "*";
+const ANY: &str = "*";
 
 /// Words in the user agents of browsers, which crawlers put before their own name.
 const OF_BROWSERS: &str = "Mozilla compatible AppleWebKit KHTML like Gecko Version Mobile Safari Chrome \

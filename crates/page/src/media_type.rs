@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::charset;
+use crate::charset;
 
 /// The bytes at the start of a body that are looked at ("resource header").
 const HEADER_BYTES: usize = 1445;
@@ -27,7 +27,7 @@ enum Says {
 
 /// Returns the last valid value of several `Content-Type` headers, or values in one (Fetch, "extract a MIME type"); without a valid one, what
 /// was sent.
-pub(crate) fn last_valid(headers: &str) -> &str {
+pub fn last_valid(headers: &str) -> &str {
     let mut is_quoted = false;
     let parts = headers.split(|c: char| {
         is_quoted ^= c == '"';
@@ -75,11 +75,13 @@ pub(crate) enum Syntax {
     Xml,
 }
 
-pub(crate) fn may_be_html(content_type: Option<&str>) -> bool {
+/// Returns whether a body with this `Content-Type` may be HTML or XML. One without a type may.
+pub fn may_be_html(content_type: Option<&str>) -> bool {
     says(content_type) != Says::Other
 }
 
-pub(crate) fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
+/// Returns whether a body is HTML or XHTML.
+pub fn is_html(content_type: Option<&str>, body: &[u8]) -> bool {
     syntax_of(content_type, body).is_some_and(|syntax| syntax == Syntax::Html || root_of(content_type, body) != "svg")
 }
 
@@ -96,7 +98,8 @@ pub(crate) fn syntax_of(content_type: Option<&str>, body: &[u8]) -> Option<Synta
     }
 }
 
-pub(crate) fn is_css(content_type: Option<&str>) -> bool {
+/// Returns whether a `Content-Type` is that of a style sheet.
+pub fn is_css(content_type: Option<&str>) -> bool {
     content_type
         .and_then(essence)
         .is_some_and(|essence| essence == "text/css")

@@ -1,13 +1,17 @@
 //! From bytes to text: decompression and charset.
 
 use std::borrow::Cow;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, empty};
 
-use crate::decoding::gunzip_file;
-use crate::page::charset;
+use flate2::bufread::GzDecoder;
+
+use super::is_packed as starts_packed;
+use crate::charset;
 
 /// How many layers of gzip are removed. Some servers compress a compressed file again without saying so.
 const MAX_LAYERS: usize = 2;
+/// Bytes that go from one layer to the next at a time.
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// The text of a file.
 pub(super) struct Text<'b> {
@@ -25,10 +29,11 @@ pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u6
     let mut packed: Box<dyn BufRead + 'b> = Box::new(body);
     let mut is_packed = false;
     for _ in 0..MAX_LAYERS {
-        if packed.fill_buf().is_ok_and(|start| start.starts_with(&[0x1f, 0x8b])) {
+        if packed.fill_buf().is_ok_and(starts_packed) {
             is_packed = true;
             // Nor does one layer unpack to more: empty members inside members would take minutes.
-            packed = Box::new(gunzip_file(packed).take(max_bytes.saturating_add(1)));
+            let layer = BufReader::with_capacity(PIECE_BYTES, GzipFile(GzDecoder::new(packed)));
+            packed = Box::new(layer.take(max_bytes.saturating_add(1)));
         }
     }
     if is_packed {
@@ -55,5 +60,25 @@ pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u6
         text,
         is_cut,
         broken: broken.map(|error| error.to_string()),
+    }
+}
+
+/// A file that was compressed by gzip, of one stream or several; what follows them is ignored.
+struct GzipFile<'f>(GzDecoder<Box<dyn BufRead + 'f>>);
+
+impl Read for GzipFile<'_> {
+    fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+        loop {
+            let read = self.0.read(out).map_err(|error| match error.kind() {
+                end @ ErrorKind::UnexpectedEof => Error::new(end, "the end of the compressed data is missing"),
+                _ => ErrorKind::InvalidData.into(),
+            })?;
+            let file = self.0.get_mut();
+            if read > 0 || out.is_empty() || !file.fill_buf()?.starts_with(&[0x1f]) {
+                return Ok(read);
+            }
+            let next = std::mem::replace(file, Box::new(empty()));
+            self.0 = GzDecoder::new(next);
+        }
     }
 }

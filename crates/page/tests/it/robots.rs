@@ -12,8 +12,8 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::page::robots::RobotsTxt;
 use data_encoding::BASE64;
+use page::robots::RobotsTxt;
 use robotstxt::DefaultMatcher;
 use serde::{Deserialize, Deserializer};
 use url::Url;

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED, mem};
 
-use crate::page::links;
+use crate::links;
 
 /// Maximum number of bytes of a page that are searched for a declaration: longer than any head.
 const HEAD_BYTES: usize = 256 * 1024;

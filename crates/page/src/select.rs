@@ -23,10 +23,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use self::field::ValueKind;
 pub use self::field::{Field, FieldError};
-use crate::page::links::document;
+use crate::links::document;
 
 /// Maximum number of node visits that the fields of one page may cost. Only markup written to be costly needs more.
 const VISIT_LIMIT: u64 = 100_000_000;
+
+/// The default of [`SelectLimits::values`].
+pub const DEFAULT_MAX_SELECT_VALUES: usize = 1000;
+/// The default of [`SelectLimits::bytes`].
+pub const DEFAULT_MAX_SELECT_BYTES: usize = 256 * 1024;
 
 /// Limits on the values of one field on one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,15 @@ pub struct SelectLimits {
     pub values: usize,
     /// Maximum number of bytes of all values together.
     pub bytes: usize,
+}
+
+impl Default for SelectLimits {
+    fn default() -> Self {
+        Self {
+            values: DEFAULT_MAX_SELECT_VALUES,
+            bytes: DEFAULT_MAX_SELECT_BYTES,
+        }
+    }
 }
 
 /// The values of all fields on one page.
@@ -62,7 +76,8 @@ impl Serialize for Selected {
 }
 
 impl Selected {
-    pub(crate) fn without_values(fields: &[Field]) -> Self {
+    /// Makes the result of a page on which no field has a value.
+    pub fn without_values(fields: &[Field]) -> Self {
         let empty = |field: &Field| (field.name().to_owned(), Vec::new());
         Self {
             fields: fields.iter().map(empty).collect(),

@@ -1,6 +1,6 @@
 //! Selected fields have the values that a user of Scrapy or of a browser's console expects.
 
-use crawler::page::select::{Field, SelectLimits, Selected, select};
+use page::select::{Field, SelectLimits, Selected, select};
 
 const LIMITS: SelectLimits = SelectLimits {
     values: 1000,

@@ -24,8 +24,8 @@ use memchr::memchr_iter;
 use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::page::links::eight::{each, first_of};
-use crate::page::links::{LinkOptions, ReadText, extract_new};
+use crate::links::eight::{each, first_of};
+use crate::links::{LinkOptions, ReadText, extract_new};
 
 /// Minimum number of words of a text with a simhash. Shorter texts have too few features.
 const MIN_WORDS: usize = 16;
