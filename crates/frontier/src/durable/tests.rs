@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod again;
 mod between;
 mod changed_options;
 mod crash_images;
@@ -14,11 +15,6 @@ mod keys;
 mod numbers;
 #[cfg(feature = "durable")]
 mod other_logic;
-mod refresh;
-mod refresh_budgets;
-mod retry;
-mod retry_kills;
-mod retry_limits;
 mod run;
 mod segments;
 mod stored_seen_set;
@@ -36,22 +32,15 @@ mod shared;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-use super::again::Refetch;
 use super::sizes::Sizes;
 use shared::{calls, common, pair, seen_sets, settlements};
 
 use crate as frontier;
-use crate::{Frontier, Time};
 use calls::settings;
 use pair::{Pair, events};
 use seen_sets::seen_sets;
 use settlements::config;
 use stores::{Recorder, SMALL, SizedStore};
-
-/// Queues pages again, and returns how many.
-fn queued_again(frontier: &mut Frontier, which: Refetch, up_to: usize, now: Time) -> u64 {
-    frontier.queue_again(which, up_to, now).unwrap().pages.queued
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::cases::cases(150), failure_persistence: Some(Box::new(FileFailurePersistence::SourceParallel("proptest-regressions"))), ..ProptestConfig::default() })]

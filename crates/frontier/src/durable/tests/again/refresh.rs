@@ -1,0 +1,125 @@
+//! Pages whose record is old become due again.
+
+use super::super::common::{end, failure, url};
+use super::{Crawl, DAY, impatient, page, sorted, urls};
+use crate::{ContentHash, FailureKind, NotFetched, Outcome, Refetch};
+
+#[test]
+fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
+    let mut crawl = Crawl::new(impatient());
+    let two_days = Refetch::OlderThan(DAY * 2);
+    crawl.offer(&[page(0, 0), page(0, 1), page(0, 2)]);
+    crawl.fetch(|_| None);
+    let begun = crawl.now;
+    crawl.pass(DAY);
+    crawl.offer(&[page(0, 3), page(0, 4)]);
+    crawl.fetch(|_| None);
+    let early = crawl.again(two_days, 100);
+    assert_eq!((early.pages.queued, early.next), (0, Some(begun + DAY * 2)));
+
+    crawl.pass(DAY);
+    let refreshed = crawl.again(two_days, 100);
+    assert_eq!((refreshed.pages.queued, refreshed.next), (3, Some(begun + DAY * 3)));
+    let again = crawl.fetch(|_| None);
+    assert_eq!(sorted(&again), [page(0, 0), page(0, 1), page(0, 2)]);
+    for entry in again.iter().map(|lease| &lease.entry) {
+        assert!(entry.is_refresh());
+        let place = (entry.depth, entry.metadata.referrer.as_deref());
+        assert_eq!(place, (2, Some("http://host0.example/")));
+        let previous = entry.metadata.previous.as_deref().unwrap();
+        assert_eq!(previous.validators.etag.as_deref(), Some(&*entry.url));
+        assert_eq!(previous.content, Some(ContentHash::from(7)));
+    }
+    assert_eq!(crawl.again(two_days, 100).pages.queued, 0, "a second time");
+    let pages = crawl.frontier.report().pages;
+    assert_eq!((pages.done, pages.refreshed), (5, 3));
+
+    crawl.pass(DAY);
+    assert_eq!(crawl.again(two_days, 100).pages.queued, 2);
+    // Their second fetch comes of age, too.
+    crawl.pass(DAY);
+    let refreshed = crawl.again(two_days, 100);
+    assert_eq!((refreshed.pages.queued, refreshed.next), (3, None));
+}
+
+#[test]
+fn what_is_gone_failed_or_led_elsewhere_is_asked_again_once_and_what_was_never_asked_is_not() {
+    let mut crawl = Crawl::new(impatient());
+    let at = |path: &str| format!("http://host0.example/{path}");
+    let ends = [
+        ("gone", Outcome::Rejected, None),
+        ("forbidden", Outcome::NotFetched(NotFetched::AddressForbidden), None),
+        ("failed", Outcome::failed(failure(FailureKind::Redirect)), None),
+        ("moved", Outcome::Redirected, Some("target")),
+        // Its target is another spelling of it.
+        ("%7Eann", Outcome::Redirected, Some("~ann")),
+    ];
+    crawl.offer(&ends.each_ref().map(|(path, ..)| at(path)));
+    for lease in crawl.lease(8) {
+        let its = |(path, ..): &&(&str, Outcome, Option<&str>)| at(path) == *lease.entry.url;
+        let (_, outcome, target) = ends.iter().find(its).unwrap();
+        let target = target.map(|target| lease.entry.redirected(url(&at(target))));
+        let settlement = end(&lease, outcome.clone()).with_links(target.into_iter().collect());
+        crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+    }
+    assert_eq!(sorted(&crawl.fetch(|_| None)), [at("target"), at("~ann")]);
+    let before = crawl.frontier.report().pages;
+    crawl.pass(DAY);
+    crawl.refresh(100);
+    let again = crawl.fetch(|_| None);
+    assert_eq!(sorted(&again), ["failed", "gone", "moved", "target", "~ann"].map(at));
+    let after = crawl.frontier.report().pages;
+    // The page that had failed is fetched for the first time now.
+    assert_eq!(
+        (after.done, after.rejected, after.redirected, after.gave_up),
+        (before.done + 1, before.rejected, before.redirected, before.gave_up - 1)
+    );
+}
+
+#[test]
+fn a_refresh_that_failed_spends_no_budget_and_is_tried_again_with_the_version_of_the_last_fetch() {
+    let mut config = impatient();
+    config.limits.max_pages = Some(3);
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&[page(0, 0), page(1, 0)]);
+    crawl.fetch(|_| None);
+    crawl.pass(DAY);
+    crawl.refresh(100);
+    crawl.fetch(|lease| lease.entry.url.contains("host0").then_some(FailureKind::Timeout));
+    let pages = crawl.frontier.report().pages;
+    assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 1, 1));
+    assert!(crawl.begins_retry());
+    let retried = crawl.again(Refetch::Unanswered, 9);
+    assert_eq!(retried.pages.failed_refreshes, [(FailureKind::Timeout, 1)].into());
+    let asked = crawl.fetch(|_| None);
+    assert_eq!(urls(&asked), [page(0, 0)]);
+    let previous = asked[0].entry.metadata.previous.as_deref().unwrap();
+    assert!(asked[0].entry.is_refresh() && previous.content == Some(7.into()));
+    assert_eq!(previous.validators.etag, Some(page(0, 0)));
+    let pages = crawl.frontier.report().pages;
+    assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 0, 0));
+    assert_eq!(pages.refreshed, 2);
+    crawl.check_counts();
+    crawl.offer(&[page(2, 0)]);
+    assert_eq!(urls(&crawl.fetch(|_| None)), [page(2, 0)], "the last one of the budget");
+}
+
+#[test]
+fn an_old_page_of_an_origin_that_was_given_up_is_fetched_again_while_the_crawl_runs() {
+    let mut crawl = Crawl::new(impatient());
+    crawl.offer(&[page(0, 0), page(0, 1)]);
+    crawl.fetch(|_| None);
+    crawl.pass(DAY);
+    assert_eq!(crawl.refresh(100).0, 2);
+    crawl.fetch(|_| Some(FailureKind::Connect));
+    assert_eq!(crawl.frontier.report().origins_given_up, 1);
+    crawl.pass(DAY);
+    assert_eq!(crawl.refresh(100).0, 2);
+    let asked = crawl.fetch(|_| None);
+    assert!(asked.iter().all(|lease| {
+        let previous = lease.entry.metadata.previous.as_deref().unwrap();
+        previous.validators.etag.as_deref() == Some(&*lease.entry.url)
+    }));
+    assert_eq!((asked.len(), crawl.frontier.report().origins_given_up), (2, 0));
+    crawl.check_counts();
+}
