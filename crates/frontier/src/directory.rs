@@ -11,7 +11,19 @@ use crate::durable::{OpenError, OtherLogic, StoredPage, Unsynced, open, other_lo
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
 use crate::sqlite::SqliteStore;
-use crate::store::{LockHolder, StoreError};
+use crate::store::{LockHolder, Store, StoreError};
+
+/// Reads a store, if there is one.
+fn if_there<T>(
+    opened: Result<SqliteStore, StoreError>,
+    read: impl FnOnce(&dyn Store) -> Result<Option<T>, OpenError>,
+) -> Result<Option<T>, OpenError> {
+    match opened {
+        Ok(store) => read(&store),
+        Err(StoreError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
 
 /// The directory of a durable frontier, closed or in use: what it says of the frontier, and how it is mended. [`Frontier::open`](crate::Frontier::open) opens it.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +52,8 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that cannot be read or is damaged.
     pub fn config(self) -> Result<Option<FrontierConfig>, OpenError> {
-        match SqliteStore::open_read_only(self.0) {
-            Ok(store) => Ok(restore::manifest(&store)?.map(|(_, config)| config)),
-            Err(StoreError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let manifest = if_there(SqliteStore::open_read_only(self.0), restore::manifest)?;
+        Ok(manifest.map(|(_, config)| config))
     }
 
     /// Returns whether a directory has no frontier, nor what is left of a damaged one: [`Frontier::open`](crate::Frontier::open) begins one there.
@@ -78,11 +87,7 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that cannot be read or is damaged.
     pub fn unsynced(self) -> Result<Option<Unsynced>, OpenError> {
-        match SqliteStore::open_unchecked(self.0) {
-            Ok(store) => unsynced::unsynced(&store),
-            Err(StoreError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        if_there(SqliteStore::open_unchecked(self.0), unsynced::unsynced)
     }
 
     /// Removes the commits of a directory since the last synced one, so that it is as it was then. Returns how many there were.
@@ -101,11 +106,7 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that cannot be read or is damaged.
     pub fn other_logic(self) -> Result<Option<OtherLogic>, OpenError> {
-        match SqliteStore::open_unchecked(self.0) {
-            Ok(store) => other_logic::other_logic(&store),
-            Err(StoreError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        if_there(SqliteStore::open_unchecked(self.0), other_logic::other_logic)
     }
 
     /// Removes these commits, so that [`Frontier::open`](crate::Frontier::open) continues from the checkpoint, and returns its attachment. Cut back

@@ -125,13 +125,13 @@ impl From<StoreError> for FrontierError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Damaged { .. } => Self::Damaged(error.to_string().into()),
-            other => Self::not_saved(&other),
+            other => Self::not_saved(other),
         }
     }
 }
 
 impl FrontierError {
-    fn not_saved(error: &impl std::fmt::Display) -> Self {
+    fn not_saved(error: impl std::fmt::Display) -> Self {
         Self::NotSaved(error.to_string().into())
     }
 }

@@ -154,11 +154,7 @@ pub(crate) struct Scope {
     reached: Reached,
     include: Option<RegexSet>,
     exclude: Option<RegexSet>,
-    max_depth: u32,
-    max_url_bytes: usize,
-    max_segment_repeats: usize,
-    max_hops: u8,
-    max_sitemap_nesting: u32,
+    limits: ScopeConfig,
 }
 
 impl Scope {
@@ -172,11 +168,10 @@ impl Scope {
             reached: Reached::new(config.reach),
             include: compile("include", &config.include)?,
             exclude: compile("exclude", &config.exclude)?,
-            max_depth: config.max_depth.unwrap_or(u32::MAX),
-            max_url_bytes: config.max_url_bytes,
-            max_segment_repeats: config.max_segment_repeats,
-            max_hops: config.max_hops.min(MOST_HOPS),
-            max_sitemap_nesting: config.max_sitemap_nesting,
+            limits: ScopeConfig {
+                max_hops: config.max_hops.min(MOST_HOPS),
+                ..config
+            },
         })
     }
 
@@ -207,7 +202,7 @@ impl Scope {
     ///
     /// The first reason against it.
     pub(crate) fn judge(&self, link: &Link) -> Result<(), Refusal> {
-        if link.url.url().as_str().len() > self.max_url_bytes {
+        if link.url.url().as_str().len() > self.limits.max_url_bytes {
             return Err(Refusal::UrlTooLong);
         }
         if let Some(origin) = &link.sitemap_of {
@@ -217,15 +212,16 @@ impl Scope {
         if link.seed && !seed_redirected {
             return Ok(());
         }
-        if link.hops > self.max_hops {
+        if link.hops > self.limits.max_hops {
             return Err(Refusal::TooManyHops);
         }
         self.reached.judge(&link.url)?;
         let embedded = u32::from(link.embedded);
-        if embedded > MAX_EMBEDDING || link.depth > self.max_depth.saturating_add(embedded) {
+        let is_too_deep = |most: u32| link.depth > most.saturating_add(embedded);
+        if embedded > MAX_EMBEDDING || self.limits.max_depth.is_some_and(is_too_deep) {
             return Err(Refusal::TooDeep);
         }
-        if repeats_itself(link.url.key_path(), self.max_segment_repeats) {
+        if repeats_itself(link.url.key_path(), self.limits.max_segment_repeats) {
             return Err(Refusal::RepeatedSegments);
         }
         self.judge_patterns(link.url.key(), seed_redirected)
@@ -236,10 +232,10 @@ impl Scope {
     /// A sitemap that a robots.txt lists may be on any host (the protocol's "Sitemaps & Cross Submits"). One that an index lists
     /// must be on the host of the index, or on a host in reach.
     fn judge_sitemap(&self, link: &Link, origin: &Origin) -> Result<(), Refusal> {
-        if link.hops > self.max_hops {
+        if link.hops > self.limits.max_hops {
             return Err(Refusal::TooManyHops);
         }
-        if link.depth > self.max_sitemap_nesting {
+        if link.depth > self.limits.max_sitemap_nesting {
             return Err(Refusal::TooDeep);
         }
         let url = link.url.url();

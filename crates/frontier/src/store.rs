@@ -125,6 +125,16 @@ pub(crate) trait Store: fmt::Debug + Send {
         visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 
+    /// Returns the values of the keys, in order.
+    fn values(&self, space: Space, keys: RangeInclusive<u64>) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let mut values = Vec::new();
+        self.range(space, keys, &mut |key, value| {
+            values.push((key, value));
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
     /// The greatest key at or below, with its value.
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
 

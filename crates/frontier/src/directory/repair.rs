@@ -232,7 +232,7 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
     // What was not synced before may still lack its outputs.
     let stated = unsynced::stated_row(&**store).filter(|row| (covered..=last).contains(row));
     if stated.is_none() {
-        unsynced::state_last_row(&mut batch, last).map_err(|error| OpenError::Damaged(error.to_string()))?;
+        unsynced::state_last_row(&mut batch, last).map_err(OpenError::damaged)?;
     }
     store.commit(&batch, true)?;
     Ok(Some(last_stored - last))

@@ -6,18 +6,18 @@
 //! that queues the pages.
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Duration;
 
 use super::Durable;
 use super::record::{self, PageEnd, StoredPage};
+use super::restore::ROWS_AT_ONCE;
 use crate::error::FrontierError;
 use crate::failure::FailureKind;
 use crate::lease::NotFetched;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::state::{Call, Links, Place, RecordsRead, ShutOrigin, State};
-use crate::store::{MAX_KEY, Space, Store, StoreError};
+use crate::store::{MAX_KEY, Space};
 use crate::time::Time;
 
 /// Which pages are fetched again.
@@ -174,31 +174,36 @@ impl Durable {
             read_to: from,
             next: None,
         };
-        read_rows(&**self.store.lock(), from.row..=last, &mut |row, records| {
-            let (mut at, mut latest, mut stopped_at) = (Place { row, records: 0 }, Time::EPOCH, None);
-            let before = due.pages.len();
-            record::visit_row(records, &mut |record| {
-                latest = latest.max(record.time);
-                if at >= from && stopped_at.is_none() && is_due(at, &record) && record.again().is_some() {
-                    match due.pages.len() < up_to {
-                        true => due.pages.push(record.into_owned()),
-                        false => stopped_at = Some(at),
+        let store = self.store.lock();
+        let last = store.last_key(Space::Record).map_or(0, |stored| stored.min(last));
+        for first in (from.row..=last).step_by(ROWS_AT_ONCE as usize) {
+            for (row, records) in store.values(Space::Record, first..=last.min(first + ROWS_AT_ONCE - 1))? {
+                let (mut at, mut latest, mut stopped_at) = (Place { row, records: 0 }, Time::EPOCH, None);
+                let before = due.pages.len();
+                let visited = record::visit_row(&records, &mut |record| {
+                    latest = latest.max(record.time);
+                    if at >= from && stopped_at.is_none() && is_due(at, &record) && record.again().is_some() {
+                        match due.pages.len() < up_to {
+                            true => due.pages.push(record.into_owned()),
+                            false => stopped_at = Some(at),
+                        }
                     }
+                    at.records += 1;
+                });
+                let damaged = |error| FrontierError::not_saved(format!("record row {row} cannot be read: {error}"));
+                visited.map_err(damaged)?;
+                if latest > until {
+                    due.pages.truncate(before);
+                    due.next = Some(latest);
+                    return Ok(due);
                 }
-                at.records += 1;
-            })?;
-            if latest > until {
-                due.pages.truncate(before);
-                due.next = Some(latest);
-                return Ok(ControlFlow::Break(()));
+                due.read_to = stopped_at.unwrap_or_else(|| Place::after_row(row));
+                due.next = stopped_at.map(|_| until);
+                if stopped_at.is_some() {
+                    return Ok(due);
+                }
             }
-            due.read_to = stopped_at.unwrap_or_else(|| Place::after_row(row));
-            due.next = stopped_at.map(|_| until);
-            Ok(match stopped_at {
-                Some(_) => ControlFlow::Break(()),
-                None => ControlFlow::Continue(()),
-            })
-        })?;
+        }
         Ok(due)
     }
 
@@ -236,31 +241,5 @@ impl Durable {
             }
         }
         Ok(requeued)
-    }
-}
-
-/// Whether more rows are to be read, unless a record is damaged.
-type RowVisited = Result<ControlFlow<()>, postcard::Error>;
-
-/// Visits rows of records, in order, until `visit` breaks.
-fn read_rows(
-    store: &dyn Store,
-    rows: RangeInclusive<u64>,
-    visit: &mut dyn FnMut(u64, &[u8]) -> RowVisited,
-) -> Result<(), FrontierError> {
-    let (mut has_ended, mut damaged) = (false, None);
-    let read = store.range(Space::Record, rows, &mut |row, bytes| {
-        match visit(row, &bytes) {
-            Ok(ControlFlow::Continue(())) => return Ok(()),
-            Ok(ControlFlow::Break(())) => has_ended = true,
-            Err(error) => damaged = Some(format!("record row {row} cannot be read: {error}")),
-        }
-        // No more rows.
-        Err(StoreError::Failed)
-    });
-    match (damaged, read) {
-        (Some(what), _) => Err(FrontierError::not_saved(&what)),
-        (None, Err(_)) if has_ended => Ok(()),
-        (None, read) => Ok(read?),
     }
 }

@@ -208,6 +208,11 @@ impl Checkpointer {
         self.last.is_some()
     }
 
+    /// The last row that the last finished checkpoint contains; 0 if there is none.
+    pub(super) fn covered(&self) -> u64 {
+        self.last.as_ref().map_or(0, |last| last.covered)
+    }
+
     pub(super) fn waits_for_sync(&self) -> bool {
         self.writing.as_ref().is_some_and(|writing| writing.is_written)
     }

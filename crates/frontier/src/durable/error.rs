@@ -53,6 +53,12 @@ pub enum OpenError {
     Frontier(#[from] FrontierError),
 }
 
+impl OpenError {
+    pub(crate) fn damaged(what: impl std::fmt::Display) -> Self {
+        Self::Damaged(what.to_string())
+    }
+}
+
 /// Says what an option was, and that it cannot be what it is now.
 fn change(option: &str, was: &str, wanted: &str) -> String {
     match was {
@@ -66,7 +72,7 @@ impl From<StateError> for OpenError {
     fn from(error: StateError) -> Self {
         match error {
             StateError::Config(error) => Self::Config(error),
-            other => Self::Damaged(other.to_string()),
+            other => Self::damaged(other),
         }
     }
 }

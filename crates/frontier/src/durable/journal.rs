@@ -70,7 +70,7 @@ impl Durable {
         self.has_unsaved |= answer.is_change(&call) || self.calls.len() > MAX_IDLE_BYTES;
         call.trim(answer);
         let stored: Stored<'_> = (now, answer.check(), call);
-        append(&stored, &mut self.calls).map_err(|error| FrontierError::not_saved(&error))
+        append(&stored, &mut self.calls).map_err(FrontierError::not_saved)
     }
 }
 

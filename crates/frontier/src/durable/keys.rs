@@ -88,16 +88,15 @@ impl SharedKeys {
         }
         keys.settled = covered;
         for stored in list.runs {
-            let run = Run::read(&stored, &keys.store)?;
-            if run.last_row <= covered {
+            let run = Run::read(stored, &keys.store)?;
+            if stored.last_row <= covered {
                 keys.runs.push(run);
             } else {
                 keys.ahead.push(run);
             }
         }
-        keys.runs.sort_by_key(|run| std::cmp::Reverse(run.count));
-        keys.ahead.sort_by_key(|run| std::cmp::Reverse(run.last_row));
-        keys.has_leftovers = true;
+        keys.runs.sort_by_key(|run| std::cmp::Reverse(run.stored.count));
+        keys.ahead.sort_by_key(|run| std::cmp::Reverse(run.stored.last_row));
         Ok(Self(Arc::new(Mutex::new(keys))))
     }
 }
@@ -111,7 +110,7 @@ impl StoredKeys for SharedKeys {
         let mut keys = self.lock();
         let is_new = is_surely_new || !keys.contains(digest);
         if is_new {
-            keys.add(digest);
+            keys.known.add(digest);
         }
         is_new
     }
@@ -125,10 +124,7 @@ fn damaged(what: String) -> StoreError {
 #[derive(Debug)]
 struct Frozen {
     digests: Vec<u128>,
-    /// The last row whose keys these are.
-    last_row: u64,
     writer: RunWriter,
-    written: usize,
 }
 
 /// The digests of all accepted keys.
@@ -136,7 +132,7 @@ struct Frozen {
 pub(super) struct Keys {
     store: SharedStore,
     sizes: KeySizes,
-    fresh: Fresh,
+    known: Known,
     /// The oldest first.
     frozen: VecDeque<Frozen>,
     /// The largest first.
@@ -146,20 +142,49 @@ pub(super) struct Keys {
     next_run: u64,
     /// The last row that the last finished checkpoint contains: the journal before it is never replayed again.
     settled: u64,
-    /// The last row that the last checkpoint contains that was begun.
-    checkpoint_row: u64,
     /// At most one of each tier.
     compactions: Vec<Compaction>,
     /// Runs that were merged.
     removal: Removal,
+    /// Whether the list of runs is to be written.
+    is_changed: bool,
+    error: Option<StoreError>,
+}
+
+/// The digests that are there without a look-up.
+#[derive(Debug)]
+struct Known {
+    /// Those of the last rows.
+    fresh: Fresh,
+    /// Some of the others. Zero is an empty slot.
     verified: Box<[u128]>,
     /// Digests that came since the last row.
     of_row: usize,
-    /// Whether the list of runs is to be written.
-    is_changed: bool,
-    /// Whether the store may have parts of runs that were not finished.
-    has_leftovers: bool,
-    error: Option<StoreError>,
+}
+
+impl Known {
+    fn contains(&self, digest: u128) -> bool {
+        let verified = self.verified.get(self.slot(digest));
+        verified.is_some_and(|verified| *verified == digest && digest != 0) || self.fresh.contains(&digest)
+    }
+
+    fn add(&mut self, digest: u128) {
+        self.fresh.insert(digest);
+        self.remember(digest);
+        self.of_row += 1;
+    }
+
+    /// Remembers that a digest is there.
+    fn remember(&mut self, digest: u128) {
+        let slot = self.slot(digest);
+        if let Some(verified) = self.verified.get_mut(slot) {
+            *verified = digest;
+        }
+    }
+
+    fn slot(&self, digest: u128) -> usize {
+        (digest as usize) % self.verified.len().max(1)
+    }
 }
 
 impl Keys {
@@ -167,72 +192,48 @@ impl Keys {
         Self {
             store,
             sizes,
-            fresh: Fresh::default(),
+            known: Known {
+                fresh: Fresh::default(),
+                verified: vec![0; sizes.verified].into(),
+                of_row: 0,
+            },
             frozen: VecDeque::new(),
             runs: Vec::new(),
             ahead: Vec::new(),
             next_run: 0,
             settled: 0,
-            checkpoint_row: 0,
             compactions: Vec::new(),
             removal: Removal::default(),
-            verified: vec![0; sizes.verified].into(),
-            of_row: 0,
             is_changed: false,
-            has_leftovers: false,
             error: None,
         }
     }
 
     pub(super) fn len(&self) -> u64 {
         let frozen: usize = self.frozen.iter().map(|frozen| frozen.digests.len()).sum();
-        let runs: u64 = self.runs.iter().map(|run| run.count).sum();
-        (self.fresh.len() + frozen) as u64 + runs
-    }
-
-    pub(super) fn add(&mut self, digest: u128) {
-        self.fresh.insert(digest);
-        self.remember(digest);
-        self.of_row += 1;
+        let runs: u64 = self.runs.iter().map(|run| run.stored.count).sum();
+        (self.known.fresh.len() + frozen) as u64 + runs
     }
 
     /// Returns whether a digest is there; "yes" if it cannot be looked up, and [`take_error`](Self::take_error) says why.
     ///
     /// Cost: for one that is not in memory a part of 16 KiB of each run, the largest first, until it is found.
     pub(super) fn contains(&mut self, digest: u128) -> bool {
-        if self.is_surely_there(digest) {
+        if self.known.contains(digest) {
             return true;
         }
         match self.look_up(digest) {
             Ok(is_there) => {
                 if is_there {
-                    self.remember(digest);
+                    self.known.remember(digest);
                 }
                 is_there
             }
             Err(error) => {
-                self.set_error(error);
+                self.error.get_or_insert(error);
                 true
             }
         }
-    }
-
-    fn is_surely_there(&self, digest: u128) -> bool {
-        let known = self.verified.get(self.slot(digest));
-        // Zero is an empty slot.
-        known.is_some_and(|known| *known == digest && digest != 0) || self.fresh.contains(&digest)
-    }
-
-    /// Remembers that a digest is there.
-    fn remember(&mut self, digest: u128) {
-        let slot = self.slot(digest);
-        if let Some(known) = self.verified.get_mut(slot) {
-            *known = digest;
-        }
-    }
-
-    fn slot(&self, digest: u128) -> usize {
-        (digest as usize) % self.verified.len().max(1)
     }
 
     fn look_up(&self, digest: u128) -> Result<bool, StoreError> {
@@ -252,27 +253,24 @@ impl Keys {
         self.error.take()
     }
 
-    fn set_error(&mut self, error: StoreError) {
-        self.error.get_or_insert(error);
-    }
-
     /// Records that all calls of a row were made again.
     pub(super) fn row_was_replayed(&mut self, row: u64) {
-        self.of_row = 0;
-        while let Some(run) = self.ahead.pop_if(|run| run.last_row <= row) {
-            self.fresh.clear();
+        self.known.of_row = 0;
+        while let Some(run) = self.ahead.pop_if(|run| run.stored.last_row <= row) {
+            self.known.fresh.clear();
             self.insert_run(run);
         }
     }
 
-    /// Records that the journal has ended. Runs of later rows are none: they are removed with the next row.
-    pub(super) fn journal_has_ended(&mut self) {
+    /// Records that the journal has ended. Runs of later rows are none, nor are parts of runs that were not finished: the next rows remove
+    /// them.
+    pub(super) fn journal_has_ended(&mut self) -> Result<(), StoreError> {
         self.is_changed |= !self.ahead.is_empty();
         self.ahead.clear();
+        self.remove_leftovers()
     }
 }
 
-/// The digests of the last rows.
 type Fresh = HashSet<u128, BuildHasherDefault<LowWord>>;
 
 /// A digest is a hash already, under a secret: its lower word is as good as any.

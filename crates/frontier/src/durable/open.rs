@@ -161,7 +161,7 @@ pub(crate) fn no_checkpoint(store: &SharedStore) -> OpenError {
     if is_empty(&**store.lock()) {
         OpenError::NotBegun
     } else {
-        OpenError::Damaged("it has no checkpoint".to_owned())
+        OpenError::damaged("it has no checkpoint")
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn other_logic(store: &dyn Store) -> Result<Option<OtherLogic>, OpenE
     let Some((last, row)) = last.filter(|(last, _)| *last > manifest.covered) else {
         return Ok(None);
     };
-    let (at_end, _) = journal::split(&row).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    let (at_end, _) = journal::split(&row).map_err(OpenError::damaged)?;
     Ok(Some(OtherLogic {
         commits: last - manifest.covered,
         are_synced: stated_row(store).is_none_or(|row| row > manifest.covered),
@@ -55,7 +55,7 @@ pub(crate) fn discard(store: &mut dyn Store, wanted: &FrontierConfig) -> Result<
     for space in [Space::Journal, Space::Record] {
         batch.delete(space, manifest.covered + 1..=MAX_KEY);
     }
-    state_last_row(&mut batch, manifest.covered).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    state_last_row(&mut batch, manifest.covered).map_err(OpenError::damaged)?;
     Ok(store.commit(&batch, true)?)
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn change_logic(store: &mut dyn Store) -> Result<(), OpenError> {
         return Ok(());
     };
     manifest.logic += 1;
-    let changed = postcard::to_allocvec(&manifest).map_err(|error| OpenError::Damaged(error.to_string()))?;
+    let changed = postcard::to_allocvec(&manifest).map_err(OpenError::damaged)?;
     let mut batch = Batch::default();
     batch.put(Space::Meta, super::checkpoint::MANIFEST, changed);
     Ok(store.commit(&batch, true)?)

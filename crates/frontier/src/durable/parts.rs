@@ -11,7 +11,7 @@ use crate::store::{Space, Store};
 pub(super) fn parts(store: &dyn Store, keys: Range<u64>) -> impl Iterator<Item = Result<Vec<u8>, OpenError>> {
     keys.map(|key| match store.last(Space::Checkpoint, key)? {
         Some((at, part)) if at == key => Ok(part),
-        _ => Err(OpenError::Damaged("a part of the checkpoint is missing".to_owned())),
+        _ => Err(OpenError::damaged("a part of the checkpoint is missing")),
     })
 }
 

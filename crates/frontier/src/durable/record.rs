@@ -16,7 +16,7 @@ use crate::lease::{Dropped, NotFetched};
 use crate::link::{Link, PreviousFetch, Validators};
 use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
 use crate::state::LastEnd;
-use crate::store::{MAX_KEY, Space, Store, StoreError};
+use crate::store::{MAX_KEY, Space, Store};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
@@ -210,7 +210,7 @@ impl<'a> StoredPage<'a> {
 }
 
 pub(crate) fn add(records: &mut Vec<u8>, record: &StoredPage<'_>) -> Result<(), FrontierError> {
-    append(record, records).map_err(|error| FrontierError::not_saved(&error))
+    append(record, records).map_err(FrontierError::not_saved)
 }
 
 /// Visits the records of a row.
@@ -231,7 +231,7 @@ pub(crate) fn visit(store: &dyn Store, visit: &mut dyn FnMut(StoredPage<'_>)) ->
             let visited = visit_row(&bytes, visit);
             damaged = visited.err().map(|error| format!("record row {row}: {error}"));
         }
-        Ok::<(), StoreError>(())
+        Ok(())
     })?;
     damaged.map_or(Ok(()), |what| Err(OpenError::Damaged(what)))
 }

@@ -18,8 +18,8 @@ use crate::rules::ParseRules;
 use crate::state::{State, StateError};
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
-/// The rows of the journal that are read at once.
-const ROWS_AT_ONCE: u64 = 64;
+/// The rows that are read at once.
+pub(super) const ROWS_AT_ONCE: u64 = 64;
 
 /// What was read of a store.
 pub(crate) struct Restored {
@@ -74,7 +74,7 @@ pub(crate) fn restore(source: Source<'_>, may_write: bool) -> Result<Option<Rest
     }
     restored.state.set_silent(false);
     if let Some(keys) = &restored.keys {
-        keys.lock().journal_has_ended();
+        keys.lock().journal_has_ended()?;
     }
     Ok(Some(restored))
 }
@@ -112,27 +112,17 @@ pub(crate) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierCo
     let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
         return Ok(None);
     };
-    let damaged = |what: &dyn std::fmt::Display| OpenError::Damaged(what.to_string());
-    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(|error| damaged(&error))?;
+    let manifest: Manifest = postcard::from_bytes(&manifest).map_err(OpenError::damaged)?;
     if !manifest.has_possible_numbers() {
-        return Err(damaged(&"its numbers cannot be"));
+        return Err(OpenError::damaged("its numbers cannot be"));
     }
-    let config = serde_json::from_str(&manifest.config).map_err(|error| damaged(&error))?;
+    let config = serde_json::from_str(&manifest.config).map_err(OpenError::damaged)?;
     Ok(Some((manifest, config)))
 }
 
 pub(crate) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
     let store = store.lock();
-    let mut rows = Vec::new();
-    let mut take = |key, row| {
-        rows.push((key, row));
-        Ok(())
-    };
-    store.range(
-        Space::Journal,
-        first..=first.saturating_add(ROWS_AT_ONCE - 1),
-        &mut take,
-    )?;
+    let mut rows = store.values(Space::Journal, first..=first.saturating_add(ROWS_AT_ONCE - 1))?;
     if rows.is_empty() {
         // Rows behind a gap are for the caller to complain about.
         let behind = store.last(Space::Journal, MAX_KEY)?;

@@ -56,8 +56,7 @@ impl Durable {
         let last_part = store.last_key(Space::Checkpoint);
         self.checkpointer.resume(manifest, journal_bytes, last_part);
         if let Some((REPLACED, replaced)) = store.last(Space::Meta, REPLACED)? {
-            let damaged = |error: postcard::Error| OpenError::Damaged(error.to_string());
-            self.replaced = postcard::from_bytes(&replaced).map_err(damaged)?;
+            self.replaced = postcard::from_bytes(&replaced).map_err(OpenError::damaged)?;
         }
         Ok(())
     }
@@ -65,7 +64,7 @@ impl Durable {
     /// Commits a batch that has the last row, if any, and syncs it with all earlier ones.
     fn commit_synced(&mut self, mut batch: Batch, now: Time) -> Result<(), FrontierError> {
         let stated = unsynced::state_last_row(&mut batch, self.next_row - 1);
-        stated.map_err(|error| FrontierError::not_saved(&error))?;
+        stated.map_err(FrontierError::not_saved)?;
         self.store.lock().commit(&batch, true)?;
         self.last_sync = now;
         Ok(())
@@ -91,7 +90,7 @@ impl Durable {
         let mut batch = Batch::default();
         self.segments.write(&mut batch);
         if is_new {
-            let row = journal::row(attachment, &self.calls).map_err(|error| FrontierError::not_saved(&error))?;
+            let row = journal::row(attachment, &self.calls).map_err(FrontierError::not_saved)?;
             self.checkpointer.count(row.len());
             batch.put(Space::Journal, self.next_row, row);
             if !self.records.is_empty() {
@@ -170,17 +169,17 @@ impl Durable {
     /// Begins a checkpoint of the present state, which all rows so far contain.
     fn begin_checkpoint(&mut self, state: &mut State) -> Result<(), FrontierError> {
         let encoded = EncodedState {
-            state: state.encode().map_err(|error| FrontierError::not_saved(&error))?,
-            seen_set: encode_seen_set(state.seen().filter()).map_err(|error| FrontierError::not_saved(&error))?,
+            state: state.encode().map_err(FrontierError::not_saved)?,
+            seen_set: encode_seen_set(state.seen().filter()).map_err(FrontierError::not_saved)?,
             next_segment: self.segments.next(),
         };
         let covered = self.next_row - 1;
         let (hosts, checkpointer) = (state.host_table(), &mut self.checkpointer);
         let begun = checkpointer.begin(encoded, hosts, covered, &self.config, &self.attachment);
-        begun.map_err(|error| FrontierError::not_saved(&error))?;
+        begun.map_err(FrontierError::not_saved)?;
         self.segments.checkpoint_begun();
         if let Some(keys) = &self.keys {
-            keys.lock().checkpoint_begun(covered);
+            keys.lock().freeze(covered);
         }
         Ok(())
     }
@@ -196,12 +195,12 @@ impl Durable {
         }
         let (hosts, replaced) = (state.host_table(), &mut self.replaced);
         let is_last = self.checkpointer.write_slice(batch, hosts, has_keys, sync, replaced);
-        if is_last.map_err(|error| FrontierError::not_saved(&error))? {
+        if is_last.map_err(FrontierError::not_saved)? {
             self.segments.checkpoint_finished(batch, replaced);
-            let stated = postcard::to_allocvec(replaced).map_err(|error| FrontierError::not_saved(&error))?;
+            let stated = postcard::to_allocvec(replaced).map_err(FrontierError::not_saved)?;
             batch.put(Space::Meta, REPLACED, stated);
             if let Some(keys) = &self.keys {
-                keys.lock().checkpoint_finished();
+                keys.lock().checkpoint_finished(self.checkpointer.covered());
             }
         }
         Ok(())

@@ -42,11 +42,15 @@ pub(crate) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard
     Ok(())
 }
 
-pub(crate) fn stated_row(store: &dyn Store) -> Option<u64> {
-    match store.last(Space::Meta, SYNCED) {
-        Ok(Some((SYNCED, synced))) => Some(postcard::from_bytes::<Synced>(&synced).ok()?.row),
-        _ => None,
+fn stated(store: &dyn Store) -> Result<Option<Synced>, OpenError> {
+    match store.last(Space::Meta, SYNCED)? {
+        Some((SYNCED, synced)) => postcard::from_bytes(&synced).map(Some).map_err(OpenError::damaged),
+        _ => Ok(None),
     }
+}
+
+pub(crate) fn stated_row(store: &dyn Store) -> Option<u64> {
+    Some(stated(store).ok()??.row)
 }
 
 /// `None` if there are none, or there is no frontier.
@@ -54,19 +58,15 @@ pub(crate) fn unsynced(store: &dyn Store) -> Result<Option<Unsynced>, OpenError>
     let Some((manifest, _)) = manifest(store)? else {
         return Ok(None);
     };
-    let damaged = |error: postcard::Error| OpenError::Damaged(error.to_string());
-    let synced = match store.last(Space::Meta, SYNCED)? {
-        Some((SYNCED, synced)) => postcard::from_bytes::<Synced>(&synced).map_err(damaged)?,
-        _ => return Err(OpenError::Damaged("it does not say what was synced".to_owned())),
-    };
+    let synced = stated(store)?.ok_or_else(|| OpenError::damaged("it does not say what was synced"))?;
     if synced.row < manifest.covered {
-        return Err(OpenError::Damaged("its checkpoint was not synced".to_owned()));
+        return Err(OpenError::damaged("its checkpoint was not synced"));
     }
     let row = store.last(Space::Journal, MAX_KEY)?;
     let Some((last, row)) = row.filter(|(last, _)| *last > synced.row) else {
         return Ok(None);
     };
-    let (attachment, _) = journal::split(&row).map_err(damaged)?;
+    let (attachment, _) = journal::split(&row).map_err(OpenError::damaged)?;
     Ok(Some(Unsynced {
         commits: last - synced.row,
         attachment: attachment.to_vec(),

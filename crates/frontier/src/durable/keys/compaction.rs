@@ -5,7 +5,7 @@
 //! result is visible for all who open the store then.
 
 use super::Keys;
-use super::run::{Run, RunWriter, digests, read_part};
+use super::run::{Run, RunWriter, StoredRun, digests, read_part};
 use crate::durable::segments::SharedStore;
 use crate::store::{Batch, StoreError};
 
@@ -17,15 +17,12 @@ const RUNS_OF_TIER: usize = 4;
 pub(super) struct Compaction {
     cursors: Vec<Cursor>,
     writer: RunWriter,
-    /// The last row whose keys they have.
-    last_row: u64,
 }
 
 /// Where a run is read.
 #[derive(Debug)]
 struct Cursor {
-    run: u64,
-    parts: u64,
+    run: StoredRun,
     next_part: u64,
     /// What was read and is left, the next one last.
     digests: Vec<u128>,
@@ -34,8 +31,7 @@ struct Cursor {
 impl Cursor {
     fn of(run: &Run) -> Self {
         Self {
-            run: run.number,
-            parts: run.parts(),
+            run: run.stored,
             next_part: 0,
             digests: Vec::new(),
         }
@@ -43,8 +39,8 @@ impl Cursor {
 
     /// `None` at the end.
     fn peek(&mut self, store: &SharedStore) -> Result<Option<u128>, StoreError> {
-        while self.digests.is_empty() && self.next_part < self.parts {
-            let part = read_part(self.run, self.next_part, store)?;
+        while self.digests.is_empty() && self.next_part < self.run.parts {
+            let part = read_part(self.run.number, self.next_part, store)?;
             self.digests.extend(digests(&part));
             self.digests.reverse();
             self.next_part += 1;
@@ -55,7 +51,7 @@ impl Cursor {
 
 impl Compaction {
     fn reads(&self, run: &Run) -> bool {
-        self.cursors.iter().any(|cursor| cursor.run == run.number)
+        self.cursors.iter().any(|cursor| cursor.run.number == run.stored.number)
     }
 
     /// Merges at most `most` more digests. Returns whether these were the last.
@@ -102,31 +98,27 @@ impl Keys {
             }
             !is_merged
         });
-        let run = compaction.writer.finish(compaction.last_row, batch);
+        let run = compaction.writer.finish(batch);
         self.insert_run(run);
         self.is_changed = true;
     }
 
     fn tier(&self, run: &Run) -> u32 {
         let smallest = self.sizes.fresh_digests as u64;
-        (run.count / smallest).max(1).ilog(RUNS_OF_TIER as u64)
+        (run.stored.count / smallest).max(1).ilog(RUNS_OF_TIER as u64)
     }
 
     /// Begins to merge the runs of a tier that has too many, unless runs of it are being merged.
     fn next_compaction(&mut self) -> Option<Compaction> {
-        let settled = self.runs.iter().filter(|run| run.last_row <= self.settled);
+        let settled = self.runs.iter().filter(|run| run.stored.last_row <= self.settled);
         let settled: Vec<&Run> = settled.collect();
         let is_busy = |run: &&Run| self.compactions.iter().any(|compaction| compaction.reads(run));
         // The largest are first, so runs of a tier are neighbours.
         let mut tiers = settled.chunk_by(|one, other| self.tier(one) == self.tier(other));
         let merged = tiers.rfind(|runs| runs.len() >= RUNS_OF_TIER && !runs.iter().any(is_busy))?;
         let cursors = merged.iter().map(|run| Cursor::of(run)).collect();
-        let last_row = merged.iter().map(|run| run.last_row).max()?;
-        let writer = self.next_writer();
-        Some(Compaction {
-            cursors,
-            writer,
-            last_row,
-        })
+        let last_row = merged.iter().map(|run| run.stored.last_row).max()?;
+        let writer = self.next_writer(last_row);
+        Some(Compaction { cursors, writer })
     }
 }

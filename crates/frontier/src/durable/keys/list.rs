@@ -23,7 +23,7 @@ pub(super) struct RunList {
 
 impl RunList {
     pub(super) fn of(next_run: u64, runs: &[Run]) -> Self {
-        let mut runs: Vec<_> = runs.iter().map(Run::stored).collect();
+        let mut runs: Vec<_> = runs.iter().map(|run| run.stored).collect();
         runs.sort_by_key(|run| run.number);
         Self { next_run, runs }
     }
@@ -71,7 +71,7 @@ impl RunList {
 /// Checks that a store has all parts of all runs. O(parts).
 pub(crate) fn check(store: &SharedStore) -> Result<(), StoreError> {
     for run in RunList::read(store)?.unwrap_or_default().runs {
-        Run::read(&run, store)?.check(store)?;
+        Run::read(run, store)?.check(store)?;
     }
     Ok(())
 }

@@ -28,28 +28,27 @@ pub(super) fn number(key: u64) -> u64 {
 }
 
 /// A run, as the list of them has it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct StoredRun {
     pub(super) number: u64,
     pub(super) parts: u64,
+    /// Its digests.
     pub(super) count: u64,
+    /// The last row whose keys it has.
     pub(super) last_row: u64,
 }
 
 /// A run that is complete.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) number: u64,
-    pub(super) count: u64,
-    /// The last row whose keys it has.
-    pub(super) last_row: u64,
+    pub(super) stored: StoredRun,
     /// The first digest of each part.
     fences: Vec<u128>,
 }
 
 impl Run {
     /// Reads the first digests of a run.
-    pub(super) fn read(stored: &StoredRun, store: &SharedStore) -> Result<Self, StoreError> {
+    pub(super) fn read(stored: StoredRun, store: &SharedStore) -> Result<Self, StoreError> {
         let mut fences = Vec::new();
         let keys = key(stored.number, FIRST_FENCES)..=key(stored.number + 1, 0) - 1;
         store.lock().range(Space::Digest, keys, &mut |_, value| {
@@ -60,44 +59,27 @@ impl Run {
             let what = format!("run {} of the keys has other parts than were written", stored.number);
             return Err(damaged(what));
         }
-        Ok(Self {
-            number: stored.number,
-            count: stored.count,
-            last_row: stored.last_row,
-            fences,
-        })
+        Ok(Self { stored, fences })
     }
 
     /// Checks that all its parts are there.
     pub(super) fn check(&self, store: &SharedStore) -> Result<(), StoreError> {
         let (mut parts, mut count) = (0, 0);
-        let Some(last) = self.parts().checked_sub(1) else {
+        let Some(last) = self.stored.parts.checked_sub(1) else {
             return Ok(());
         };
-        let keys = key(self.number, 0)..=key(self.number, last);
+        let number = self.stored.number;
+        let keys = key(number, 0)..=key(number, last);
         store.lock().range(Space::Digest, keys, &mut |_, value| {
             parts += 1;
             count += (value.len() / BYTES) as u64;
             Ok(())
         })?;
-        if (parts, count) == (self.parts(), self.count) {
+        if (parts, count) == (self.stored.parts, self.stored.count) {
             Ok(())
         } else {
-            Err(damaged(format!("a part of run {} of the keys is missing", self.number)))
+            Err(damaged(format!("a part of run {number} of the keys is missing")))
         }
-    }
-
-    pub(super) fn stored(&self) -> StoredRun {
-        StoredRun {
-            number: self.number,
-            parts: self.parts(),
-            count: self.count,
-            last_row: self.last_row,
-        }
-    }
-
-    pub(super) fn parts(&self) -> u64 {
-        self.fences.len() as u64
     }
 
     /// Returns whether a digest is in it. Cost: a part is read, unless the digest is below all.
@@ -105,7 +87,7 @@ impl Run {
         let Some(part) = self.fences.partition_point(|first| *first <= digest).checked_sub(1) else {
             return Ok(false);
         };
-        let part = read_part(self.number, part as u64, store)?;
+        let part = read_part(self.stored.number, part as u64, store)?;
         let (all, _) = part.as_chunks::<BYTES>();
         Ok(all
             .binary_search_by_key(&digest, |one| u128::from_le_bytes(*one))
@@ -113,7 +95,7 @@ impl Run {
     }
 
     pub(super) fn remove(&self, removal: &mut Removal) {
-        remove(self.number, self.parts(), removal);
+        remove(self.stored.number, self.stored.parts, removal);
     }
 }
 
@@ -151,67 +133,73 @@ pub(super) fn digests(part: &[u8]) -> impl Iterator<Item = u128> {
 /// Writes a run, in order.
 #[derive(Debug)]
 pub(super) struct RunWriter {
-    number: u64,
+    run: Run,
     digests_of_part: usize,
-    count: u64,
     part: Vec<u8>,
-    fences: Vec<u128>,
     fences_written: usize,
 }
 
 impl RunWriter {
-    pub(super) fn new(number: u64, digests_of_part: usize) -> Self {
-        Self {
+    pub(super) fn new(number: u64, last_row: u64, digests_of_part: usize) -> Self {
+        let stored = StoredRun {
             number,
-            digests_of_part,
+            parts: 0,
             count: 0,
+            last_row,
+        };
+        Self {
+            run: Run {
+                stored,
+                fences: Vec::new(),
+            },
+            digests_of_part,
             part: Vec::new(),
-            fences: Vec::new(),
             fences_written: 0,
         }
+    }
+
+    /// The digests that were added.
+    pub(super) fn count(&self) -> u64 {
+        self.run.stored.count
     }
 
     /// Adds a digest above all others. A part that is full goes to the batch.
     pub(super) fn push(&mut self, digest: u128, batch: &mut Batch) {
         if self.part.is_empty() {
-            self.fences.push(digest);
+            self.run.fences.push(digest);
         }
         self.part.extend_from_slice(&digest.to_le_bytes());
-        self.count += 1;
+        self.run.stored.count += 1;
         if self.part.len() == self.digests_of_part * BYTES {
             self.write_part(batch);
         }
     }
 
     fn write_part(&mut self, batch: &mut Batch) {
-        let part = self.fences.len() as u64 - 1;
-        batch.put(Space::Digest, key(self.number, part), std::mem::take(&mut self.part));
-        if self.fences.len() - self.fences_written == FENCES_AT_ONCE {
+        let StoredRun { number, parts, .. } = &mut self.run.stored;
+        batch.put(Space::Digest, key(*number, *parts), std::mem::take(&mut self.part));
+        *parts += 1;
+        if self.run.fences.len() - self.fences_written == FENCES_AT_ONCE {
             self.write_fences(batch);
         }
     }
 
     fn write_fences(&mut self, batch: &mut Batch) {
-        let new = &self.fences[self.fences_written..];
+        let new = &self.run.fences[self.fences_written..];
         let bytes: Vec<u8> = new.iter().flat_map(|fence| fence.to_le_bytes()).collect();
         let number = FIRST_FENCES + (self.fences_written / FENCES_AT_ONCE) as u64;
-        batch.put(Space::Digest, key(self.number, number), bytes);
-        self.fences_written = self.fences.len();
+        batch.put(Space::Digest, key(self.run.stored.number, number), bytes);
+        self.fences_written = self.run.fences.len();
     }
 
     /// Writes the rest.
-    pub(super) fn finish(mut self, last_row: u64, batch: &mut Batch) -> Run {
+    pub(super) fn finish(mut self, batch: &mut Batch) -> Run {
         if !self.part.is_empty() {
             self.write_part(batch);
         }
-        if self.fences_written < self.fences.len() {
+        if self.fences_written < self.run.fences.len() {
             self.write_fences(batch);
         }
-        Run {
-            number: self.number,
-            count: self.count,
-            last_row,
-            fences: self.fences,
-        }
+        self.run
     }
 }

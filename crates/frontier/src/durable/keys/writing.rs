@@ -8,18 +8,13 @@ use crate::store::{Batch, MAX_KEY, StoreError};
 impl Keys {
     /// Freezes the digests of the rows up to this one: they become a run.
     pub(in super::super) fn freeze(&mut self, last_row: u64) {
-        if self.fresh.is_empty() {
+        if self.known.fresh.is_empty() {
             return;
         }
-        let mut digests: Vec<_> = std::mem::take(&mut self.fresh).into_iter().collect();
+        let mut digests: Vec<_> = std::mem::take(&mut self.known.fresh).into_iter().collect();
         digests.sort_unstable();
-        let writer = self.next_writer();
-        self.frozen.push_back(Frozen {
-            digests,
-            last_row,
-            writer,
-            written: 0,
-        });
+        let writer = self.next_writer(last_row);
+        self.frozen.push_back(Frozen { digests, writer });
     }
 
     /// Returns whether the runs have all digests up to the row of the last freeze.
@@ -27,15 +22,9 @@ impl Keys {
         self.frozen.is_empty()
     }
 
-    /// Records that a checkpoint was begun that contains the rows up to this one. Their digests freeze.
-    pub(in super::super) fn checkpoint_begun(&mut self, covered: u64) {
-        self.freeze(covered);
-        self.checkpoint_row = covered;
-    }
-
-    /// Records that this checkpoint is finished.
-    pub(in super::super) fn checkpoint_finished(&mut self) {
-        self.settled = self.checkpoint_row;
+    /// Records that a checkpoint is finished that contains the rows up to this one.
+    pub(in super::super) fn checkpoint_finished(&mut self, covered: u64) {
+        self.settled = covered;
     }
 
     /// Adds to a batch what is to be written with a row, or after it. `last_row` is the last one that is written.
@@ -44,15 +33,11 @@ impl Keys {
     ///
     /// A part that cannot be read.
     pub(in super::super) fn write(&mut self, batch: &mut Batch, last_row: u64) -> Result<(), StoreError> {
-        if std::mem::take(&mut self.has_leftovers) {
-            self.remove_leftovers()?;
-        }
-        if self.fresh.len() >= self.sizes.fresh_digests {
+        if self.known.fresh.len() >= self.sizes.fresh_digests {
             self.freeze(last_row);
         }
         // Faster than keys come, however many come with one row.
-        let parts = self.of_row.div_ceil(self.sizes.digests_of_part);
-        self.of_row = 0;
+        let parts = std::mem::take(&mut self.known.of_row).div_ceil(self.sizes.digests_of_part);
         let removes = |_: &usize| self.removal.write(batch, self.sizes.removed_at_once());
         (0..4 + 8 * parts).take_while(removes).for_each(drop);
         self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
@@ -64,13 +49,13 @@ impl Keys {
     }
 
     /// Adds all that belongs to no run to what is removed. Cost: reads two values of each run.
-    fn remove_leftovers(&mut self) -> Result<(), StoreError> {
+    pub(super) fn remove_leftovers(&mut self) -> Result<(), StoreError> {
         let mut next = Some(MAX_KEY);
         while let Some(last) = next {
             let Some(number) = run::last_number(last, &self.store)? else {
                 break;
             };
-            if !self.runs.iter().any(|run| run.number == number) {
+            if !self.runs.iter().any(|run| run.stored.number == number) {
                 run::remove_unfinished(number, &self.store, &mut self.removal)?;
             }
             next = run::key(number, 0).checked_sub(1);
@@ -83,30 +68,32 @@ impl Keys {
         while left > 0
             && let Some(mut frozen) = self.frozen.pop_front()
         {
-            let next = (frozen.written + left).min(frozen.digests.len());
-            for digest in &frozen.digests[frozen.written..next] {
+            let written = frozen.writer.count() as usize;
+            let next = (written + left).min(frozen.digests.len());
+            for digest in &frozen.digests[written..next] {
                 frozen.writer.push(*digest, batch);
             }
-            left -= next - frozen.written;
-            frozen.written = next;
+            left -= next - written;
             if next < frozen.digests.len() {
                 self.frozen.push_front(frozen);
                 break;
             }
-            let run = frozen.writer.finish(frozen.last_row, batch);
+            let run = frozen.writer.finish(batch);
             self.insert_run(run);
             self.is_changed = true;
         }
     }
 
-    pub(super) fn next_writer(&mut self) -> RunWriter {
+    pub(super) fn next_writer(&mut self, last_row: u64) -> RunWriter {
         let number = self.next_run;
         self.next_run += 1;
-        RunWriter::new(number, self.sizes.digests_of_part)
+        RunWriter::new(number, last_row, self.sizes.digests_of_part)
     }
 
     pub(super) fn insert_run(&mut self, run: Run) {
-        let at = self.runs.partition_point(|other| other.count >= run.count);
+        let at = self
+            .runs
+            .partition_point(|other| other.stored.count >= run.stored.count);
         self.runs.insert(at, run);
     }
 
