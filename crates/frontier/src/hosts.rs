@@ -154,7 +154,7 @@ impl HostQueues {
     pub(crate) fn new(rules: HostConfig, traps: Traps) -> Self {
         Self {
             traps,
-            addresses: Addresses::new(rules.politeness.per_host.get(), rules.politeness.delay),
+            addresses: Addresses::default(),
             hosts: HostTable::new(rules.clone()),
             rules,
             due: VecDeque::new(),
@@ -294,7 +294,7 @@ impl HostQueues {
     /// Ends a request: the delay of the host counts from now.
     pub(crate) fn request_ended(&mut self, leased: &LeasedEntry, now: Time) {
         if let Some(address) = leased.address {
-            self.addresses.end(address, now);
+            self.addresses.end(address, now, &self.rules);
         }
         self.change(&leased.entry.queue, now, |host, _| {
             host.request_ended(&leased.entry, leased.gap, now);

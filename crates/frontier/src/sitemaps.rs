@@ -9,10 +9,8 @@ use crate::settlement::Verdict;
 /// The seen-set of sitemaps. It is exact, as there are few.
 ///
 /// Memory: at most [`max_sitemaps`](crate::LimitConfig::max_sitemaps) keys, each at most as long as a URL.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Sitemaps {
-    #[serde(skip)]
-    most: usize,
     seen: HashSet<Box<str>>,
     /// Those that were fetched and are sitemaps.
     read: HashSet<Box<str>>,
@@ -20,19 +18,6 @@ pub(crate) struct Sitemaps {
 }
 
 impl Sitemaps {
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            most,
-            seen: HashSet::new(),
-            read: HashSet::new(),
-            counts: LinkCounts::default(),
-        }
-    }
-
-    pub(crate) fn configure(&mut self, most: usize) {
-        self.most = most;
-    }
-
     /// Records that a sitemap was read.
     pub(crate) fn was_read(&mut self, key: &str) {
         self.read.insert(key.into());
@@ -43,11 +28,11 @@ impl Sitemaps {
         !self.read.is_empty() && self.read.contains(key)
     }
 
-    pub(crate) fn insert(&mut self, key: &str) -> Verdict {
+    pub(crate) fn insert(&mut self, key: &str, most: usize) -> Verdict {
         if self.seen.contains(key) {
             return Verdict::Seen;
         }
-        if self.seen.len() >= self.most {
+        if self.seen.len() >= most {
             return Verdict::Refused(Refusal::TooManySitemaps);
         }
         self.seen.insert(key.into());

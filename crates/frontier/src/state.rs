@@ -89,7 +89,7 @@ impl State {
     /// An invalid pattern of the scope.
     pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, FrontierConfigError> {
         let hash = KeyedHash::with_secret_of(&config.seen_set.hashing);
-        let queues = HostQueues::new(HostConfig::of(config), Traps::new(config, hash));
+        let queues = HostQueues::new(HostConfig::of(config), Traps::new(config.traps.clone(), hash));
         Ok(Self {
             sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.seen_set.on_saturation),
             scope: Scope::new(config.scope.clone())?,
@@ -107,7 +107,7 @@ impl State {
                 pages: PageCounts::default(),
                 not_fetched: BTreeMap::new(),
                 links: LinkCounts::default(),
-                sitemaps: Sitemaps::new(config.limits.max_sitemaps),
+                sitemaps: Sitemaps::default(),
                 clusters: Clusters::new(config.traps.max_fingerprints),
                 redirects: RedirectLoops::default(),
                 exchange: Exchange::new(config.partition),

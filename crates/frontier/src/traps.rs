@@ -23,7 +23,7 @@ pub(crate) use redirect_loops::RedirectLoops;
 use frequent_items::FrequentItems;
 use near_duplicates::NearDuplicates;
 
-use crate::config::FrontierConfig;
+use crate::config::TrapConfig;
 use crate::entry::{Entry, Purpose};
 use crate::keyed_hash::KeyedHash;
 use crate::link::Link;
@@ -40,10 +40,8 @@ const LATE_BUDGETS: u32 = 4;
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Traps {
     #[serde(skip)]
-    max_queries_per_path: u32,
+    pub(crate) limits: TrapConfig,
     queries: FrequentItems,
-    #[serde(skip)]
-    max_hosts_per_site: u32,
     hosts: FrequentItems,
     near_duplicates: NearDuplicates,
     hash: KeyedHash,
@@ -59,35 +57,22 @@ pub(crate) enum Screening {
 }
 
 impl Traps {
-    pub(crate) fn new(config: &FrontierConfig, hash: KeyedHash) -> Self {
+    pub(crate) fn new(limits: TrapConfig, hash: KeyedHash) -> Self {
         Self {
-            max_queries_per_path: most(config.traps.max_queries_per_path),
+            limits,
             queries: FrequentItems::new(COUNTED),
-            max_hosts_per_site: most(config.traps.max_hosts_per_site),
             hosts: FrequentItems::new(COUNTED),
-            near_duplicates: NearDuplicates::new(
-                most(config.traps.max_near_duplicates),
-                most(config.traps.max_near_duplicates_in_all),
-                hash,
-            ),
+            near_duplicates: NearDuplicates::new(hash),
             hash,
         }
     }
 
-    pub(crate) fn configure(&mut self, config: &FrontierConfig) {
-        self.max_queries_per_path = most(config.traps.max_queries_per_path);
-        self.max_hosts_per_site = most(config.traps.max_hosts_per_site);
-        let in_all = most(config.traps.max_near_duplicates_in_all);
-        self.near_duplicates
-            .configure(most(config.traps.max_near_duplicates), in_all);
-    }
-
     /// Opens what was postponed or closed under lower limits. The next near-duplicate there is counted against the new ones.
-    pub(crate) fn limits_changed(&mut self, before: &FrontierConfig, after: &FrontierConfig) {
-        if most(after.traps.max_near_duplicates) > most(before.traps.max_near_duplicates) {
+    pub(crate) fn limits_changed(&mut self, before: &TrapConfig, after: &TrapConfig) {
+        if most(after.max_near_duplicates) > most(before.max_near_duplicates) {
             self.near_duplicates.open_postponed();
         }
-        if most(after.traps.max_near_duplicates_in_all) > most(before.traps.max_near_duplicates_in_all) {
+        if most(after.max_near_duplicates_in_all) > most(before.max_near_duplicates_in_all) {
             self.near_duplicates.open_closed();
         }
     }
@@ -98,7 +83,7 @@ impl Traps {
             return Ok(());
         }
         if let Some(path) = self.counted_path(link).filter(|_| is_late)
-            && self.queries.get(late(path)) >= self.max_queries_per_path.saturating_mul(LATE_BUDGETS)
+            && self.queries.get(late(path)) >= most(self.limits.max_queries_per_path).saturating_mul(LATE_BUDGETS)
         {
             return Err(Refusal::TooManyQueries);
         }
@@ -110,17 +95,18 @@ impl Traps {
 
     pub(crate) fn admits_next(&self, count: usize) -> bool {
         let more = u32::try_from(count).unwrap_or(u32::MAX);
-        let has_room =
-            |items: &FrequentItems, most: u32| most == u32::MAX || items.highest().saturating_add(more) <= most;
-        has_room(&self.queries, self.max_queries_per_path)
-            && has_room(&self.hosts, self.max_hosts_per_site)
+        let has_room = |items: &FrequentItems, most: Option<NonZeroU32>| {
+            most.is_none_or(|most| items.highest().saturating_add(more) <= most.get())
+        };
+        has_room(&self.queries, self.limits.max_queries_per_path)
+            && has_room(&self.hosts, self.limits.max_hosts_per_site)
             && !self.near_duplicates.closes_any()
     }
 
     /// Checks the first link of a host against the budget of its site. Seeds are exempt.
     pub(crate) fn admit_host(&self, link: &Link) -> Result<(), Refusal> {
-        let is_bounded = self.max_hosts_per_site < u32::MAX && !link.seed;
-        if is_bounded && self.hosts.get(self.site(link)) >= self.max_hosts_per_site {
+        let is_full = |most: NonZeroU32| self.hosts.get(self.site(link)) >= most.get();
+        if !link.seed && self.limits.max_hosts_per_site.is_some_and(is_full) {
             return Err(Refusal::TooManySubdomains);
         }
         Ok(())
@@ -135,11 +121,11 @@ impl Traps {
         if is_late {
             self.queries.add(late(path));
         }
-        self.queries.add(path) > self.max_queries_per_path && !is_exempt(link)
+        self.queries.add(path) > most(self.limits.max_queries_per_path) && !is_exempt(link)
     }
 
     pub(crate) fn count_host(&mut self, link: &Link) {
-        if self.max_hosts_per_site < u32::MAX {
+        if self.limits.max_hosts_per_site.is_some() {
             self.hosts.add(self.site(link));
         }
     }
@@ -162,7 +148,7 @@ impl Traps {
     }
 
     pub(crate) fn count_member(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
-        self.near_duplicates.count(entry, member)
+        self.near_duplicates.count(entry, member, &self.limits)
     }
 
     pub(crate) fn suspects(&self, host: &HostKey) -> bool {
@@ -170,7 +156,10 @@ impl Traps {
     }
 
     pub(crate) fn bounds_near_duplicates(&self) -> bool {
-        self.near_duplicates.is_bounded()
+        self.limits
+            .max_near_duplicates
+            .or(self.limits.max_near_duplicates_in_all)
+            .is_some()
     }
 
     /// The numbers of path prefixes that were closed and postponed.
@@ -183,9 +172,7 @@ impl Traps {
     }
 
     fn counted_path(&self, link: &Link) -> Option<u64> {
-        if self.max_queries_per_path == u32::MAX {
-            return None;
-        }
+        self.limits.max_queries_per_path?;
         let (path, _query) = link.url.key().split_once('?')?;
         Some(self.hash.of(path))
     }

@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::IpAddr;
-use std::time::Duration;
 
+use super::HostConfig;
 use super::pace::Pace;
 use crate::time::Time;
 use crate::url::HostKey;
@@ -37,13 +37,17 @@ struct Shared {
     timer: Option<Time>,
 }
 
-/// All addresses, and the rules that they share.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+impl Shared {
+    /// An address has as many requests in flight as a host may have, each at least the delay after the end of the last one.
+    fn free_from(&self, rules: &HostConfig) -> Time {
+        let politeness = &rules.politeness;
+        self.pace.free_from(politeness.delay, politeness.per_host.get())
+    }
+}
+
+/// All addresses.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Addresses {
-    #[serde(skip)]
-    most: u32,
-    #[serde(skip)]
-    delay: Duration,
     shared: HashMap<IpAddr, Shared>,
     timers: BinaryHeap<Reverse<(Time, IpAddr)>>,
     /// The number of addresses after the last sweep.
@@ -51,21 +55,6 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Allows `most` requests in flight per address, each at least `delay` after the end of the last one.
-    pub(crate) fn new(most: u32, delay: Duration) -> Self {
-        Self {
-            most,
-            delay,
-            shared: HashMap::new(),
-            timers: BinaryHeap::new(),
-            kept: 0,
-        }
-    }
-
-    pub(crate) fn configure(&mut self, most: u32, delay: Duration) {
-        (self.most, self.delay) = (most, delay);
-    }
-
     /// Replaces each name of a waiting host.
     pub(crate) fn replace_names(&mut self, replace: impl Fn(&mut HostKey)) {
         for shared in self.shared.values_mut() {
@@ -97,17 +86,16 @@ impl Addresses {
     }
 
     /// Returns the host that may join the round now. If the address is not free yet, it sets a timer.
-    pub(crate) fn next(&mut self, address: IpAddr, now: Time) -> Option<HostKey> {
+    pub(crate) fn next(&mut self, address: IpAddr, now: Time, rules: &HostConfig) -> Option<HostKey> {
         let shared = self.shared.get_mut(&address)?;
         // Each start moves the time of the next.
-        let at_once = if self.delay.is_zero() { self.most } else { 1 };
-        if shared.waiting.is_empty()
-            || shared.admitted >= at_once
-            || shared.pace.in_flight() + shared.admitted >= self.most
+        let most = rules.politeness.per_host.get();
+        let at_once = if rules.politeness.delay.is_zero() { most } else { 1 };
+        if shared.waiting.is_empty() || shared.admitted >= at_once || shared.pace.in_flight() + shared.admitted >= most
         {
             return None;
         }
-        let free = shared.pace.free_from(self.delay, self.most);
+        let free = shared.free_from(rules);
         if free > now {
             if shared.timer != Some(free) {
                 shared.timer = Some(free);
@@ -131,19 +119,18 @@ impl Addresses {
     }
 
     /// Returns whether the address is free. A request may have ended since its host was admitted.
-    pub(crate) fn is_free(&self, address: IpAddr, now: Time) -> bool {
-        self.shared
-            .get(&address)
-            .is_none_or(|shared| shared.pace.free_from(self.delay, self.most) <= now)
+    pub(crate) fn is_free(&self, address: IpAddr, now: Time, rules: &HostConfig) -> bool {
+        let shared = self.shared.get(&address);
+        shared.is_none_or(|shared| shared.free_from(rules) <= now)
     }
 
     pub(crate) fn start(&mut self, address: IpAddr, now: Time) {
         self.shared.entry(address).or_default().pace.start(now);
     }
 
-    pub(crate) fn end(&mut self, address: IpAddr, now: Time) {
+    pub(crate) fn end(&mut self, address: IpAddr, now: Time, rules: &HostConfig) {
         self.shared.entry(address).or_default().pace.end(now);
-        self.sweep(now);
+        self.sweep(now, rules);
     }
 
     pub(crate) fn take_back(&mut self, address: IpAddr, started: Time) {
@@ -188,14 +175,13 @@ impl Addresses {
     }
 
     /// Forgets addresses without state, once they may be the majority.
-    fn sweep(&mut self, now: Time) {
+    fn sweep(&mut self, now: Time, rules: &HostConfig) {
         if self.shared.len() <= 2 * self.kept + FEW {
             return;
         }
-        let (delay, most) = (self.delay, self.most);
         self.shared.retain(|_, shared| {
             let is_in_use = shared.pace.in_flight() > 0 || shared.admitted > 0 || !shared.waiting.is_empty();
-            is_in_use || shared.pace.free_from(delay, most) > now
+            is_in_use || shared.free_from(rules) > now
         });
         self.kept = self.shared.len();
     }

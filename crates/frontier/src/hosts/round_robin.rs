@@ -95,7 +95,7 @@ impl HostQueues {
             if let Some(host) = self.hosts.get_mut(&key) {
                 let is_due = host.next_state(now, &self.rules) == HostState::Due;
                 let address = host.admitted_by();
-                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now)) {
+                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now, &self.rules)) {
                     return Some(key);
                 }
                 // It is not due any more.
@@ -126,7 +126,7 @@ impl HostQueues {
     /// Admits waiting hosts of an address to the round, as many as it allows now.
     pub(super) fn admit_waiting(&mut self, address: Option<IpAddr>, now: Time) {
         let Some(address) = address else { return };
-        while let Some(key) = self.addresses.next(address, now) {
+        while let Some(key) = self.addresses.next(address, now, &self.rules) {
             let Some(host) = self.hosts.get_mut(&key) else { continue };
             host.state = HostState::Idle;
             if host.shared_address(now) == Some(address) && host.next_state(now, &self.rules) == HostState::Due {

@@ -10,7 +10,7 @@ use super::host::HostState;
 use super::table::{HostTable, HostsOnDisk};
 use super::timers::Timers;
 use super::{HostConfig, HostQueues};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, TrapConfig};
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -22,13 +22,11 @@ impl HostQueues {
     pub(crate) fn configure(
         &mut self,
         rules: HostConfig,
-        config: &FrontierConfig,
+        traps: TrapConfig,
         mut hosts: HostTable,
         on_disk: HostsOnDisk,
     ) {
-        self.addresses
-            .configure(rules.politeness.per_host.get(), rules.politeness.delay);
-        self.traps.configure(config);
+        self.traps.limits = traps;
         self.rules = HostConfig {
             segments: Some(Arc::clone(&on_disk.segments)),
             ..rules
@@ -43,7 +41,7 @@ impl HostQueues {
     ///
     /// The hosts that were due keep their order; the others follow by their times and names. Hosts without a page so far come first. Cost: O(hosts log hosts).
     pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
-        self.traps.limits_changed(before, after);
+        self.traps.limits_changed(&before.traps, &after.traps);
         let mut keys: Vec<HostKey> = self.due.drain(..).collect();
         keys.extend(self.addresses.take_waiting());
         // Those that wait by their times, as they were evicted: groups are read one after the other.

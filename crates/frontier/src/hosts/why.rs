@@ -66,7 +66,7 @@ impl HostQueues {
 
     /// Whether other hosts of its address come first.
     fn is_behind_others(&self, host: &Host, now: Time) -> bool {
-        let is_kept_back = |address| !self.addresses.is_free(address, now);
+        let is_kept_back = |address| !self.addresses.is_free(address, now, &self.rules);
         host.state == HostState::WaitingForAddress || host.admitted_by().is_some_and(is_kept_back)
     }
 }

@@ -52,8 +52,7 @@ impl State {
     ) -> Result<Self, StateError> {
         let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state)?;
         let mut state = Self::new(config, SeenSet::exact())?;
-        tables.sitemaps.configure(config.limits.max_sitemaps);
-        tables.clusters.configure(config.traps.max_fingerprints);
+        tables.clusters.set_room(config.traps.max_fingerprints);
         state.sieve = Sieve::from_parts(seen_set, queues)
             .on_saturation(config.seen_set.on_saturation)
             .with_counters(counters);
@@ -64,6 +63,7 @@ impl State {
     }
 
     pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk) {
-        self.hosts().configure(HostConfig::of(config), config, hosts, on_disk);
+        self.hosts()
+            .configure(HostConfig::of(config), config.traps.clone(), hosts, on_disk);
     }
 }

@@ -109,7 +109,7 @@ impl Clusters {
         }
     }
 
-    pub(crate) fn configure(&mut self, room: usize) {
+    pub(crate) fn set_room(&mut self, room: usize) {
         self.room = room.max(1);
     }
 

@@ -14,7 +14,9 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::frequent_items::FrequentItems;
+use super::most;
 use super::path_prefix::path_prefix;
+use crate::config::TrapConfig;
 use crate::entry::Entry;
 use crate::keyed_hash::KeyedHash;
 use crate::notice::Notice;
@@ -86,10 +88,6 @@ impl RecentPlaces {
 
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct NearDuplicates {
-    #[serde(skip)]
-    most: u32,
-    #[serde(skip)]
-    most_in_all: u32,
     of_prefix: FrequentItems,
     of_site: FrequentItems,
     /// The estimated number of members of a cluster on a site, compared or not.
@@ -103,11 +101,8 @@ pub(crate) struct NearDuplicates {
 }
 
 impl NearDuplicates {
-    /// Postpones beyond `most` members of a cluster, and closes beyond `most_in_all`; `u32::MAX` for neither.
-    pub(crate) fn new(most: u32, most_in_all: u32, hash: KeyedHash) -> Self {
+    pub(crate) fn new(hash: KeyedHash) -> Self {
         Self {
-            most,
-            most_in_all,
             of_prefix: FrequentItems::new(CLUSTERS_COUNTED),
             of_site: FrequentItems::new(CLUSTERS_COUNTED),
             guessed: FrequentItems::new(CLUSTERS_COUNTED),
@@ -117,10 +112,6 @@ impl NearDuplicates {
             suspects: HashSet::new(),
             hash,
         }
-    }
-
-    pub(crate) fn configure(&mut self, most: u32, most_in_all: u32) {
-        (self.most, self.most_in_all) = (most, most_in_all);
     }
 
     /// Forgets which prefixes are postponed.
@@ -133,18 +124,18 @@ impl NearDuplicates {
         self.closed.clear();
     }
 
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.most.min(self.most_in_all) < u32::MAX
-    }
-
     /// Counts a page of a cluster.
     ///
     /// The estimate that includes pages which were not compared makes a site suspect. Only pages that were compared count for the
     /// limits.
-    pub(crate) fn count(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
+    pub(crate) fn count(&mut self, entry: &Entry, member: &ClusterMember<'_>, limits: &TrapConfig) -> LinkTreatment {
         let mut links = LinkTreatment::default();
+        let (first, second) = (
+            most(limits.max_near_duplicates),
+            most(limits.max_near_duplicates_in_all),
+        );
         // Links of seeds are always followed.
-        if entry.metadata.seed || !self.is_bounded() {
+        if entry.metadata.seed || first.min(second) == u32::MAX {
             return links;
         }
         let prefix = path_prefix(entry.key());
@@ -153,21 +144,21 @@ impl NearDuplicates {
         let of_cluster = self.hash.of((site, member.cluster));
         let of_site = self.of_site.add(of_cluster);
         let guessed = self.guessed.add_times(of_cluster, member.stands_for);
-        if guessed >= self.most.min(self.most_in_all) && self.suspects.len() < MAX_SUSPECTS {
+        if guessed >= first.min(second) && self.suspects.len() < MAX_SUSPECTS {
             self.suspects.insert(self.hash.of(site));
         }
         let key = self.hash.of(&*prefix);
-        if of_prefix > self.most_in_all {
+        if of_prefix > second {
             if self.closed.add(key) {
                 links.notices.push(closed(&prefix, member));
             }
-        } else if of_prefix > self.most && self.postponed.add(key) {
+        } else if of_prefix > first && self.postponed.add(key) {
             links.notices.push(postponed(&prefix, member));
         }
-        links.is_refused = of_site > self.most_in_all;
-        links.is_postponed = of_site > self.most;
+        links.is_refused = of_site > second;
+        links.is_postponed = of_site > first;
         // A notice about the prefix is enough.
-        let limit = if links.is_refused { self.most_in_all } else { self.most };
+        let limit = if links.is_refused { second } else { first };
         let is_reported = !links.is_postponed && !links.is_refused || of_prefix > limit;
         if !is_reported && self.reported_sites.add(self.hash.of((of_cluster, links.is_refused))) {
             let notice = if links.is_refused { closed } else { postponed };

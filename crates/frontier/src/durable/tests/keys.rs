@@ -10,6 +10,7 @@ use super::common::{START, config, pages, url};
 use super::stores::{Recorder, open_store};
 use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::link::Link;
+use crate::state::StoredKeys as _;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 use crate::{FrontierError, OpenError, StoreError, Verdict, Why};
 
@@ -58,18 +59,20 @@ impl Written {
         let digests: Vec<_> = (self.next..self.next + keys).map(digest).collect();
         self.next += keys;
         let mut batch = Batch::default();
+        digests
+            .iter()
+            .for_each(|digest| assert!(self.keys.insert(*digest, true)));
         let mut of = self.keys.lock();
-        digests.iter().for_each(|digest| of.add(*digest));
         self.rows.push(digests);
         if begins_checkpoint {
-            of.checkpoint_begun(self.row);
+            of.freeze(self.row);
             self.begun = Some(self.row);
         }
         of.write(&mut batch, self.row).unwrap();
         if of.are_written()
             && let Some(begun) = self.begun.take()
         {
-            of.checkpoint_finished();
+            of.checkpoint_finished(begun);
             self.covered = begun;
         }
         drop(of);
@@ -84,12 +87,12 @@ impl Written {
         self.check(self.covered);
         for row in self.covered + 1..=self.row {
             for digest in &self.rows[row as usize] {
-                self.keys.lock().add(*digest);
+                self.keys.insert(*digest, true);
             }
             self.keys.lock().row_was_replayed(row);
             self.check(row);
         }
-        self.keys.lock().journal_has_ended();
+        self.keys.lock().journal_has_ended().unwrap();
         self.check(self.row);
     }
 

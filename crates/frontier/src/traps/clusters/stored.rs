@@ -59,7 +59,7 @@ impl Serialize for Clusters {
 impl TryFrom<Stored> for Clusters {
     type Error = &'static str;
 
-    /// Reads clusters of any number of pages: [`configure`](Clusters::configure) sets how many are remembered.
+    /// Reads clusters of any number of pages: [`set_room`](Clusters::set_room) sets how many are remembered.
     fn try_from(stored: Stored) -> Result<Self, Self::Error> {
         let ResemblanceCounts {
             compared,

@@ -45,7 +45,7 @@ fn bytes(clusters: &Clusters) -> Vec<u8> {
 
 fn read(bytes: &[u8], room: usize) -> Clusters {
     let mut clusters: Clusters = postcard::from_bytes(bytes).unwrap();
-    clusters.configure(room);
+    clusters.set_room(room);
     clusters
 }
 
