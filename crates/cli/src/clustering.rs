@@ -41,9 +41,7 @@ pub(crate) async fn join(crawl: Crawl, joining: Option<Joining>) -> Result<Crawl
         return Ok(crawl);
     };
     joining.kept = crawl.kept_of_peers().to_vec();
-    let crawl = crawl.share(blocking(|| joining.join()).await?);
-    crawl.check_peers()?;
-    Ok(crawl)
+    Ok(crawl.share(blocking(|| joining.join()).await?)?)
 }
 
 async fn blocking<T: Send + 'static>(

@@ -101,9 +101,9 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
             "{options}: changed for links that are found from now on. What is queued is not checked again, nor what was refused"
         );
     }
-    let message = if crawl.is_drained() && crawl.has_unanswered() {
+    let message = if report.is_drained() && crawl.has_unanswered() {
         format!("the crawl in {shown} has ended: pages that got no answer are tried again")
-    } else if crawl.is_drained() && report.partition.is_none() && crawl.config().options().refresh.is_none() {
+    } else if report.is_drained() && report.partition.is_none() && crawl.config().options().refresh.is_none() {
         format!("the crawl in {shown} has ended: nothing is left to fetch")
     } else {
         format!("continuing the crawl in {shown}: {queued} pages are queued")

@@ -136,7 +136,7 @@ fn json_line(to: &mut Formatter, record: &Record<'_>) -> io::Result<()> {
     let mut fields = Fields::default();
     // A source fails only if its visitor does, which never fails.
     let _ = record.key_values().visit(&mut fields);
-    write_object(to, record.level(), record.target(), record.args(), &fields.0)
+    write_object(to, record.level(), record.target(), record.args(), &fields.all)
 }
 
 fn write_object(
@@ -173,24 +173,23 @@ struct Line<'a, F: Serialize> {
     fields: &'a F,
 }
 
-/// The key-values of a record.
+/// The key-values of a record, and the value that was visited last.
 #[derive(Default)]
-struct Fields(serde_json::Map<String, serde_json::Value>);
+struct Fields {
+    all: serde_json::Map<String, serde_json::Value>,
+    last: serde_json::Value,
+}
 
 impl<'kvs> VisitSource<'kvs> for Fields {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), kv::Error> {
-        let mut json = AsJson(serde_json::Value::Null);
-        value.visit(&mut json)?;
+        value.visit(&mut *self)?;
         let prefix = if RESERVED.contains(&key.as_str()) { "field_" } else { "" };
-        self.0.insert(format!("{prefix}{key}"), json.0);
+        self.all.insert(format!("{prefix}{key}"), self.last.take());
         Ok(())
     }
 }
 
-/// One value of a record as JSON.
-struct AsJson(serde_json::Value);
-
-impl<'v> VisitValue<'v> for AsJson {
+impl<'v> VisitValue<'v> for Fields {
     fn visit_any(&mut self, value: Value<'_>) -> Result<(), kv::Error> {
         let whole = value
             .to_u64()
@@ -198,12 +197,12 @@ impl<'v> VisitValue<'v> for AsJson {
             .or_else(|| Some(value.to_i64()?.into()));
         let number = whole.or_else(|| Some(value.to_f64()?.into()));
         let known = number.or_else(|| Some(value.to_bool()?.into()));
-        self.0 = known.unwrap_or_else(|| value.to_string().into());
+        self.last = known.unwrap_or_else(|| value.to_string().into());
         Ok(())
     }
 
     fn visit_null(&mut self) -> Result<(), kv::Error> {
-        self.0 = serde_json::Value::Null;
+        self.last = serde_json::Value::Null;
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use cluster::Joining;
 use crawler::summary::remedy;
-use crawler::{Crawl, CrawlOptions, Ending, HttpOptions, Summary};
+use crawler::{Crawl, CrawlError, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
 use crawler_watch::Server;
 use frontier::canonical::Rules;
@@ -32,6 +32,7 @@ use frontier::{Directory, FrontierConfig, LockHolder, PolitenessConfig, Reach, S
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 use tokio::sync::Mutex;
+use tokio::task::JoinError;
 
 use crate::failure::Failure;
 use crate::options::{Command, LogFormat, Options};
@@ -329,7 +330,7 @@ impl Drop for MadeDirectory<'_> {
 
 /// Prints what came of a crawl.
 fn conclude(
-    ended: Result<Result<Summary, crawler::CrawlError>, tokio::task::JoinError>,
+    ended: Result<Result<Summary, CrawlError>, JoinError>,
     options: &Options,
     state: Option<&Path>,
     bar: &ProgressBar,

@@ -151,7 +151,7 @@ pub(crate) fn attach(
 ) -> Result<Crawl, OutputError> {
     let crawl = attached::attach(crawl, options, state, accepts_loss)?;
     Ok(match Stdout::of(options, view) {
-        Stdout::PageLines => crawl.observe(attached::matching(PageLines { to: StandardOutput }, options)),
+        Stdout::PageLines => crawl.observe(attached::matching(StandardOutput, options)),
         Stdout::Results | Stdout::Summary => crawl,
     })
 }
@@ -195,19 +195,15 @@ fn named(error: io::Error) -> io::Error {
     }
 }
 
-/// Writes the status and the URL of each page as soon as it is fetched, such as `200 https://example.com/a`.
-struct PageLines<W> {
-    to: W,
-}
-
-impl<W: Write + Send> Observer for PageLines<W> {
+impl Observer for StandardOutput {
+    /// Writes the status and the URL of each page as soon as it is fetched, such as `200 https://example.com/a`.
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Page(page) => {
                 // In one write, so that a reader of the pipe never sees a part of a line.
                 let line = format!("{} {}\n", page.status, page.url);
-                self.to.write_all(line.as_bytes())?;
-                self.to.flush()
+                self.write_all(line.as_bytes())?;
+                self.flush()
             }
             _ => Ok(()),
         }

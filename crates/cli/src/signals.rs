@@ -177,8 +177,9 @@ enum Received {
 
 #[cfg(unix)]
 mod platform {
-    use std::future::pending;
+    use std::future::poll_fn;
     use std::io;
+    use std::task::Poll;
 
     use signal_hook::consts::SIGTSTP;
     use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -189,44 +190,35 @@ mod platform {
     /// The number of SIGHUP (POSIX, `kill -l`).
     const SIGHUP: u32 = 1;
 
-    pub(super) struct Signals {
-        interrupt: Signal,
-        terminate: Signal,
-        /// `None` if SIGHUP is ignored, or the system does not report it.
-        hang_up: Option<Signal>,
-        user: Signal,
-        /// `None` if SIGTSTP is ignored, as in a shell that says so.
-        suspend: Option<Signal>,
-    }
+    pub(super) struct Signals(Vec<(Signal, Received)>);
 
     impl Signals {
         pub(super) fn listen() -> io::Result<Self> {
-            // This must be read before a handler for SIGHUP is set.
-            let may_hang_up = proc_self::ignores_signal(SIGHUP) == Some(false);
-            let may_suspend = proc_self::ignores_signal(SIGTSTP.unsigned_abs()) != Some(true);
-            Ok(Self {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-                hang_up: may_hang_up.then(|| signal(SignalKind::hangup())).transpose()?,
-                user: signal(SignalKind::user_defined1())?,
-                suspend: may_suspend.then(|| signal(SignalKind::from_raw(SIGTSTP))).transpose()?,
-            })
+            let mut kinds = vec![
+                (SignalKind::interrupt(), Received::Stop("SIGINT")),
+                (SignalKind::terminate(), Received::Stop("SIGTERM")),
+                (SignalKind::user_defined1(), Received::Status),
+            ];
+            // This must be read before a handler for it is set. Where the system does not report it, it stays as it is.
+            if proc_self::ignores_signal(SIGHUP) == Some(false) {
+                kinds.push((SignalKind::hangup(), Received::Stop("SIGHUP")));
+            }
+            // It is ignored in a shell that says so.
+            if proc_self::ignores_signal(SIGTSTP.unsigned_abs()) != Some(true) {
+                kinds.push((SignalKind::from_raw(SIGTSTP), Received::Suspend));
+            }
+            let listening = kinds.into_iter().map(|(kind, meaning)| Ok((signal(kind)?, meaning)));
+            listening.collect::<io::Result<_>>().map(Self)
         }
 
         pub(super) async fn next(&mut self) -> Received {
-            let [hang_up, suspend] = [&mut self.hang_up, &mut self.suspend].map(|signal| async {
-                match signal {
-                    Some(signal) => signal.recv().await,
-                    None => pending().await,
-                }
-            });
-            tokio::select! {
-                _ = self.interrupt.recv() => Received::Stop("SIGINT"),
-                _ = self.terminate.recv() => Received::Stop("SIGTERM"),
-                _ = hang_up => Received::Stop("SIGHUP"),
-                _ = self.user.recv() => Received::Status,
-                _ = suspend => Received::Suspend,
-            }
+            poll_fn(|context| {
+                let mut signals = self.0.iter_mut();
+                let received =
+                    signals.find_map(|(signal, meaning)| signal.poll_recv(context).is_ready().then_some(*meaning));
+                received.map_or(Poll::Pending, Poll::Ready)
+            })
+            .await
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crawler::peers::{Exchanged, Here, Peers, PeersError};
+use crawler::peers::{Exchanged, Peers, PeersError};
 use frontier::{Frontier, Partition, Time};
 use tokio::sync::Notify;
 
@@ -133,20 +133,20 @@ impl Cluster {
         let _ = self.to_thread.send(message);
     }
 
-    fn status(&mut self, frontier: &Frontier, here: Here, now: Time) -> PartitionStatus {
-        self.pages.push_back((now, here.pages));
+    fn status(&mut self, frontier: &Frontier, pages: u64, now: Time) -> PartitionStatus {
+        self.pages.push_back((now, pages));
         let is_old = |(then, _): &mut (Time, u64)| now.since(*then) > RATE_OVER;
         while self.pages.len() > 2 && self.pages.pop_front_if(is_old).is_some() {}
-        let rate = self.pages.front().map_or(0.0, |(then, pages)| {
+        let rate = self.pages.front().map_or(0.0, |(then, before)| {
             let seconds = now.since(*then).as_secs_f64();
             // Two in the same millisecond say nothing.
-            here.pages.saturating_sub(*pages) as f64 / seconds.max(0.001)
+            pages.saturating_sub(*before) as f64 / seconds.max(0.001)
         });
         let report = frontier.report();
         PartitionStatus {
             owner: self.owner.clone(),
             at: 0,
-            pages: here.pages,
+            pages,
             rate,
             waiting: report.queued_pages,
             to_send: report.exchange.waiting,
@@ -207,9 +207,9 @@ impl Peers for Cluster {
         Some(postcard::to_allocvec(self.member.kept()).unwrap_or_default())
     }
 
-    fn synced(&mut self, frontier: &Frontier, here: Here, now: Time) {
-        let status = self.status(frontier, here, now);
-        self.member.synced(frontier, here.is_drained, status, now);
+    fn synced(&mut self, frontier: &Frontier, is_drained: bool, pages: u64, now: Time) {
+        let status = self.status(frontier, pages, now);
+        self.member.synced(frontier, is_drained, status, now);
         self.has_news = true;
     }
 

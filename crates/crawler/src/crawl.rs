@@ -116,20 +116,15 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     /// Shares the crawl with other processes. It needs a state directory, and the [partition](frontier::FrontierConfig::partition) of this one.
-    #[must_use]
-    pub fn share(mut self, peers: impl Peers + 'static) -> Self {
-        self.run.sharing = Some(Sharing::new(Box::new(peers)));
-        self
-    }
-
-    /// [Checks](Peers::check) that this directory fits to the other processes. Call it before outputs are attached.
+    /// Call it before outputs are attached.
     ///
     /// # Errors
     ///
-    /// [`CrawlError::Peers`] if it does not.
-    pub fn check_peers(&self) -> Result<(), CrawlError> {
-        let sharing = self.run.sharing.as_ref();
-        Ok(sharing.map_or(Ok(()), |sharing| sharing.peers.check(&self.run.frontier))?)
+    /// [`CrawlError::Peers`] if the directory does not [fit](Peers::check) to the other processes.
+    pub fn share(mut self, peers: impl Peers + 'static) -> Result<Self, CrawlError> {
+        peers.check(&self.run.frontier)?;
+        self.run.sharing = Some(Sharing::new(Box::new(peers)));
+        Ok(self)
     }
 
     /// Returns what an earlier run has [kept](Peers::unsaved) of the other processes; nothing before the first.
@@ -163,14 +158,9 @@ impl<S: Fetcher> Crawl<S> {
         self.run.commits.as_ref().map_or(&[], |commits| &commits.for_new_links)
     }
 
-    /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Self::is_drained).
+    /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Report::is_drained).
     pub fn has_unanswered(&self) -> bool {
         self.run.summary(Ending::Drained).has_unanswered()
-    }
-
-    /// Returns whether nothing is left to fetch. A crawl that is continued after its end has nothing left, unless seeds were added.
-    pub fn is_drained(&self) -> bool {
-        self.run.frontier.report().is_drained()
     }
 
     /// Returns the outputs that the earlier runs have saved.

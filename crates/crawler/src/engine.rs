@@ -127,8 +127,8 @@ impl<S: Fetcher> Run<S> {
             self.set_paused(requested.pause && self.ending().is_none())?;
             let more = self.exchange()?;
             let wake = match self.next()? {
-                Next::Wait(wake) => wake.min(more),
-                Next::End(ending) => return self.end(ending),
+                Next::Continue(wake) => wake.min(more),
+                Next::Break(ending) => return self.end(ending),
             };
             self.tell_phase();
             tokio::select! {
@@ -157,8 +157,7 @@ impl<S: Fetcher> Run<S> {
         if let Some(commits) = &mut self.commits {
             commits.uncommitted += conclusions.len();
         }
-        let concluded = conclusions.into_iter().map(|one| (one.settlement, one.report));
-        let (settlements, reports): (Vec<_>, Vec<_>) = concluded.unzip();
+        let (settlements, reports): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
         let settled = self.frontier.settle(&settlements, now)?;
         let is_seed_redirected =
             |entry: &Entry, outcome: Option<&Outcome>| entry.metadata.seed && outcome == Some(&Outcome::Redirected);

@@ -31,8 +31,8 @@ pub trait Peers: Send {
     fn unsaved(&mut self) -> Option<Vec<u8>>;
 
     /// All is on the medium as it is now: the frontier, and what the last [`unsaved`](Self::unsaved) returned. Only this may be told to
-    /// others.
-    fn synced(&mut self, frontier: &Frontier, here: Here, now: Time);
+    /// others. `is_drained` says whether the seeds are in, and nothing is left to fetch or may be fetched any more; `pages` were fetched.
+    fn synced(&mut self, frontier: &Frontier, is_drained: bool, pages: u64, now: Time);
 
     /// Whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.
     fn knows_end(&self) -> bool;
@@ -66,14 +66,4 @@ pub struct Exchanged {
     pub has_more: bool,
     /// Whether all processes are to stop.
     pub stop: bool,
-}
-
-/// What this process knows of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Here {
-    /// Whether the seeds are in, and nothing is left to fetch or may be fetched any more.
-    pub is_drained: bool,
-    /// Pages that were fetched.
-    pub pages: u64,
 }

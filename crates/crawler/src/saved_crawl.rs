@@ -12,7 +12,7 @@ use crate::config::with_scheme;
 use crate::engine::time_of_day;
 use crate::error::StartError;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
-use crate::state::{CrawlState, PAUSED_FILE};
+use crate::state::{Commit, PAUSED_FILE};
 use crate::summary::{AnswerTimes, Ending, HostFigures, Summary};
 use crate::timestamp::less_ahead;
 
@@ -55,19 +55,18 @@ impl SavedCrawl {
         let stored = Directory::new(dir).config()?;
         let robots_name = stored.map(|config| config.politeness.robots_name).unwrap_or_default();
         let opened = Directory::new(dir).read(parse_robots(&robots_name))?;
-        let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
-        let state = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
-        let saved_at = state.as_ref().map(|state| state.commit.time);
-        let state = state.unwrap_or_default();
+        let saved = Commit::read(&opened.attachment.unwrap_or_default())?;
+        let saved_at = saved.as_ref().map(|(_, commit)| commit.time);
+        let (counts, commit) = saved.unwrap_or_default();
         let ending = if opened.frontier.report().is_drained() {
             Ending::Drained
         } else {
             Ending::Stopped
         };
         let mut summary = Summary {
-            elapsed: state.commit.elapsed,
+            elapsed: commit.elapsed,
             robots_name: opened.config.politeness.ask_robots.then_some(robots_name),
-            ..Summary::new(ending, state.counts, opened.frontier.report())
+            ..Summary::new(ending, counts, opened.frontier.report())
         };
         let ahead = opened.now.since(saved_at.unwrap_or(opened.now));
         // A host that hangs lets nothing be committed.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::saved_output::{SavedFile, SavedOutput};
 use crate::summary::Counts;
 
-/// The version of the format. Raise it with every change of [`CrawlState`] and of what it contains, the order of fields and variants
+/// The version of the format. Raise it with every change of [`Counts`], of [`Commit`] and of what they contain, the order of fields and variants
 /// included.
 const VERSION: u32 = 16;
 
@@ -21,13 +21,6 @@ pub(crate) const FETCHER_FILE: &str = "fetcher.json";
 
 /// The file in the state directory that is there while the crawl is paused.
 pub(crate) const PAUSED_FILE: &str = "paused";
-
-/// The state of a crawl at a commit.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct CrawlState {
-    pub(crate) counts: Counts,
-    pub(crate) commit: Commit,
-}
 
 /// What a commit has besides the counts.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -91,36 +84,34 @@ pub enum StateError {
         /// The directory.
         dir: PathBuf,
     },
-    /// What the fetcher keeps cannot be written.
+    /// It cannot be encoded, or what the fetcher keeps cannot be written.
     #[error("the state of the crawl cannot be written: {0}")]
     NotWritten(String),
-    /// It cannot be encoded.
-    #[error("the state of the crawl cannot be encoded: {0}")]
-    NotEncoded(String),
 }
 
-impl CrawlState {
-    /// Reads what [`Commit::write`] wrote.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, StateError> {
+impl Commit {
+    /// Reads what [`write`](Self::write) wrote; `None` from a run that ended before its first commit.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Counts, Self)>, StateError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
         let damaged = |error: postcard::Error| StateError::Damaged(error.to_string());
         let (version, state) = postcard::take_from_bytes::<u32>(bytes).map_err(damaged)?;
         if version != VERSION {
             return Err(StateError::Version { found: version });
         }
-        postcard::from_bytes(state).map_err(damaged)
+        postcard::from_bytes(state).map(Some).map_err(damaged)
     }
-}
 
-impl Commit {
     /// Notes that the outputs are synced as they are in this commit.
     pub(crate) fn note_synced(&mut self) {
         self.synced = self.outputs.iter().map(|output| output.file.clone()).collect();
     }
 
-    /// Writes the state with these counts to an empty buffer, and returns the buffer.
-    pub(crate) fn write(&self, counts: &Counts, buffer: Vec<u8>) -> Result<Vec<u8>, StateError> {
-        let encoded = postcard::to_extend(&(VERSION, counts, self), buffer);
-        encoded.map_err(|error| StateError::NotEncoded(error.to_string()))
+    /// Encodes the state with these counts.
+    pub(crate) fn write(&self, counts: &Counts) -> Result<Vec<u8>, StateError> {
+        let encoded = postcard::to_allocvec(&(VERSION, counts, self));
+        encoded.map_err(|error| StateError::NotWritten(error.to_string()))
     }
 }
 
@@ -182,7 +173,7 @@ mod tests {
             synced: vec![outputs[0].file.clone()],
             peers: Vec::new(),
         };
-        let bytes = state.write(&counts(), Vec::new()).unwrap();
+        let bytes = state.write(&counts()).unwrap();
         assert!(bytes.len() < 160, "{}", bytes.len());
         // If the form of a state has changed since a release, raise VERSION. Then write the hash of the new form here.
         let hash = content_hash(&bytes).unwrap().value() as u64;
@@ -191,10 +182,7 @@ mod tests {
             (16, 17_538_630_831_025_110_338),
             "the form has changed without its number"
         );
-        let CrawlState {
-            counts: read_counts,
-            commit: read,
-        } = CrawlState::read(&bytes).unwrap();
+        let (read_counts, read) = Commit::read(&bytes).unwrap().unwrap();
         assert_eq!(
             (read.elapsed, read.time, read.seeds),
             (state.elapsed, state.time, Some(5))
@@ -203,11 +191,12 @@ mod tests {
         assert_eq!(read.outputs, outputs);
         assert_eq!(read.synced, [outputs[0].file.clone()]);
         assert_eq!(format!("{:?}", read_counts), format!("{:?}", counts()));
-        for end in 0..bytes.len() {
-            assert!(CrawlState::read(&bytes[..end]).is_err(), "{end}");
+        assert!(Commit::read(&[]).unwrap().is_none());
+        for end in 1..bytes.len() {
+            assert!(Commit::read(&bytes[..end]).is_err(), "{end}");
         }
         let mut other = bytes;
         other[0] = 99;
-        assert_eq!(CrawlState::read(&other).unwrap_err(), StateError::Version { found: 99 });
+        assert_eq!(Commit::read(&other).unwrap_err(), StateError::Version { found: 99 });
     }
 }

@@ -21,9 +21,6 @@ use crate::outputs::Output;
 /// The file in the state directory.
 const FILE: &str = "command.json";
 
-/// Stands for the name of the seeds, which have none.
-const SEEDS: &str = "";
-
 /// Why a command cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArgumentsError {
@@ -82,25 +79,21 @@ pub(crate) fn parse(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
             None => Ok(cli),
         };
     };
-    let changed = Given::read(changed).ok_or(ArgumentsError::NotText)?;
+    let changed = read(changed).ok_or(ArgumentsError::NotText)?;
     let dir = dir
         .canonicalize()
         .map_err(|_| ArgumentsError::NoCrawl { dir: dir.clone() })?;
-    if changed.has("state") {
+    if changed.iter().any(|given| name_of(&given.text) == "state") {
         return Err(ArgumentsError::OtherState { dir });
     }
-    let kept = kept_arguments(&dir)?;
+    let mut arguments = kept_arguments(&dir)?;
     if Directory::new(&dir).is_missing() {
         return Err(ArgumentsError::NoDatabase { dir });
     }
-    let given = Given::read(&kept).ok_or(ArgumentsError::NotText)?;
-    let given = given.changed_by(changed).arguments();
-    let program = OsString::from("crawler");
-    let mut cli = parse_given(
-        std::iter::once(program)
-            .chain(given.into_iter().map(OsString::from))
-            .collect(),
-    )?;
+    arguments.retain(|kept| !changed.iter().any(|given| given.replaces(kept)));
+    arguments.insert(0, "crawler".to_owned());
+    arguments.extend(changed.into_iter().map(|given| given.text));
+    let mut cli = parse_given(arguments.into_iter().map(OsString::from).collect())?;
     match cli.site.state.replace(dir.clone()) {
         Some(place) if is_copied(&dir, &place) => {
             let original = env::current_dir().unwrap_or_default().join(place);
@@ -126,10 +119,8 @@ fn original_of(dir: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
         return None;
     };
     let place_of = |name: &str| {
-        let mut values = arguments
-            .iter()
-            .filter_map(|one| one.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='));
-        Some(folder.join(values.next()?))
+        let of_name = arguments.iter().find(|argument| name_of(argument) == name)?;
+        Some(folder.join(of_name.split_once('=')?.1))
     };
     let original =
         place_of("state").filter(|place| !Directory::new(place).is_missing() && !options::is_same(place, dir))?;
@@ -147,83 +138,59 @@ fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
     Ok(cli)
 }
 
-/// Options as they were given.
-struct Given(Vec<GivenOption>);
-
-struct GivenOption {
-    /// The long name.
-    name: String,
-    /// The values; a flag has an empty one for each time.
-    values: Vec<String>,
-    takes_value: bool,
+/// An argument, in the form in which it is kept: `--name=value`, `--name` of a flag, or a seed.
+struct Given {
+    text: String,
     is_repeatable: bool,
 }
 
 impl Given {
-    /// Reads arguments that may lack what they need, such as seeds. Returns `None` if one is not UTF-8. Ends the process if they are not valid.
-    fn read(arguments: &[OsString]) -> Option<Self> {
-        let (command, matches) = options::parse_some(arguments);
-        let mut given = Vec::new();
-        for argument in command.get_arguments() {
-            let id = argument.get_id().as_str();
-            if matches.value_source(id) != Some(ValueSource::CommandLine) {
-                continue;
-            }
-            let values = match argument.get_action() {
-                ArgAction::SetTrue => vec![String::new()],
-                ArgAction::Count => vec![String::new(); usize::from(matches.get_count(id))],
-                _ => {
-                    let values = matches.get_raw(id)?.map(|value| value.to_str().map(str::to_owned));
-                    values.collect::<Option<_>>()?
-                }
-            };
-            given.push(GivenOption {
-                name: argument.get_long().unwrap_or(SEEDS).to_owned(),
-                values,
-                takes_value: argument.get_action().takes_values(),
-                is_repeatable: argument.is_positional() || matches!(argument.get_action(), ArgAction::Append),
-            });
+    fn replaces(&self, kept: &str) -> bool {
+        let is_verbosity = |name| matches!(name, "quiet" | "verbose");
+        let (old, new) = (name_of(kept), name_of(&self.text));
+        match self.is_repeatable {
+            true => kept == self.text,
+            false => old == new || is_verbosity(old) && is_verbosity(new),
         }
-        Some(Self(given))
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|given| given.name == name)
-    }
-
-    fn changed_by(mut self, changed: Self) -> Self {
-        let is_verbosity = |name: &str| matches!(name, "quiet" | "verbose");
-        for new in changed.0 {
-            match self.0.iter_mut().find(|old| old.name == new.name) {
-                Some(old) if new.is_repeatable => {
-                    old.values.retain(|value| !new.values.contains(value));
-                    old.values.extend(new.values);
-                }
-                _ => {
-                    let is_replaced = |old: &str| old == new.name || is_verbosity(old) && is_verbosity(&new.name);
-                    self.0.retain(|old| !is_replaced(&old.name));
-                    self.0.push(new);
-                }
-            }
-        }
-        self
-    }
-
-    fn arguments(&self) -> Vec<String> {
-        let of_option = |given: &GivenOption, value: &String| match given.name.as_str() {
-            SEEDS => value.clone(),
-            name if given.takes_value => format!("--{name}={value}"),
-            name => format!("--{name}"),
-        };
-        let options = self.0.iter();
-        options
-            .flat_map(|given| given.values.iter().map(move |value| of_option(given, value)))
-            .collect()
     }
 }
 
+/// The long name of an option; empty of a seed.
+fn name_of(argument: &str) -> &str {
+    let option = argument.strip_prefix("--").unwrap_or_default();
+    option.split_once('=').map_or(option, |(name, _)| name)
+}
+
+/// Reads arguments that may lack what they need, such as seeds. Returns `None` if one is not UTF-8. Ends the process if they are not valid.
+fn read(arguments: &[OsString]) -> Option<Vec<Given>> {
+    let (command, matches) = options::parse_some(arguments);
+    let mut all = Vec::new();
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let name = argument.get_long().map(|name| format!("--{name}")).unwrap_or_default();
+        let texts = match argument.get_action() {
+            ArgAction::SetTrue => vec![name],
+            ArgAction::Count => vec![name; usize::from(matches.get_count(id))],
+            _ => {
+                let values = matches.get_raw(id)?.map(|value| value.to_str());
+                let text = |value: &str| match name.as_str() {
+                    "" => value.to_owned(),
+                    name => format!("{name}={value}"),
+                };
+                values.map(|value| value.map(text)).collect::<Option<_>>()?
+            }
+        };
+        let is_repeatable = argument.is_positional() || matches!(argument.get_action(), ArgAction::Append);
+        all.extend(texts.into_iter().map(|text| Given { text, is_repeatable }));
+    }
+    Some(all)
+}
+
 /// Enters the folder in which the last run was started, and returns its arguments.
-fn kept_arguments(dir: &Path) -> Result<Vec<OsString>, ArgumentsError> {
+fn kept_arguments(dir: &Path) -> Result<Vec<String>, ArgumentsError> {
     let file = dir.join(FILE);
     let unreadable = |why: String| ArgumentsError::Unreadable {
         file: file.clone(),
@@ -243,7 +210,7 @@ fn kept_arguments(dir: &Path) -> Result<Vec<OsString>, ArgumentsError> {
         }),
         KeptCommand::Arguments { folder, arguments } => {
             env::set_current_dir(&folder).map_err(|source| ArgumentsError::Folder { folder, source })?;
-            Ok(arguments.into_iter().map(OsString::from).collect())
+            Ok(arguments)
         }
     }
 }
@@ -280,8 +247,8 @@ fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {
     if site.seeds.as_deref().is_some_and(options::is_stdout) {
         return Err("--seeds -");
     }
-    let given = Given::read(site.given.get(1..).unwrap_or_default());
-    let mut arguments = given.ok_or("an argument that is not UTF-8")?.arguments();
+    let given = read(site.given.get(1..).unwrap_or_default()).ok_or("an argument that is not UTF-8")?;
+    let mut arguments: Vec<_> = given.into_iter().map(|given| given.text).collect();
     // It is for the loss of this start.
     arguments.retain(|argument| argument != "--accept-loss");
     // A password stands before an @, which an address has nowhere else.

@@ -13,7 +13,7 @@ use crate::engine::{Clock, Commits, Run, go_back_if_logic_is_other, go_back_if_o
 use crate::error::StartError;
 use crate::fetch::{Fetcher, HttpFetcher, HttpOptions};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
-use crate::state::{CrawlState, StateError};
+use crate::state::{Commit, StateError};
 use crate::summary::AnswerTimes;
 
 /// Builds a [`Crawl`]. Without further calls it crawls over HTTP, and keeps its frontier in memory.
@@ -155,11 +155,9 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path, accepts_loss:
     go_back_if_outputs_are_lost(state)?;
     go_back_if_logic_is_other(state, &frontier_options(&config), accepts_loss)?;
     let opened = open_frontier(&config, state)?;
-    // An empty one is from a run that ended before its first commit.
-    let attachment = opened.attachment.filter(|attachment| !attachment.is_empty());
-    let saved = attachment.map(|attachment| CrawlState::read(&attachment)).transpose()?;
+    let saved = Commit::read(&opened.attachment.unwrap_or_default())?;
     let hash_of_rules = rules.hash_of_urls();
-    if saved.as_ref().is_some_and(|saved| saved.commit.rules != hash_of_rules) {
+    if saved.as_ref().is_some_and(|(_, commit)| commit.rules != hash_of_rules) {
         // The file with the last rules is lost, or has been changed.
         return Err(StateError::OtherRules.into());
     }
@@ -170,9 +168,9 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path, accepts_loss:
     commits.opened = opened.now;
     let mut run = Run::new(config, fetcher, opened.frontier);
     run.answer_times = AnswerTimes::read(state);
-    if let Some(saved) = saved {
-        run.observers.counts = saved.counts;
-        commits.continue_after(saved.commit);
+    if let Some((counts, last)) = saved {
+        run.observers.counts = counts;
+        commits.continue_after(last);
     }
     run.save_by(commits)?;
     Ok(run)

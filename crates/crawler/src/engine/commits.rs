@@ -35,8 +35,6 @@ pub(crate) struct Commits {
     pub(crate) for_new_links: Vec<&'static str>,
     /// The hash of the seeds of this run.
     pub(super) seeds: u64,
-    /// The file with what the fetcher keeps.
-    fetcher_file: PathBuf,
     state: PathBuf,
     /// Leases whose requests wait for the next commit.
     pub(super) held_leases: Vec<Lease>,
@@ -47,7 +45,6 @@ pub(crate) struct Commits {
     /// Whether commits were made since the last sync.
     pub(super) has_unsynced: bool,
     pub(super) queued_again: NextLook,
-    buffer: Vec<u8>,
 }
 
 impl Commits {
@@ -62,14 +59,12 @@ impl Commits {
             is_continued: false,
             for_new_links,
             seeds: config.hash_of_seeds(),
-            fetcher_file: state.join(FETCHER_FILE),
             state: state.to_owned(),
             held_leases: Vec::new(),
             uncommitted: 0,
             changed: None,
             has_unsynced: true,
             queued_again: NextLook::default(),
-            buffer: Vec::new(),
         }
     }
 
@@ -102,9 +97,9 @@ impl Commits {
 impl<S: Fetcher> Run<S> {
     /// Commits from now on, and gives the fetcher what it has saved in an earlier run.
     pub(crate) fn save_by(&mut self, commits: Commits) -> Result<(), StateError> {
-        let file = &commits.fetcher_file;
+        let file = commits.state.join(FETCHER_FILE);
         let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", file.display()));
-        match std::fs::read(file) {
+        match std::fs::read(&file) {
             Ok(saved) => self.fetcher.restore(&saved).map_err(|why| damaged(&why))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(damaged(&error)),
@@ -170,14 +165,8 @@ impl<S: Fetcher> Run<S> {
             if sync {
                 self.frontier.check_place()?;
             }
-            self.observers.save(sync, &mut commits.saved.outputs)?;
-            if sync {
-                commits.saved.note_synced();
-                self.save_fetcher(&commits)?;
-            }
-            let state = self.encode(&mut commits)?;
+            let state = self.save_beside(&mut commits, sync)?;
             self.frontier.persist(&state, now)?;
-            commits.buffer = state;
             commits.has_unsynced = !sync;
             is_told = sync;
             self.observers.notify(&Event::Committed(&CommitRecord {
@@ -244,11 +233,8 @@ impl<S: Fetcher> Run<S> {
     /// Syncs the outputs, and makes a checkpoint.
     fn checkpoint(&mut self, commits: &mut Commits) -> Result<(), CrawlError> {
         let now = self.clock.now();
-        self.observers.save(true, &mut commits.saved.outputs)?;
-        commits.saved.note_synced();
-        self.save_fetcher(commits)?;
         self.keep_of_peers(commits);
-        let state = self.encode(commits)?;
+        let state = self.save_beside(commits, true)?;
         Ok(self.frontier.checkpoint(&state, now)?)
     }
 
@@ -258,21 +244,18 @@ impl<S: Fetcher> Run<S> {
         kept.map(|kept| commits.saved.peers = kept).is_some()
     }
 
-    /// Writes what the fetcher keeps, if it has changed.
-    fn save_fetcher(&self, commits: &Commits) -> Result<(), StateError> {
-        let Some(kept) = self.fetcher.save() else {
-            return Ok(());
-        };
-        let written = replace_file(&commits.fetcher_file, &kept);
-        written.map_err(|error| StateError::NotWritten(error.to_string()))
-    }
-
-    /// Encodes what is stored beside the frontier.
-    fn encode(&self, commits: &mut Commits) -> Result<Vec<u8>, StateError> {
+    /// Saves the outputs, with `sync` also what the fetcher keeps, and encodes what is stored beside the frontier.
+    fn save_beside(&mut self, commits: &mut Commits, sync: bool) -> Result<Vec<u8>, CrawlError> {
+        self.observers.save(sync, &mut commits.saved.outputs)?;
+        if sync {
+            commits.saved.note_synced();
+            if let Some(kept) = self.fetcher.save() {
+                let written = replace_file(&commits.state.join(FETCHER_FILE), &kept);
+                written.map_err(|error| StateError::NotWritten(error.to_string()))?;
+            }
+        }
         commits.saved.time = time_of_day();
         commits.saved.elapsed = self.clock.elapsed();
-        let mut buffer = std::mem::take(&mut commits.buffer);
-        buffer.clear();
-        commits.saved.write(&self.observers.counts, buffer)
+        Ok(commits.saved.write(&self.observers.counts)?)
     }
 }

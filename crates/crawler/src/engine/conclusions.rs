@@ -31,10 +31,7 @@ const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
 const SHOWN_LOCATION: usize = 200;
 
 /// What a fetch task returns.
-pub(crate) struct Conclusion {
-    pub(crate) settlement: Settlement,
-    pub(crate) report: PendingReport,
-}
+pub(crate) type Conclusion = (Settlement, PendingReport);
 
 /// The report of a task, to be sent once its settlement is made.
 pub(crate) struct PendingReport {
@@ -57,7 +54,7 @@ pub(crate) enum Subject {
     Nothing,
 }
 
-/// Turns a finished task into a settlement and a report.
+/// Turns what a task has fetched into a settlement and a report.
 pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &CrawlConfig) -> Conclusion {
     let Fetched {
         mut result,
@@ -94,17 +91,15 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
         Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), Subject::Nothing),
     };
     let kind = kind_of(&lease.entry.purpose);
-    Conclusion {
-        settlement,
-        report: PendingReport {
-            started: started.instant,
-            request: kind.map(|kind| request_record(kind, &lease, &result, bytes)),
-            cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
-            capture: Capture::from_result(&entry.url, started.time_of_day, result),
-            entry: lease.entry,
-            subject,
-        },
-    }
+    let report = PendingReport {
+        started: started.instant,
+        request: kind.map(|kind| request_record(kind, &lease, &result, bytes)),
+        cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
+        capture: Capture::from_result(&entry.url, started.time_of_day, result),
+        entry: lease.entry,
+        subject,
+    };
+    (settlement, report)
 }
 
 /// `None` of an address.

@@ -5,7 +5,7 @@ use std::path::Path;
 use frontier::{Directory, FrontierConfig};
 
 use crate::error::StartError;
-use crate::state::{CrawlState, StateError};
+use crate::state::{Commit, StateError};
 
 /// Goes back to the last checkpoint if another version of this program was killed after it, and this one cannot make its calls again.
 ///
@@ -25,11 +25,7 @@ pub(crate) fn go_back_if_logic_is_other(
     if config.partition.is_some() && other.are_synced && !accepts_loss {
         return Err(StateError::OtherLogic.into());
     }
-    let pages = |attachment: &[u8]| match attachment {
-        // Of a run that ended before its first commit.
-        [] => Ok(0),
-        saved => CrawlState::read(saved).map(|saved| saved.counts.pages),
-    };
+    let pages = |attachment: &[u8]| Commit::read(attachment).map(|saved| saved.map_or(0, |(counts, _)| counts.pages));
     let pages = pages(&other.at_end)?.saturating_sub(pages(&other.at_checkpoint)?);
     directory.discard_other_logic(config)?;
     let (shown, commits) = (state.display(), other.commits);

@@ -7,16 +7,16 @@ use frontier::Directory;
 use crate::error::StartError;
 use crate::output::OutputFile;
 use crate::saved_output::SavedFile;
-use crate::state::{CrawlState, StateError};
+use crate::state::{Commit, StateError};
 
 /// Goes back to the last sync if the outputs lack what was written since. Otherwise makes sure that they do not lose it from now on.
 pub(crate) fn go_back_if_outputs_are_lost(state: &Path) -> Result<(), StartError> {
-    let unsynced = Directory::new(state).unsynced()?;
-    // An empty attachment is from a run that ended before its first commit.
-    let Some(unsynced) = unsynced.filter(|unsynced| !unsynced.attachment.is_empty()) else {
+    let Some(unsynced) = Directory::new(state).unsynced()? else {
         return Ok(());
     };
-    let saved = CrawlState::read(&unsynced.attachment)?.commit;
+    let Some((_, saved)) = Commit::read(&unsynced.attachment)? else {
+        return Ok(());
+    };
     let last: Vec<&SavedFile> = saved.outputs.iter().map(|output| &output.file).collect();
     if last.is_empty() {
         return Ok(());

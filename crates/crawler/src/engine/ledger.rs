@@ -83,13 +83,13 @@ impl Ledger {
         let Some((lease, started)) = self.leases.remove(&id) else {
             return;
         };
-        self.ended.push(result.map_or_else(
-            |error| {
+        self.ended.push(match result {
+            Ok((_, conclusion)) => conclusion,
+            Err(error) => {
                 let panicked = Fetched::not_parsed(Err(FetchError::Panicked(error.to_string())));
                 conclude(lease, started, panicked, config)
-            },
-            |(_, conclusion)| conclusion,
-        ));
+            }
+        });
     }
 
     /// Aborts all tasks, and returns how many of them were fetching pages. Conclusions that wait are still returned.

@@ -1,6 +1,7 @@
 //! What the loop waits for, besides tasks that end, stops and ticks.
 
 use std::future::pending;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use frontier::Leasing;
@@ -36,11 +37,8 @@ impl Wake {
     }
 }
 
-/// What the loop does next.
-pub(super) enum Next {
-    Wait(Wake),
-    End(Ending),
-}
+/// What the loop does next: it waits, or ends.
+pub(super) type Next = ControlFlow<Ending, Wake>;
 
 impl<S: Fetcher> Run<S> {
     /// Starts and commits what can be now, and returns what to wait for: the earliest of the time limit, pages that come of age, the next host
@@ -52,14 +50,14 @@ impl<S: Fetcher> Run<S> {
         }
         let more_again = self.queue_again_when_due()?;
         let host = match self.lease()? {
-            Next::Wait(wake) => wake,
-            end @ Next::End(_) => return Ok(end),
+            Next::Continue(wake) => wake,
+            end @ Next::Break(_) => return Ok(end),
         };
         let commit = self.commit_when_due()?;
         self.tell_others(false);
         // A time that overflows `Instant` is no limit.
         let deadline = Wake::at(time_left.and_then(|time| Instant::now().checked_add(time)));
-        Ok(Next::Wait(deadline.min(more_again).min(host).min(commit)))
+        Ok(Next::Continue(deadline.min(more_again).min(host).min(commit)))
     }
 
     /// `None` if there is none, or it does not pass now.
@@ -77,11 +75,11 @@ impl<S: Fetcher> Run<S> {
             }
             if self.is_ending() {
                 // The loop answers the stop first.
-                return Ok(Next::Wait(Wake::Now));
+                return Ok(Next::Continue(Wake::Now));
             }
             let free = self.free_requests();
             if free == 0 || self.clock.is_paused() {
-                return Ok(Next::Wait(Wake::Never));
+                return Ok(Next::Continue(Wake::Never));
             }
             if let Some(ending) = self.ended_before() {
                 return Ok(self.end_with_others(ending));
@@ -93,14 +91,14 @@ impl<S: Fetcher> Run<S> {
                 }
                 Leasing::Dropped(dropped) => {
                     self.report_dropped(dropped);
-                    return Ok(Next::Wait(Wake::Now));
+                    return Ok(Next::Continue(Wake::Now));
                 }
-                Leasing::NotUntil(time) => return Ok(Next::Wait(Wake::At(self.clock.instant_of(time)))),
+                Leasing::NotUntil(time) => return Ok(Next::Continue(Wake::At(self.clock.instant_of(time)))),
                 // With others, the outboxes may be full.
                 Leasing::AllLeased if self.requests_in_flight() == 0 && self.sharing.is_none() => {
                     return Err(CrawlError::Stalled);
                 }
-                Leasing::AllLeased => return Ok(Next::Wait(Wake::Never)),
+                Leasing::AllLeased => return Ok(Next::Continue(Wake::Never)),
                 Leasing::BudgetSpent => return Ok(self.end_with_others(Ending::BudgetSpent)),
                 // With others, the reach may grow until the end.
                 Leasing::Drained if !self.held_links.is_empty() && self.sharing.is_none() => {
@@ -116,14 +114,14 @@ impl<S: Fetcher> Run<S> {
     fn wind_up(&mut self, ending: Ending) -> Result<Next, CrawlError> {
         self.give_back_held()?;
         if !self.ledger.is_empty() {
-            return Ok(Next::Wait(Wake::Never));
+            return Ok(Next::Continue(Wake::Never));
         }
         match self.frontier.lease(self.clock.now(), 0)? {
             Leasing::Dropped(dropped) => {
                 self.report_dropped(dropped);
-                Ok(Next::Wait(Wake::Now))
+                Ok(Next::Continue(Wake::Now))
             }
-            _ => Ok(Next::End(ending)),
+            _ => Ok(Next::Break(ending)),
         }
     }
 

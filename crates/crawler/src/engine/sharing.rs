@@ -9,7 +9,7 @@ use super::stop::Stop;
 use crate::error::CrawlError;
 use crate::event::Event;
 use crate::fetch::Fetcher;
-use crate::peers::{Here, Peers};
+use crate::peers::Peers;
 use crate::summary::Ending;
 
 /// The others, and what they were told.
@@ -74,9 +74,9 @@ impl<S: Fetcher> Run<S> {
             Some(sharing) if !sharing.peers.has_ended(now) => {
                 sharing.is_told &= sharing.nothing_left == Some(ending);
                 sharing.nothing_left = Some(ending);
-                Next::Wait(Wake::Never)
+                Next::Continue(Wake::Never)
             }
-            _ => Next::End(ending),
+            _ => Next::Break(ending),
         }
     }
 
@@ -124,11 +124,8 @@ impl<S: Fetcher> Run<S> {
             Some(Ending::BudgetSpent) => report.leased == 0,
             Some(_) => report.is_drained(),
         };
-        let here = Here {
-            is_drained,
-            pages: self.observers.counts.pages,
-        };
-        sharing.peers.synced(&self.frontier, here, now);
+        let pages = self.observers.counts.pages;
+        sharing.peers.synced(&self.frontier, is_drained, pages, now);
     }
 
     /// Leaves the others, after the last commit.

@@ -8,7 +8,6 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_RANGE, HeaderValue, TRANSFER_ENC
 use reqwest::{Response as Answer, Version};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
-use url::Url;
 
 use super::decoding::{self, Coding, End};
 use super::error::{Remedy, is_timeout, is_unexpected_end, remedy};
@@ -37,7 +36,6 @@ enum Received {
 /// may bring what HTTP/2 did not.
 pub(super) async fn read(
     mut from: Answer,
-    url: &Url,
     cap: u64,
     time: Range<Instant>,
     answer: &mut Response,
@@ -51,6 +49,7 @@ pub(super) async fn read(
     };
     let (received, end) = receive(&mut from, cap, time.end).await;
     answer.elapsed = time.start.elapsed();
+    let unannounced = (end == Received::Unannounced).then(|| Origin::of(from.url()));
     let is_part = answer.status == 206 && !from.headers().get(CONTENT_RANGE).is_some_and(is_whole);
     drop(from);
     // Decoding and parsing run through other code than receiving. So other tasks of this thread, which may receive, go on first, and the
@@ -60,8 +59,9 @@ pub(super) async fn read(
     answer.truncation = cut.or(is_part.then_some(TruncationReason::Part));
     if answer.truncation.is_some() {
         answer.extent = BodyExtent::Truncated;
-    } else if end == Received::Unannounced && !has_logged.swap(true, Ordering::Relaxed) {
-        let origin = Origin::of(url).map_or_else(String::new, |origin| origin.to_string());
+    } else if let Some(Some(origin)) = unannounced
+        && !has_logged.swap(true, Ordering::Relaxed)
+    {
         log::warn!(
             target: "crawler::fetch",
             "{origin} ends bodies without a length by closing the connection, and does not announce that (TLS close_notify). They count as \

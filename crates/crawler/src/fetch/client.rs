@@ -52,8 +52,6 @@ struct Kept {
 pub struct HttpFetcher {
     http: HttpOptions,
     connections: Connections,
-    guard: AddressGuard,
-    resolver: Arc<dyn Resolver>,
     /// The headers of every request.
     headers: HeaderMap,
     own_headers: OwnHeaders,
@@ -96,12 +94,9 @@ impl HttpFetcher {
         if http.untrusted_seeds && !(http.headers.is_empty() && http.logins.is_empty()) {
             return Err(ClientError::SecretsForUntrustedSeeds);
         }
-        let resolver: Arc<dyn Resolver> = Arc::new(resolver);
         let guard = AddressGuard::new(if http.untrusted_seeds { &[] } else { config.seeds() });
         Ok(Self {
-            connections: Connections::new(config, http, Arc::clone(&resolver), guard.clone())?,
-            guard,
-            resolver,
+            connections: Connections::new(config, http, Arc::new(resolver), guard)?,
             headers: common_headers(options),
             own_headers: OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins)?,
             jars: match (&http.cookie_file, http.cookies) {
@@ -123,7 +118,7 @@ impl HttpFetcher {
         if self.http.allow_private_addresses {
             return Ok(Dials::All);
         }
-        let dials = self.guard.dials(url);
+        let dials = self.connections.guarded.guard.dials(url);
         if dials == Dials::AsAtFirst {
             return Ok(dials);
         }
@@ -264,7 +259,7 @@ impl HttpFetcher {
             None => answer.extent = BodyExtent::Skipped,
             Some(cap) => {
                 let time = started..deadline;
-                let read = body::read(received, url, cap, time, &mut answer, &self.has_logged_end);
+                let read = body::read(received, cap, time, &mut answer, &self.has_logged_end);
                 route.kind.only_http1 |= read.await;
             }
         }
@@ -274,14 +269,15 @@ impl HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     fn save(&self) -> Option<Vec<u8>> {
-        let looks = self.guard.first_looks();
+        let guard = &self.connections.guarded.guard;
+        let looks = guard.first_looks();
         let has_looked = self.saved_looks.swap(looks, Ordering::Relaxed) != looks;
         let has_cookies = self.jars.take_changed();
         if !has_looked && !has_cookies {
             return None;
         }
         let kept = Kept {
-            guard: self.guard.save(),
+            guard: guard.save(),
             jars: self.jars.save(),
         };
         serde_json::to_vec(&kept).ok()
@@ -292,14 +288,17 @@ impl Fetcher for HttpFetcher {
         if self.http.untrusted_seeds {
             kept.guard.seed_origins.clear();
         }
-        self.guard.restore(kept.guard);
+        self.connections.guarded.guard.restore(kept.guard);
         self.jars.restore(kept.jars);
         Ok(())
     }
 
     async fn address(&self, host: &str) -> Option<IpAddr> {
         let longest = self.http.timeout.min(self.http.connect_timeout);
-        let found = timeout(longest, look_up(&*self.resolver, host)).await.ok()?.ok()?;
+        let found = timeout(longest, look_up(&*self.connections.guarded.resolver, host))
+            .await
+            .ok()?
+            .ok()?;
         found.iter().map(IpAddr::to_canonical).min_by_key(order)
     }
 
@@ -316,7 +315,10 @@ impl Fetcher for HttpFetcher {
         }
         answer.map_err(|error| {
             if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
-                self.resolver.not_connected(url.host_str().unwrap_or_default());
+                self.connections
+                    .guarded
+                    .resolver
+                    .not_connected(url.host_str().unwrap_or_default());
             }
             self.unless_out_of_handles(error)
         })

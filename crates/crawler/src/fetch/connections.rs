@@ -51,7 +51,7 @@ pub(super) struct Connections {
     idle_timeout: Duration,
     per_host: usize,
     proxies: Vec<Proxy>,
-    resolver: Guarded,
+    pub(super) guarded: Guarded,
     tls: rustls::ClientConfig,
     max_clients: usize,
     /// The most origins of a client.
@@ -127,7 +127,7 @@ impl Connections {
                 .min(LONGEST_KEPT),
             per_host,
             proxies,
-            resolver: Guarded {
+            guarded: Guarded {
                 resolver,
                 guard,
                 dials: Dials::PublicOnly,
@@ -221,7 +221,7 @@ impl Connections {
     /// Says whether a name leads inside without being guarded: it is that of a proxy, which may be anywhere, or this machine for a proxy, which
     /// looks names up itself.
     pub(super) fn is_unguarded(&self, host: &str) -> bool {
-        let proxies = &self.resolver.proxies;
+        let proxies = &self.guarded.proxies;
         !proxies.is_empty() && is_localhost(host) || proxies.iter().any(|proxy| proxy == host)
     }
 
@@ -244,7 +244,7 @@ impl Connections {
     fn new_client(&self, kind: Kind) -> Result<Client, FetchError> {
         let resolver = Guarded {
             dials: kind.dials,
-            ..self.resolver.clone()
+            ..self.guarded.clone()
         };
         let mut tls = self.tls.clone();
         if kind.only_http1 {

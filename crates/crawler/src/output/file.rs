@@ -46,7 +46,7 @@ impl OutputFile {
     /// When the system cannot open or make it.
     pub fn append(path: &Path) -> io::Result<Self> {
         let mut opened = Self::open(path, OpenOptions::new().append(true).create(true))?;
-        opened.whole = opened.file.metadata().map_err(|error| at(path, &error))?.len();
+        opened.whole = opened.file.metadata().map_err(at(path))?.len();
         Ok(opened)
     }
 
@@ -63,8 +63,7 @@ impl OutputFile {
         opened.first = first.to_owned();
         opened.number = saved.number;
         opened.whole = saved.length;
-        let tail = Tail::read(&mut opened.file, saved.length);
-        opened.tail = tail.map_err(|error| at(&path, &error))?;
+        opened.tail = Tail::read(&mut opened.file, saved.length).map_err(at(&path))?;
         Ok(opened)
     }
 
@@ -99,7 +98,7 @@ impl OutputFile {
                 path: self.first.display().to_string(),
                 number: self.number,
                 length: self.whole,
-                tail: tail.map_err(|error| at(&self.path, &error))?,
+                tail: tail.map_err(at(&self.path))?,
             };
         }
         Ok(self.saved.clone())
@@ -109,7 +108,7 @@ impl OutputFile {
         self.begin()?;
         self.check_place()?;
         if std::mem::take(&mut self.has_unsynced_bytes) {
-            self.file.sync_data().map_err(|error| at(&self.path, &error))?;
+            self.file.sync_data().map_err(at(&self.path))?;
         }
         if std::mem::take(&mut self.has_unsynced_name) {
             sync_folder_of(&self.path)?;
@@ -120,21 +119,20 @@ impl OutputFile {
     /// Cuts the file to its whole bytes, before anything is written.
     fn begin(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_begun, true) && self.is_regular() {
-            let cut = self.file.set_len(self.whole);
-            cut.map_err(|error| at(&self.path, &error))?;
+            self.file.set_len(self.whole).map_err(at(&self.path))?;
         }
         Ok(())
     }
 
     /// Fails if what was written is no longer what a reader finds at the path.
     fn check_place(&self) -> io::Result<()> {
-        let here = self.file.metadata().map_err(|error| at(&self.path, &error))?;
+        let here = self.file.metadata().map_err(at(&self.path))?;
         if !here.is_file() {
             return Ok(());
         }
         let what = match self.path.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => "was renamed or removed",
-            Err(error) => return Err(at(&self.path, &error)),
+            Err(error) => return Err(at(&self.path)(error)),
             Ok(there) if !is_same_file(&here, &there) => "was renamed or removed, and another is in its place",
             Ok(there) if there.len() < self.whole => "was cut off",
             Ok(there) if there.len() > self.whole => "was written by another program",
@@ -185,9 +183,9 @@ impl OutputFile {
         let file = match OpenOptions::new().append(true).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(at(path, &error)),
+            Err(error) => return Err(at(path)(error)),
         };
-        file.sync_all().map_err(|error| at(path, &error))?;
+        file.sync_all().map_err(at(path))?;
         sync_folder_of(path)
     }
 
@@ -203,7 +201,7 @@ impl OutputFile {
 
     /// Reads the file from its start to its end.
     pub(super) fn reader(&self) -> io::Result<impl BufRead + use<>> {
-        let file = File::open(&self.path).map_err(|error| at(&self.path, &error))?;
+        let file = File::open(&self.path).map_err(at(&self.path))?;
         Ok(io::BufReader::new(file).take(self.whole))
     }
 
@@ -220,7 +218,7 @@ impl OutputFile {
 
     fn open(path: &Path, options: &OpenOptions) -> io::Result<Self> {
         let is_new = !path.exists();
-        let file = options.open(path).map_err(|error| at(path, &error))?;
+        let file = options.open(path).map_err(at(path))?;
         lock(&file, path)?;
         Ok(Self {
             file,
@@ -311,7 +309,7 @@ impl Write for OutputFile {
             }
             Err(error) => {
                 self.truncate_to_whole();
-                Err(at(&self.path, &error))
+                Err(at(&self.path)(error))
             }
         }
     }
@@ -319,7 +317,7 @@ impl Write for OutputFile {
     fn flush(&mut self) -> io::Result<()> {
         self.begin()?;
         self.check_place()?;
-        self.file.flush().map_err(|error| at(&self.path, &error))
+        self.file.flush().map_err(at(&self.path))
     }
 }
 
@@ -330,10 +328,10 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&new).map_err(|error| at(&new, &error))?;
+    let mut file = options.open(&new).map_err(at(&new))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_data());
     let renamed = written.and_then(|()| std::fs::rename(&new, path));
-    renamed.map_err(|error| at(path, &error))?;
+    renamed.map_err(at(path))?;
     sync_folder_of(path)
 }
 
@@ -341,8 +339,9 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         let folder = folder_of(path);
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| at(folder, &error))?;
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(at(folder))?;
     }
     Ok(())
 }

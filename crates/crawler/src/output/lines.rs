@@ -36,10 +36,7 @@ pub struct Sink {
 }
 
 enum Target {
-    Writer {
-        to: Box<dyn Write + Send>,
-        is_begun: bool,
-    },
+    Writer(Box<dyn Write + Send>),
     /// With a name, it is saved.
     File {
         name: Option<String>,
@@ -60,10 +57,7 @@ impl std::fmt::Debug for Sink {
 impl Sink {
     /// Writes to `to`, which need not be buffered.
     pub fn new(to: impl Write + Send + 'static) -> Self {
-        Self::to(Target::Writer {
-            to: Box::new(to),
-            is_begun: false,
-        })
+        Self::to(Target::Writer(Box::new(to)))
     }
 
     /// Writes to a file, or a series of them.
@@ -100,7 +94,7 @@ impl Sink {
     pub(super) fn earlier(&self) -> Vec<Box<dyn Read>> {
         match &self.to {
             Target::File { file, .. } => file.earlier().map(|file| self.decoded(BufReader::new(file))).collect(),
-            Target::Writer { .. } => Vec::new(),
+            Target::Writer(_) => Vec::new(),
         }
     }
 
@@ -113,21 +107,21 @@ impl Sink {
 
     fn begins_file(&mut self) -> io::Result<bool> {
         match &mut self.to {
-            Target::Writer { is_begun, .. } => Ok(!std::mem::replace(is_begun, true)),
+            Target::Writer(_) => Ok(false),
             Target::File { file, .. } => file.make_room().map(|()| file.is_empty()),
         }
     }
 
     fn path(&self) -> &Path {
         match &self.to {
-            Target::Writer { .. } => Path::new("-"),
+            Target::Writer(_) => Path::new("-"),
             Target::File { file, .. } => file.path(),
         }
     }
 
     fn writer(&mut self) -> &mut dyn Write {
         match &mut self.to {
-            Target::Writer { to, .. } => to,
+            Target::Writer(to) => to,
             Target::File { file, .. } => file,
         }
     }
@@ -170,10 +164,13 @@ impl Lines {
             }
         }
         Ok(Self {
+            buffer: match to.to {
+                Target::Writer(_) => head.clone(),
+                Target::File { .. } => Vec::new(),
+            },
             to,
             columns,
             head,
-            buffer: Vec::new(),
         })
     }
 
@@ -183,7 +180,7 @@ impl Lines {
             self.write_buffer()?;
         }
         match &mut self.to.to {
-            Target::Writer { .. } | Target::File { name: None, .. } => Ok(None),
+            Target::Writer(_) | Target::File { name: None, .. } => Ok(None),
             Target::File { name: Some(name), file } => Ok(Some(SavedOutput {
                 name: name.clone(),
                 file: file.save(sync)?,
@@ -234,7 +231,7 @@ impl Drop for Lines {
     /// Writes the buffer, for a crawl that ends with an error of another observer. Its own error has no receiver.
     fn drop(&mut self) {
         // A file that was only opened stays as it is.
-        if !self.buffer.is_empty() || matches!(self.to.to, Target::Writer { .. }) {
+        if !self.buffer.is_empty() || matches!(self.to.to, Target::Writer(_)) {
             let _ = self.flush();
         }
     }

@@ -63,20 +63,42 @@ impl RefusedReport {
     ///
     /// When a file that is continued cannot be read, or is no such report.
     pub fn new(to: Sink, format: Format) -> io::Result<Self> {
-        let (mut written, hasher) = (HashSet::new(), RandomState::new());
-        let mut note = |url: &str, class: &str, reason: &str| {
-            forget_if_full(&mut written);
-            written.insert(hasher.hash_one((url, class, reason)));
+        let (earlier, last) = (to.earlier(), to.continued()?);
+        let mut report = Self {
+            to: Lines::new(to, format, || Columns::new(&Line::default(), &[]))?,
+            written: HashSet::new(),
+            hasher: RandomState::new(),
         };
-        for earlier in to.earlier() {
+        for earlier in earlier {
             // One that was changed, which the crawl has gone on after, may be no report.
-            let _ = read_lines(earlier, format, &mut note);
+            let _ = report.remember(earlier, format);
         }
-        if let Some(last) = to.continued()? {
-            read_lines(last, format, &mut note)?;
+        last.map_or(Ok(()), |last| report.remember(last, format))?;
+        Ok(report)
+    }
+
+    /// Reads a report, so that none of its lines is written again.
+    fn remember(&mut self, file: impl Read, format: Format) -> io::Result<()> {
+        match format {
+            Format::JsonLines => {
+                let mut lines = BufReader::new(file);
+                let mut text = String::new();
+                while lines.read_line(&mut text)? > 0 {
+                    let line: WrittenLine<'_> = serde_json::from_str(&text)?;
+                    self.is_new(&line.url, &line.class, &line.reason);
+                    text.clear();
+                }
+            }
+            Format::Csv | Format::CsvWithMark => {
+                let mut lines = csv::Reader::from_reader(file);
+                let mut record = csv::StringRecord::new();
+                while lines.read_record(&mut record)? {
+                    let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());
+                    self.is_new(cell(0), cell(1), cell(2));
+                }
+            }
         }
-        let to = Lines::new(to, format, || Columns::new(&Line::default(), &[]))?;
-        Ok(Self { to, written, hasher })
+        Ok(())
     }
 
     fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
@@ -87,10 +109,11 @@ impl RefusedReport {
     }
 
     fn is_new(&mut self, url: &str, class: &str, reason: &str) -> bool {
+        if self.written.len() >= MAX_REMEMBERED_LINES {
+            self.written.clear();
+        }
         // The key of the hasher is random, so no site can cause collisions. Among a million lines the chance of one is 10^-7.
-        let name = self.hasher.hash_one((url, class, reason));
-        forget_if_full(&mut self.written);
-        self.written.insert(name)
+        self.written.insert(self.hasher.hash_one((url, class, reason)))
     }
 
     fn refused(&mut self, link: &Link, verdict: &Verdict) -> io::Result<()> {
@@ -101,10 +124,9 @@ impl RefusedReport {
             url: link.url.url().as_str(),
             class: "refused",
             reason: why.name(),
-            status: None,
             referrer: link.referrer.as_deref(),
             depth: link.depth,
-            detail: None,
+            ..Line::default()
         })
     }
 
@@ -117,10 +139,9 @@ impl RefusedReport {
             url: &link.to,
             class: "not_followed",
             reason: link.verdict_name(),
-            status: None,
             referrer: Some(&from.url),
             depth: from.depth.saturating_add(1),
-            detail: None,
+            ..Line::default()
         })
     }
 
@@ -188,37 +209,6 @@ impl RefusedReport {
             depth: page.depth,
             detail: None,
         })
-    }
-}
-
-/// Reads a report, and calls `note` with URL, class and reason of each line.
-fn read_lines(file: impl Read, format: Format, note: &mut dyn FnMut(&str, &str, &str)) -> io::Result<()> {
-    match format {
-        Format::JsonLines => {
-            let mut lines = BufReader::new(file);
-            let mut text = String::new();
-            while lines.read_line(&mut text)? > 0 {
-                let line: WrittenLine<'_> = serde_json::from_str(&text)?;
-                note(&line.url, &line.class, &line.reason);
-                text.clear();
-            }
-        }
-        Format::Csv | Format::CsvWithMark => {
-            let mut lines = csv::Reader::from_reader(file);
-            let mut record = csv::StringRecord::new();
-            while lines.read_record(&mut record)? {
-                let cell = |at| without_apostrophe(record.get(at).unwrap_or_default());
-                note(cell(0), cell(1), cell(2));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Bounds the memory of remembered lines.
-fn forget_if_full(written: &mut HashSet<u64>) {
-    if written.len() >= MAX_REMEMBERED_LINES {
-        written.clear();
     }
 }
 

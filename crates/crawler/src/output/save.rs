@@ -46,7 +46,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use self::names::{SafePath, variant};
+use self::names::{SafePath, variants};
 use self::sync::sync_all;
 use self::written::Written;
 
@@ -86,7 +86,7 @@ impl SavedFiles {
     ///
     /// When the system cannot make it.
     pub fn create(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
+        fs::create_dir_all(folder).map_err(at(folder))?;
         let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             folder: folder.to_owned(),
@@ -149,13 +149,9 @@ impl SavedFiles {
     }
 
     fn make_folder(&self, parent: &str, name: &str) -> io::Result<String> {
-        let mut attempt = 0;
+        let mut variants = variants(name, name);
         loop {
-            let path = match attempt {
-                0 => format!("{parent}{name}"),
-                _ => format!("{parent}{}", variant(name, name, attempt)),
-            };
-            attempt += 1;
+            let path = format!("{parent}{}", variants.next().unwrap_or_default());
             // On a file system that ignores case, a written file may have this name in other letters.
             if self.written.contains(&path) {
                 continue;
@@ -168,30 +164,20 @@ impl SavedFiles {
                         return Ok(path + "/");
                     }
                 }
-                Err(error) => return Err(at(&place, &error)),
+                Err(error) => return Err(at(&place)(error)),
             }
         }
     }
 
     fn name_of(&mut self, folder: &str, path: &SafePath, url: &str) -> String {
         let SafePath { stem, extension, .. } = path;
-        let mut attempt = 0;
-        loop {
-            let file = match attempt {
-                0 => format!("{folder}{stem}{extension}"),
-                _ => format!("{folder}{}{extension}", variant(stem, url, attempt)),
-            };
-            attempt += 1;
-            let is_folder = || {
-                self.folder
-                    .join(&file)
-                    .symlink_metadata()
-                    .is_ok_and(|found| found.is_dir())
-            };
-            if !is_folder() && self.written.give(&file, url) {
-                return file;
-            }
-        }
+        let mut files = variants(stem, url).map(|stem| format!("{folder}{stem}{extension}"));
+        let is_given = |file: &String| {
+            let place = self.folder.join(file);
+            let is_folder = place.symlink_metadata().is_ok_and(|found| found.is_dir());
+            !is_folder && self.written.give(file, url)
+        };
+        files.find(is_given).unwrap_or_default()
     }
 
     /// Writes a file, and notes that it must be synced.
@@ -218,7 +204,7 @@ impl SavedFiles {
         let renamed = written.and_then(|()| fs::rename(&self.temporary, file));
         renamed.map_err(|error| {
             let _ = fs::remove_file(&self.temporary);
-            at(file, &error)
+            at(file)(error)
         })
     }
 }

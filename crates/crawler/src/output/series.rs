@@ -72,8 +72,8 @@ pub(super) fn identity(found: &Metadata) -> u64 {
     return u64::from(found.is_file());
 }
 
-pub(super) fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 impl SavedFile {
@@ -103,7 +103,7 @@ impl SavedFile {
                 return refuse("the file is missing".to_owned());
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(at(&path, &error)),
+            Err(error) => return Err(at(&path)(error)),
             Ok(found) if !found.is_file() => return refuse("this is not a regular file".to_owned()),
             Ok(found) if found.len() < self.length => return refuse(format!("the file has {}", found.len())),
             Ok(found) if self.length == 0 => {
@@ -113,7 +113,7 @@ impl SavedFile {
             }
             Ok(_) => {
                 let tail = File::open(&path).and_then(|mut file| Tail::read(&mut file, self.length));
-                if tail.map_err(|error| at(&path, &error))?.hash() != self.tail {
+                if tail.map_err(at(&path))?.hash() != self.tail {
                     return refuse("the file was changed since".to_owned());
                 }
             }

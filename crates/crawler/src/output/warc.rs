@@ -28,11 +28,11 @@ use std::thread::{self, JoinHandle};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::payloads::{Original, Payloads};
-use self::record::{Info, Record};
+use self::record::{Record, id_of_file};
 use super::OutputFile;
 use super::series::is_compressed;
 use crate::event::Capture;
@@ -195,25 +195,21 @@ struct Writer {
     /// The name under which it is saved, if a later run can continue.
     name: Option<String>,
     file: OutputFile,
-    info: Info,
+    options: ArchiveOptions,
+    /// A random number, from which the identifiers of the files follow.
+    series_id: Uuid,
     payloads: Payloads,
     responses: u64,
     revisits: u64,
 }
 
-/// What an archive needs to continue, besides its file.
-#[derive(Debug, Serialize, Deserialize)]
-struct SavedArchive {
-    series_id: String,
-}
-
 impl Writer {
     fn new(file: OutputFile, options: ArchiveOptions, series_id: Uuid) -> Self {
-        let number = file.number();
         Self {
             name: None,
             file: file.with_max_bytes(options.max_file_bytes),
-            info: Info::new(options, series_id, number),
+            options,
+            series_id,
             payloads: Payloads::default(),
             responses: 0,
             revisits: 0,
@@ -234,8 +230,8 @@ impl Writer {
     }
 
     fn reopen(options: ArchiveOptions, saved: &SavedOutput) -> io::Result<Self> {
-        let archive: SavedArchive = serde_json::from_str(&saved.extra)?;
-        let series_id = Uuid::parse_str(&archive.series_id);
+        let extra: Value = serde_json::from_str(&saved.extra)?;
+        let series_id = Uuid::parse_str(extra["series_id"].as_str().unwrap_or_default());
         let series_id = series_id.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         let (path, earlier) = (&options.path, Path::new(&saved.file.path));
         if (saved.file.length > 0 || saved.file.number > 0) && is_compressed(path) != is_compressed(earlier) {
@@ -281,14 +277,15 @@ impl Writer {
         let Some(name) = &self.name else {
             return Ok(None);
         };
-        let archive = SavedArchive {
-            series_id: self.info.series_id.to_string(),
-        };
         Ok(Some(SavedOutput {
             name: name.clone(),
             file: self.file.save(sync)?,
-            extra: serde_json::to_string(&archive)?,
+            extra: json!({ "series_id": self.series_id.to_string() }).to_string(),
         }))
+    }
+
+    fn file_id(&self) -> Uuid {
+        id_of_file(self.series_id, self.file.number())
     }
 
     fn path(&self) -> &Path {
@@ -297,8 +294,7 @@ impl Writer {
 
     /// Writes the first record of a file.
     fn begin(&mut self) -> io::Result<()> {
-        self.info.describe_file(self.file.number());
-        let record = self.info.record(self.file.path());
+        let record = Record::info(self.file_id(), self.path(), &self.options);
         self.append(&[record.bytes()])
     }
 
@@ -321,26 +317,27 @@ impl Writer {
         if self.file.is_empty() {
             self.begin()?;
         }
+        let file = self.file_id();
         let digest = payloads::payload_digest(capture);
         let answer = match digest.and_then(|digest| self.payloads.get(&digest)) {
             Some(original) => {
                 self.revisits += 1;
-                Record::revisit(capture, original, &self.info)
+                Record::revisit(capture, original, file)
             }
             None if capture.exchange.status == 304 => {
                 self.revisits += 1;
-                Record::not_modified(capture, &self.info)
+                Record::not_modified(capture, file)
             }
             None => {
                 self.responses += 1;
-                let response = Record::response(capture, &self.info);
+                let response = Record::response(capture, file);
                 if let Some(digest) = digest {
                     self.payloads.remember(digest, Original::new(response.id(), capture));
                 }
                 response
             }
         };
-        let request = Record::request(capture, answer.id(), &self.info);
+        let request = Record::request(capture, answer.id(), file);
         // In one write, so that every answer has its request.
         self.append(&[answer.bytes(), request.bytes()])
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::peers::{Exchanged, Here, PeersError};
+use crawler::peers::{Exchanged, PeersError};
 use crawler::{
     Crawl, CrawlOptions, Ending, Event, FetchError, Fetcher, Observer, Peers, Request, ResourceKind, Response, Summary,
 };
@@ -76,7 +76,7 @@ impl Peers for Others {
         None
     }
 
-    fn synced(&mut self, _: &Frontier, _: Here, _: Time) {}
+    fn synced(&mut self, _: &Frontier, _: bool, _: u64, _: Time) {}
 
     fn knows_end(&self) -> bool {
         false
@@ -113,7 +113,7 @@ pub(crate) fn crawl(
     }
     let is_shared = builder.config().options().frontier.partition.is_some();
     let crawl = builder.build_with(site.clone()).unwrap();
-    let crawl = if is_shared { crawl.share(Others) } else { crawl };
+    let crawl = if is_shared { crawl.share(Others).unwrap() } else { crawl };
     let (watch, recorder) = Watch::new(&crawl, state);
     let recorder = recorder.with_outputs([concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()]);
     let (seen, noted) = (watch.clone(), Arc::new(Mutex::new(Vec::new())));

@@ -72,8 +72,12 @@ impl SafePath {
     }
 }
 
-pub(super) fn variant(stem: &str, about: &str, attempt: u32) -> String {
-    format!("{stem}~{}", short_hash(&format!("{about} {attempt}")))
+/// The name itself, and then without end others for the case that it is in use: each has another hash, of `about`.
+pub(super) fn variants(stem: &str, about: &str) -> impl Iterator<Item = String> {
+    (0_u64..).map(move |attempt| match attempt {
+        0 => stem.to_owned(),
+        _ => format!("{stem}~{}", short_hash(&format!("{about} {attempt}"))),
+    })
 }
 
 fn host_folder(url: &Url) -> String {

@@ -11,7 +11,7 @@ pub(super) const MARK: &str = ".crawler-id";
 
 /// Returns the full path of a folder. It may be shown only approximately if it is not Unicode.
 pub(super) fn shown(folder: &Path) -> io::Result<String> {
-    let full = std::path::absolute(folder).map_err(|error| at(folder, &error))?;
+    let full = std::path::absolute(folder).map_err(at(folder))?;
     Ok(full.display().to_string())
 }
 

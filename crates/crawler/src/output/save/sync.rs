@@ -14,7 +14,7 @@ pub(super) fn sync_all(folder: &Path, files: &[PathBuf], has_earlier: bool) -> i
         return Ok(());
     }
     let synced = File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
-    synced.map_err(|error| at(folder, &error))
+    synced.map_err(at(folder))
 }
 
 /// Syncs the files that were saved, and the folders with their names.
@@ -22,8 +22,7 @@ pub(super) fn sync_all(folder: &Path, files: &[PathBuf], has_earlier: bool) -> i
 pub(super) fn sync_all(_: &Path, files: &[PathBuf], _has_earlier: bool) -> io::Result<()> {
     let mut last_folder = None;
     for file in files {
-        let synced = File::open(file).and_then(|file| file.sync_all());
-        synced.map_err(|error| at(file, &error))?;
+        File::open(file).and_then(|file| file.sync_all()).map_err(at(file))?;
         if last_folder != file.parent() {
             crate::output::file::sync_folder_of(file)?;
             last_folder = file.parent();

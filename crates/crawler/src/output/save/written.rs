@@ -25,14 +25,9 @@ pub(super) struct Written {
     hashes: HashSet<u64>,
     /// So that no site can predict collisions.
     secret: [u8; SECRET_BYTES],
-    log: Option<Log>,
-}
-
-/// The file that has the names for the next run: the format, the secret, and the hashes.
-#[derive(Debug)]
-struct Log {
-    name: String,
-    file: OutputFile,
+    /// The output and the file that have the names for the next run: the format, the secret, and the hashes.
+    kept: Option<(String, OutputFile)>,
+    /// What is to be written to the file.
     buffer: Vec<u8>,
 }
 
@@ -41,25 +36,20 @@ impl Written {
         Self {
             hashes: HashSet::new(),
             secret: Uuid::new_v4().into_bytes(),
-            log: None,
+            kept: None,
+            buffer: Vec::new(),
         }
     }
 
     /// Reads the names in a file, and keeps further ones there.
     pub(super) fn continuing(name: &str, file: OutputFile) -> io::Result<Self> {
         let mut written = Self::new();
-        let mut buffer = Vec::new();
         if file.is_empty() {
-            buffer.extend_from_slice(FORMAT);
-            buffer.extend_from_slice(&written.secret);
+            written.buffer = [&FORMAT[..], &written.secret].concat();
         } else {
             written.read(&file)?;
         }
-        written.log = Some(Log {
-            name: name.to_owned(),
-            file,
-            buffer,
-        });
+        written.kept = Some((name.to_owned(), file));
         Ok(written)
     }
 
@@ -100,30 +90,30 @@ impl Written {
             return false;
         }
         self.hashes.insert(owner);
-        if let Some(log) = &mut self.log {
-            log.buffer.extend([name, owner].into_iter().flat_map(u64::to_le_bytes));
+        if self.is_kept() {
+            self.buffer.extend([name, owner].into_iter().flat_map(u64::to_le_bytes));
         }
         true
     }
 
     /// Writes new names to the file.
     pub(super) fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
-        let Some(log) = &mut self.log else {
+        let Some((name, file)) = &mut self.kept else {
             return Ok(None);
         };
-        if !log.buffer.is_empty() {
-            log.file.write_all(&log.buffer)?;
-            log.buffer.clear();
+        if !self.buffer.is_empty() {
+            file.write_all(&self.buffer)?;
+            self.buffer.clear();
         }
         Ok(Some(SavedOutput {
-            name: log.name.clone(),
-            file: log.file.save(sync)?,
+            name: name.clone(),
+            file: file.save(sync)?,
             extra: String::new(),
         }))
     }
 
     pub(super) fn is_kept(&self) -> bool {
-        self.log.is_some()
+        self.kept.is_some()
     }
 
     pub(super) fn token(&self) -> String {

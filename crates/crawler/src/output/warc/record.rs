@@ -28,59 +28,6 @@ const FORMAT: &str = "http://iipc.github.io/warc-specifications/specifications/w
 /// Request headers that are secret, and left out of archives.
 const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
-/// The content of `warcinfo` records, and the identifier of the current one.
-#[derive(Debug)]
-pub(super) struct Info {
-    /// A random number, from which the identifiers of the files follow.
-    pub(super) series_id: Uuid,
-    id: Uuid,
-    options: ArchiveOptions,
-}
-
-impl Info {
-    /// Describes the files of a series, at first the one with this number.
-    pub(super) fn new(options: ArchiveOptions, series_id: Uuid, number: u32) -> Self {
-        Self {
-            series_id,
-            id: id_of_file(series_id, number),
-            options,
-        }
-    }
-
-    /// Takes the identifier of the file with this number, for all records from now on.
-    pub(super) fn describe_file(&mut self, number: u32) {
-        self.id = id_of_file(self.series_id, number);
-    }
-
-    /// Makes the first record of a file. All later records of the file refer to it.
-    pub(super) fn record(&self, file: &Path) -> Record {
-        let robots = if self.options.obeys_robots {
-            "RFC 9309"
-        } else {
-            "ignored"
-        };
-        let operator = self.options.operator.as_deref().map(|name| ("operator", name));
-        let fields = [
-            ("software", concat!("crawler/", env!("CARGO_PKG_VERSION"))),
-            ("format", "WARC File Format 1.1"),
-            ("conformsTo", FORMAT),
-            ("robots", robots),
-            ("http-header-user-agent", self.options.user_agent.as_str()),
-        ];
-        let lines = fields
-            .into_iter()
-            .chain(operator)
-            .map(|(name, value)| format!("{name}: {value}\r\n"));
-        let block = lines.collect::<String>().into_bytes();
-        let mut head = Head::new("warcinfo", self.id, SystemTime::now());
-        if let Some(name) = file.file_name() {
-            head.field("WARC-Filename", &name.to_string_lossy());
-        }
-        head.field("Content-Type", &"application/warc-fields");
-        head.with_block(&block)
-    }
-}
-
 /// A record, ready to be written.
 #[derive(Debug)]
 pub(super) struct Record {
@@ -89,7 +36,7 @@ pub(super) struct Record {
 }
 
 /// Returns the identifier of a file of a series. It follows from the number, so that later runs know that of the file that they continue.
-fn id_of_file(series_id: Uuid, number: u32) -> Uuid {
+pub(super) fn id_of_file(series_id: Uuid, number: u32) -> Uuid {
     let mut name = series_id.as_bytes().to_vec();
     name.extend(number.to_le_bytes());
     let hash = content_hash(&name).map_or(0, |hash| hash.value());
@@ -105,42 +52,65 @@ impl Record {
         &self.bytes
     }
 
-    pub(super) fn response(capture: &Capture, info: &Info) -> Self {
-        let mut head = Head::of_capture("response", capture, info);
-        head.field("WARC-Payload-Digest", &sha1(&capture.body));
-        if let Some(reason) = truncation(capture) {
-            head.field("WARC-Truncated", &reason);
+    /// The first record of a file: all later ones of the file refer to it.
+    pub(super) fn info(id: Uuid, file: &Path, options: &ArchiveOptions) -> Self {
+        let robots = if options.obeys_robots { "RFC 9309" } else { "ignored" };
+        let operator = options.operator.as_deref().map(|name| ("operator", name));
+        let fields = [
+            ("software", concat!("crawler/", env!("CARGO_PKG_VERSION"))),
+            ("format", "WARC File Format 1.1"),
+            ("conformsTo", FORMAT),
+            ("robots", robots),
+            ("http-header-user-agent", options.user_agent.as_str()),
+        ];
+        let lines = fields
+            .into_iter()
+            .chain(operator)
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let mut record = Self::begin("warcinfo", id, SystemTime::now());
+        if let Some(name) = file.file_name() {
+            record.field("WARC-Filename", &name.to_string_lossy());
         }
-        head.field("Content-Type", &"application/http; msgtype=response");
-        let mut block = response_head(capture);
-        block.extend_from_slice(&capture.body);
-        head.with_block(&block)
+        record.field("Content-Type", &"application/warc-fields");
+        record.with_block(lines.collect::<String>().as_bytes())
     }
 
-    pub(super) fn revisit(capture: &Capture, original: &Original, info: &Info) -> Self {
-        let mut head = Head::of_capture("revisit", capture, info);
-        head.field("WARC-Profile", &IDENTICAL_PAYLOAD);
-        head.id_field("WARC-Refers-To", original.id);
-        head.field("WARC-Refers-To-Target-URI", &original.url);
-        head.field("WARC-Refers-To-Date", &date(original.started));
-        head.field("WARC-Payload-Digest", &sha1(&capture.body));
-        head.field("WARC-Truncated", &"length");
-        head.field("Content-Type", &"application/http; msgtype=response");
-        head.with_block(&response_head(capture))
+    pub(super) fn response(capture: &Capture, file: Uuid) -> Self {
+        let mut record = Self::of_capture("response", capture, file);
+        record.field("WARC-Payload-Digest", &sha1(&capture.body));
+        if let Some(reason) = truncation(capture) {
+            record.field("WARC-Truncated", &reason);
+        }
+        record.field("Content-Type", &"application/http; msgtype=response");
+        let mut block = response_head(capture);
+        block.extend_from_slice(&capture.body);
+        record.with_block(&block)
+    }
+
+    pub(super) fn revisit(capture: &Capture, original: &Original, file: Uuid) -> Self {
+        let mut record = Self::of_capture("revisit", capture, file);
+        record.field("WARC-Profile", &IDENTICAL_PAYLOAD);
+        record.id_field("WARC-Refers-To", original.id);
+        record.field("WARC-Refers-To-Target-URI", &original.url);
+        record.field("WARC-Refers-To-Date", &date(original.started));
+        record.field("WARC-Payload-Digest", &sha1(&capture.body));
+        record.field("WARC-Truncated", &"length");
+        record.field("Content-Type", &"application/http; msgtype=response");
+        record.with_block(&response_head(capture))
     }
 
     /// Makes the record of an answer 304. The unchanged payload may be in another archive.
-    pub(super) fn not_modified(capture: &Capture, info: &Info) -> Self {
-        let mut head = Head::of_capture("revisit", capture, info);
-        head.field("WARC-Profile", &NOT_MODIFIED);
-        head.field("Content-Type", &"application/http; msgtype=response");
-        head.with_block(&response_head(capture))
+    pub(super) fn not_modified(capture: &Capture, file: Uuid) -> Self {
+        let mut record = Self::of_capture("revisit", capture, file);
+        record.field("WARC-Profile", &NOT_MODIFIED);
+        record.field("Content-Type", &"application/http; msgtype=response");
+        record.with_block(&response_head(capture))
     }
 
-    pub(super) fn request(capture: &Capture, answer: Uuid, info: &Info) -> Self {
-        let mut head = Head::of_capture("request", capture, info);
-        head.id_field("WARC-Concurrent-To", answer);
-        head.field("Content-Type", &"application/http; msgtype=request");
+    pub(super) fn request(capture: &Capture, answer: Uuid, file: Uuid) -> Self {
+        let mut record = Self::of_capture("request", capture, file);
+        record.id_field("WARC-Concurrent-To", answer);
+        record.field("Content-Type", &"application/http; msgtype=request");
         let exchange = &capture.exchange;
         let mut block = format!("GET {} HTTP/1.1\r\n", exchange.target).into_bytes();
         let is_public = |(name, _): &&Header| !SECRET.contains(&name.as_str());
@@ -148,7 +118,46 @@ impl Record {
             push_header(&mut block, name, value);
         }
         block.extend_from_slice(b"\r\n");
-        head.with_block(&block)
+        record.with_block(&block)
+    }
+
+    fn begin(kind: &str, id: Uuid, at: SystemTime) -> Self {
+        let bytes = b"WARC/1.1\r\n".to_vec();
+        let mut record = Self { id, bytes };
+        record.field("WARC-Type", &kind);
+        record.id_field("WARC-Record-ID", id);
+        record.field("WARC-Date", &date(at));
+        record
+    }
+
+    fn of_capture(kind: &str, capture: &Capture, file: Uuid) -> Self {
+        let mut record = Self::begin(kind, Uuid::new_v4(), capture.started);
+        record.field("WARC-Target-URI", &capture.url);
+        if let Some(address) = capture.exchange.address {
+            record.field("WARC-IP-Address", &address.ip());
+        }
+        record.id_field("WARC-Warcinfo-ID", file);
+        if capture.exchange.version == HttpVersion::HTTP_2 {
+            record.field("WARC-Protocol", &"h2");
+        }
+        record
+    }
+
+    fn field(&mut self, name: &str, value: &dyn Display) {
+        self.bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+
+    fn id_field(&mut self, name: &str, id: Uuid) {
+        self.field(name, &format_args!("<{}>", id.urn()));
+    }
+
+    fn with_block(mut self, block: &[u8]) -> Self {
+        self.field("WARC-Block-Digest", &sha1(block));
+        self.field("Content-Length", &block.len());
+        for part in [&b"\r\n"[..], block, b"\r\n\r\n"] {
+            self.bytes.extend_from_slice(part);
+        }
+        self
     }
 }
 
@@ -190,62 +199,6 @@ fn truncation(capture: &Capture) -> Option<&'static str> {
         (_, Some(TruncationReason::Connection)) => Some("disconnect"),
         (BodyExtent::Truncated, _) => Some("unspecified"),
         (BodyExtent::Complete, _) => None,
-    }
-}
-
-/// The fields of a record.
-struct Head {
-    id: Uuid,
-    text: String,
-}
-
-impl Head {
-    fn titled(kind: &str, id: Uuid) -> Self {
-        let mut head = Self {
-            id,
-            text: "WARC/1.1\r\n".to_owned(),
-        };
-        head.field("WARC-Type", &kind);
-        head.id_field("WARC-Record-ID", id);
-        head
-    }
-
-    fn new(kind: &str, id: Uuid, at: SystemTime) -> Self {
-        let mut head = Self::titled(kind, id);
-        head.field("WARC-Date", &date(at));
-        head
-    }
-
-    fn of_capture(kind: &str, capture: &Capture, info: &Info) -> Self {
-        let mut head = Self::new(kind, Uuid::new_v4(), capture.started);
-        head.field("WARC-Target-URI", &capture.url);
-        if let Some(address) = capture.exchange.address {
-            head.field("WARC-IP-Address", &address.ip());
-        }
-        head.id_field("WARC-Warcinfo-ID", info.id);
-        if capture.exchange.version == HttpVersion::HTTP_2 {
-            head.field("WARC-Protocol", &"h2");
-        }
-        head
-    }
-
-    fn field(&mut self, name: &str, value: &dyn Display) {
-        self.text.push_str(&format!("{name}: {value}\r\n"));
-    }
-
-    fn id_field(&mut self, name: &str, id: Uuid) {
-        self.field(name, &format_args!("<{}>", id.urn()));
-    }
-
-    fn with_block(mut self, block: &[u8]) -> Record {
-        self.field("WARC-Block-Digest", &sha1(block));
-        self.field("Content-Length", &block.len());
-        let mut bytes = Vec::with_capacity(self.text.len() + block.len() + 6);
-        bytes.extend_from_slice(self.text.as_bytes());
-        bytes.extend_from_slice(b"\r\n");
-        bytes.extend_from_slice(block);
-        bytes.extend_from_slice(b"\r\n\r\n");
-        Record { id: self.id, bytes }
     }
 }
 

@@ -220,7 +220,7 @@ fn a_crawl_that_has_ended_ends_again_at_once_with_its_summary() {
     let first = run_to_end(&folder, &site);
     let (requests, pages) = (site.count(), folder.lines("pages"));
     for _ in 0..2 {
-        assert!(open(&folder, &site, options()).unwrap().is_drained());
+        assert!(open(&folder, &site, options()).unwrap().report().is_drained());
         let again = run_to_end(&folder, &site);
         assert_eq!(counts(&again), counts(&first));
         assert_eq!(again.report.links, first.report.links);
