@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::{duration, rfc3339};
+use crawler::summary::{duration, resident_memory_bytes, rfc3339};
 use crawler::{Crawl, CrawlOptions, Ending, FailureKind, HttpOptions, Missing, PageRecord, Summary};
-use crawler_watch::resident_memory_bytes;
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
 

@@ -256,10 +256,18 @@ impl Summary {
     }
 }
 
-/// Reads the peak of the resident memory, if the system reports it (Linux: `VmHWM` of proc(5)).
+/// Returns the resident memory of this process in bytes (Linux: `VmRSS` of proc_pid_status(5)); `None` where the system does not say it.
+pub fn resident_memory_bytes() -> Option<u64> {
+    memory_bytes("VmRSS:")
+}
+
 pub(crate) fn peak_memory_bytes() -> Option<u64> {
+    memory_bytes("VmHWM:")
+}
+
+fn memory_bytes(field: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }

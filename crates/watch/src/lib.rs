@@ -37,7 +37,6 @@ mod status;
 
 pub use metrics::CONTENT_TYPE;
 pub use metrics_file::MetricsFile;
-pub use process::resident_memory_bytes;
 pub use recorder::{Recorder, Watch};
 pub use report::ReportFile;
 pub use server::Server;

@@ -9,7 +9,7 @@ mod page;
 
 use std::fmt;
 
-use crawler::summary::Summary;
+use crawler::summary::{Summary, resident_memory_bytes};
 use crawler::{Ending, Phase};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text};
@@ -58,7 +58,7 @@ impl Status {
         let phases = Phase::ALL.map(|phase| (phase.name(), u64::from(phase == self.phase && !self.is_finished)));
         page.gauges("crawler_build_info", "The version of the crawler: always 1", "version", [(env!("CARGO_PKG_VERSION"), 1)])?;
         page.gauge("crawler_process_start_time_seconds", "When the process began to crawl, since 1970", self.started_at)?;
-        page.gauge("crawler_process_resident_memory_bytes", "Resident memory of the process", process::resident_memory_bytes().map(|bytes| bytes as f64))?;
+        page.gauge("crawler_process_resident_memory_bytes", "Resident memory of the process", resident_memory_bytes().map(|bytes| bytes as f64))?;
         page.gauge("crawler_process_open_fds", "Open file descriptors of the process", process::open_files().map(|files| files as f64))?;
         page.gauges("crawler_phase", "What the crawl does: 1 for one of the phases, 0 for all of them at its end", "phase", phases)?;
         page.gauges("crawler_disk_free_bytes", "Free space of the disks with the state directory and with the outputs", "files", self.disks.free_bytes())?;
@@ -66,7 +66,7 @@ impl Status {
     }
 
     fn encode_requests(&self, page: &mut Page<'_>) -> fmt::Result {
-        let requests = &self.requests;
+        let requests = &self.measured;
         let codes = requests.by_code.iter().map(|(code, number)| (*code, *number));
         let failures = requests.failures.iter().map(|(kind, number)| (kind.name(), *number));
         page.counters("crawler_responses", "Answers to requests for pages, robots.txt files and sitemaps, by HTTP status, in this process", "code", codes)?;
@@ -109,9 +109,9 @@ impl Status {
             page.gauges("crawler_memory_bytes", "Memory of the frontier, by its parts: estimates", "part", parts)?;
             page.gauge("crawler_memory_limit_bytes", "The limit of the memory of the frontier", memory.bound.map(|bytes| bytes as f64))?;
         }
-        let commits = &self.commits;
-        let Some(last) = commits.last_at else { return Ok(()) };
-        page.histogram("crawler_state_commit_duration_seconds", "Time that a commit to the state directory took, in this process", &commits.seconds)?;
+        let commits = &self.measured;
+        let Some(last) = commits.last_commit_at else { return Ok(()) };
+        page.histogram("crawler_state_commit_duration_seconds", "Time that a commit to the state directory took, in this process", &commits.commit_seconds)?;
         page.gauge("crawler_state_last_commit_timestamp_seconds", "When the last commit was, since 1970", last)?;
         page.gauge("crawler_state_disk_bytes", "Size of the database in the state directory", commits.database_bytes.map(|bytes| bytes as f64))
     }

@@ -26,13 +26,10 @@ impl Watch {
     pub fn new<S: Fetcher>(crawl: &Crawl<S>, state: Option<&Path>) -> (Self, Recorder) {
         let mut status = Status::new(process::now());
         let seeds = crawl.config().seeds();
-        status.seeds = seeds
-            .iter()
-            .take(SEEDS)
-            .map(|seed| shortened(seed.url().as_str()))
-            .collect();
-        status.more_seeds = seeds.len() - status.seeds.len();
-        status.state = state.map(|state| state.display().to_string());
+        let named = seeds.iter().take(SEEDS);
+        let named: Vec<_> = named.map(|seed| shortened(seed.url().as_str())).collect();
+        let more = seeds.len() - named.len();
+        status.seeds = (named, more);
         status.disks.state = state.map(Path::to_owned);
         status.series = state.map(Series::read).unwrap_or_default();
         let (sender, receiver) = watch::channel(Arc::new(status.clone()));
@@ -120,12 +117,12 @@ impl Drop for Recorder {
 impl Observer for Recorder {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Requested(request) => self.status.requests.add(request),
+            Event::Requested(request) => self.status.measured.add_request(request),
             Event::Page(page) => self.status.recent.add_page(page),
             Event::Failed {
                 url, kind, why, fate, ..
             } => self.status.recent.add_failure(url, *kind, why, *fate),
-            Event::Committed(commit) => self.status.commits.add(commit, process::now()),
+            Event::Committed(commit) => self.status.measured.add_commit(commit, process::now()),
             Event::Tick(summary) => {
                 self.status.phase = self.handle.phase();
                 self.publish(summary);

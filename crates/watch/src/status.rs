@@ -42,16 +42,12 @@ pub struct Status {
     /// Whether it has ended. Its ending is that of the summary.
     pub is_finished: bool,
     /// The first seeds, and how many there are besides. A state directory does not have them.
-    pub(crate) seeds: Vec<String>,
-    pub(crate) more_seeds: usize,
-    /// The state directory, if there is one.
-    pub(crate) state: Option<String>,
+    pub(crate) seeds: (Vec<String>, usize),
     /// When the numbers were true, in seconds since 1970.
     pub(crate) as_of: f64,
     pub(crate) series: Series,
     pub(crate) recent: Recent,
-    pub(crate) requests: Requests,
-    pub(crate) commits: Commits,
+    pub(crate) measured: Measured,
     pub(crate) disks: Disks,
     /// In how many seconds the seen-set reaches its next level.
     pub(crate) next_level_seconds: Option<f64>,
@@ -59,17 +55,21 @@ pub struct Status {
     pub(crate) started_at: f64,
 }
 
-/// The requests of this process.
+/// The requests and the commits of this process.
 #[derive(Debug, Clone)]
-pub(crate) struct Requests {
+pub(crate) struct Measured {
     pub(crate) by_code: BTreeMap<u16, u64>,
     pub(crate) failures: BTreeMap<FailureKind, u64>,
     pub(crate) answer_seconds: Histogram,
     pub(crate) body_bytes: Histogram,
+    pub(crate) commit_seconds: Histogram,
+    /// The last commit, in seconds since 1970.
+    pub(crate) last_commit_at: Option<f64>,
+    pub(crate) database_bytes: Option<u64>,
 }
 
-impl Requests {
-    pub(crate) fn add(&mut self, request: &RequestRecord) {
+impl Measured {
+    pub(crate) fn add_request(&mut self, request: &RequestRecord) {
         if let Some(failure) = request.failure {
             *self.failures.entry(failure).or_default() += 1;
         }
@@ -79,21 +79,10 @@ impl Requests {
             self.body_bytes.add(request.bytes as f64);
         }
     }
-}
 
-/// The commits of this process.
-#[derive(Debug, Clone)]
-pub(crate) struct Commits {
-    pub(crate) seconds: Histogram,
-    /// The last one, in seconds since 1970.
-    pub(crate) last_at: Option<f64>,
-    pub(crate) database_bytes: Option<u64>,
-}
-
-impl Commits {
-    pub(crate) fn add(&mut self, commit: &CommitRecord, now: f64) {
-        self.seconds.add(commit.took.as_secs_f64());
-        self.last_at = Some(now);
+    pub(crate) fn add_commit(&mut self, commit: &CommitRecord, now: f64) {
+        self.commit_seconds.add(commit.took.as_secs_f64());
+        self.last_commit_at = Some(now);
         self.database_bytes = commit.database_bytes.or(self.database_bytes);
     }
 }
@@ -121,15 +110,16 @@ impl Status {
             summary
         });
         let (last_pages, last_failures) = self.recent.to_json();
+        let (seeds, more_seeds) = &self.seeds;
         let left = Remaining::of(&self.series).filter(|_| !self.is_finished);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "phase": self.phase.name(),
             "finished": self.is_finished,
             "as_of": rfc3339(Time::since_epoch(Duration::try_from_secs_f64(self.as_of).unwrap_or_default())),
-            "seeds": self.seeds,
-            "more_seeds": self.more_seeds,
-            "state_dir": self.state,
+            "seeds": seeds,
+            "more_seeds": more_seeds,
+            "state_dir": self.disks.state.as_ref().map(|state| state.display().to_string()),
             "origins_away": self.origins_away(),
             "point": self.summary.as_ref().map(Point::of),
             "left": left.map(Remaining::to_json),
@@ -168,7 +158,10 @@ impl Status {
                 (false, _) => Phase::Stopping,
             },
             is_finished: !is_running,
-            state: Some(dir.display().to_string()),
+            disks: Disks {
+                state: Some(dir.to_owned()),
+                outputs: Vec::new(),
+            },
             series,
             summary: Some(summary),
             ..Self::new(Duration::from_millis(saved_at.as_millis()).as_secs_f64())
@@ -178,23 +171,19 @@ impl Status {
     pub(crate) fn new(started_at: f64) -> Self {
         Self {
             summary: None,
-            seeds: Vec::new(),
-            more_seeds: 0,
-            state: None,
+            seeds: Default::default(),
             as_of: started_at,
             recent: Recent::default(),
             phase: Phase::Running,
             is_finished: false,
             series: Series::default(),
-            requests: Requests {
+            measured: Measured {
                 by_code: BTreeMap::new(),
                 failures: BTreeMap::new(),
                 answer_seconds: Histogram::new(&ANSWER_SECONDS),
                 body_bytes: Histogram::new(&BODY_BYTES),
-            },
-            commits: Commits {
-                seconds: Histogram::new(&COMMIT_SECONDS),
-                last_at: None,
+                commit_seconds: Histogram::new(&COMMIT_SECONDS),
+                last_commit_at: None,
                 database_bytes: None,
             },
             disks: Disks::default(),

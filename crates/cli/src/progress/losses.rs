@@ -10,15 +10,8 @@ use crate::log_records;
 /// Logs each reason why pages are missing: at the first that is lost, at each doubling, and every ten minutes while more are lost.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// By the kind of the loss.
-    logged: HashMap<&'static str, Logged>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Logged {
-    lost: u64,
-    is_full: bool,
-    at: Duration,
+    /// Of each kind: how much was lost when it was logged last, whether the seen-set was full, and when that was.
+    logged: HashMap<&'static str, (u64, bool, Duration)>,
 }
 
 impl Losses {
@@ -36,7 +29,7 @@ impl Losses {
         let is_lost = |one: &&Missing| !matches!(one, Missing::Interrupted { .. });
         let is_logged = |one: &Missing| {
             let logged = self.logged.get(one.kind());
-            logged.is_some_and(|logged| logged.lost == one.lost())
+            logged.is_some_and(|(lost, ..)| *lost == one.lost())
         };
         for one in summary.missing().iter().filter(is_lost).filter(|one| !is_logged(one)) {
             log_records::loss(one, &summary.report);
@@ -51,21 +44,14 @@ impl Losses {
             let is_full = matches!(one, Missing::Dropped { is_full: true, .. });
             let is_due = match self.logged.get(one.kind()) {
                 None => lost > 0 || is_full,
-                Some(last) => {
-                    let goes_on = lost > last.lost || is_full;
-                    let is_news = lost >= 2 * last.lost || is_full && !last.is_full;
-                    goes_on && (is_news || elapsed >= last.at + Self::REPEAT_EVERY)
+                Some((before, was_full, at)) => {
+                    let goes_on = lost > *before || is_full;
+                    let is_news = lost >= 2 * before || is_full && !was_full;
+                    goes_on && (is_news || elapsed >= *at + Self::REPEAT_EVERY)
                 }
             };
             if is_due {
-                self.logged.insert(
-                    one.kind(),
-                    Logged {
-                        lost,
-                        is_full,
-                        at: elapsed,
-                    },
-                );
+                self.logged.insert(one.kind(), (lost, is_full, elapsed));
                 due.push(one);
             }
         }

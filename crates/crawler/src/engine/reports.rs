@@ -7,7 +7,7 @@ use super::Run;
 use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport, Subject};
 use crate::event::link_record;
-use crate::event::{Event, PageBody};
+use crate::event::{Event, PageBody, PageRecord};
 use crate::fetch::Fetcher;
 
 impl<S: Fetcher> Run<S> {
@@ -54,36 +54,15 @@ impl<S: Fetcher> Run<S> {
     }
 
     /// Reports a page. Its record and its links are reported once, after the last attempt.
-    fn report_page(&mut self, entry: &Entry, page: PageReport, settled: &Settled, is_final: bool) {
-        let mut links = page.links;
+    fn report_page(&mut self, entry: &Entry, mut page: PageReport, settled: &Settled, is_final: bool) {
         self.remember_links(&page.link_keys, &settled.verdicts);
-        link_record::set_verdicts(&mut links, &settled.verdicts);
-        let queued = settled
-            .verdicts
-            .iter()
-            .filter(|verdict| **verdict == Verdict::Queued)
-            .count();
+        link_record::set_verdicts(&mut page.links, &settled.verdicts);
+        let queued = settled.verdicts.iter().filter(|one| **one == Verdict::Queued).count();
         let new = queued + self.ledger.new_links.remove(&entry.url).unwrap_or_default();
-        if !is_final && new > 0 {
-            self.ledger.new_links.insert(entry.url.clone(), new);
-        }
         if is_final {
-            self.observers.counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
-            self.observers.counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
-            self.observers.counts.links_dropped += page.dropped;
-            self.observers.counts.links_nofollow += page.nofollow;
-            self.observers.counts.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
-            match page.not_html {
-                Some(Ok(sitemap)) => self.observers.notify(&Event::Sitemap(&sitemap)),
-                Some(Err(name)) if !entry.is_refresh() => self.observers.counts.count_other_type(name),
-                _ => {}
-            }
-            if !links.is_empty() && self.config.options().report_links {
-                self.observers.notify(&Event::Links {
-                    from: entry,
-                    links: &links,
-                });
-            }
+            self.report_content(entry, &mut page);
+        } else if new > 0 {
+            self.ledger.new_links.insert(entry.url.clone(), new);
         }
         self.report_redirect_loop(entry, settled, page.wants_cookies);
         if let Some(why) = page.not_fetched {
@@ -102,24 +81,48 @@ impl<S: Fetcher> Run<S> {
                 entry,
             });
         }
-        if let Some(mut record) = page.record.filter(|_| is_final) {
+        if let Some(mut record) = page.record.take().filter(|_| is_final) {
             record.links_new = new;
             record.left = self.frontier.report().pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
-            if let Some(body) = &page.body {
-                let body = PageBody::new(&record, body);
-                self.observers.notify(&Event::Body(&body));
-                record.saved_as = body.into_saved_as();
-            }
-            self.observers.notify(&Event::Page(&record));
-            if let Some(text) = &page.text {
-                self.observers.notify(&Event::Content {
-                    page: &record,
-                    text,
-                    links: &links,
-                });
-            }
+            self.report_record(record, &page);
+        }
+    }
+
+    fn report_content(&mut self, entry: &Entry, page: &mut PageReport) {
+        let counts = &mut self.observers.counts;
+        counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
+        counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
+        counts.links_dropped += page.dropped;
+        counts.links_nofollow += page.nofollow;
+        counts.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
+        match page.not_html.take() {
+            Some(Ok(sitemap)) => self.observers.notify(&Event::Sitemap(&sitemap)),
+            Some(Err(name)) if !entry.is_refresh() => counts.count_other_type(name),
+            _ => {}
+        }
+        if !page.links.is_empty() && self.config.options().report_links {
+            self.observers.notify(&Event::Links {
+                from: entry,
+                links: &page.links,
+            });
+        }
+    }
+
+    fn report_record(&mut self, mut record: PageRecord, page: &PageReport) {
+        if let Some(body) = &page.body {
+            let body = PageBody::new(&record, body);
+            self.observers.notify(&Event::Body(&body));
+            record.saved_as = body.into_saved_as();
+        }
+        self.observers.notify(&Event::Page(&record));
+        if let Some(text) = &page.text {
+            self.observers.notify(&Event::Content {
+                page: &record,
+                text,
+                links: &page.links,
+            });
         }
     }
 

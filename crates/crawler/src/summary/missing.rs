@@ -1,10 +1,9 @@
 //! Why a crawl is incomplete.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use frontier::report::LinkCounts;
 use frontier::{FailureKind, NotFetched, Refusal};
 
 use super::rows::counted;
@@ -138,114 +137,98 @@ impl Summary {
     /// reach within the scope has a final answer: whatever a limit took away is missing. The seen-set counts as complete below a
     /// [possible loss](sieve::Saturation::may_have_lost). An interruption comes first, then what has lost most pages.
     pub fn missing(&self) -> Vec<Missing> {
-        let report = &self.report;
-        let is_kept = report.memory.is_some();
-        let mut missing = Vec::new();
-        if self.ending != Ending::Drained {
-            missing.push(Missing::Interrupted {
-                ending: self.ending,
-                left: self.pages_left(),
-            });
-        }
-        if self.has_lost_links || report.exchange.lost_batches > 0 {
-            missing.push(Missing::LostLinks);
-        }
-        if self.lost_outputs > 0 {
-            let outputs = self.lost_outputs;
-            missing.push(Missing::LostOutputs { outputs });
-        }
-        if report.pages.lost_with_host > 0 {
-            missing.push(Missing::GivenUp {
-                pages: report.pages.lost_with_host,
-                origins: report.origins_given_up,
-                causes: self.given_up_causes.clone(),
-            });
-        }
+        let (report, saturation, outputs) = (&self.report, &self.report.saturation, self.lost_outputs);
         let kinds = [FailureKind::Malformed, FailureKind::HeadTooLarge];
         let unreadable = kinds.iter().filter_map(|kind| self.failed.get(kind)).sum();
         let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered + unreadable);
-        if unanswered > 0 {
-            missing.push(Missing::Failed {
+        let robots = count_of(&report.not_fetched, NotFetched::RobotsUnreachable);
+        let found = [
+            (self.ending != Ending::Drained).then(|| Missing::Interrupted {
+                ending: self.ending,
+                left: self.pages_left(),
+            }),
+            (self.has_lost_links || report.exchange.lost_batches > 0).then_some(Missing::LostLinks),
+            (outputs > 0).then_some(Missing::LostOutputs { outputs }),
+            (report.pages.lost_with_host > 0).then(|| Missing::GivenUp {
+                pages: report.pages.lost_with_host,
+                origins: report.origins_given_up,
+                causes: self.given_up_causes.clone(),
+            }),
+            (unanswered > 0).then(|| Missing::Failed {
                 pages: unanswered,
                 timed_out: self.failed.contains_key(&FailureKind::Timeout)
                     || self.bodies_truncated.contains_key(&TruncationReason::Time),
-            });
-        }
-        if unreadable > 0 {
-            missing.push(Missing::Unreadable { pages: unreadable });
-        }
-        let closed = report.not_fetched.get(&NotFetched::RobotsUnreachable);
-        missing.extend(closed.map(|pages| Missing::RobotsUnreachable { pages: *pages }));
-        let saturation = &report.saturation;
-        if saturation.may_have_lost() {
-            missing.push(Missing::Dropped {
+            }),
+            (unreadable > 0).then_some(Missing::Unreadable { pages: unreadable }),
+            (robots > 0).then_some(Missing::RobotsUnreachable { pages: robots }),
+            saturation.may_have_lost().then(|| Missing::Dropped {
                 at_least: saturation.lost_at_least(),
                 enough: rounded_up(saturation.sufficient_capacity() as u64),
                 is_full: saturation.is_full(),
-                is_kept,
-            });
-        }
-        let mut add = |kind, why: String, (number, unit), fate, option| {
-            if number > 0 {
-                missing.push(Missing::Limited {
-                    kind,
-                    why,
-                    number,
-                    unit,
-                    fate,
-                    option,
-                    lifted: report.refused_earlier && ![CUT_OFF, NOT_READ].contains(&fate),
-                    is_kept,
-                });
-            }
+                is_kept: report.memory.is_some(),
+            }),
+        ];
+        let mut missing: Vec<_> = found.into_iter().flatten().collect();
+        missing.extend(self.limited());
+        let is_loss = |one: &Missing| !matches!(one, Missing::Interrupted { .. });
+        missing.sort_by_key(|one| (is_loss(one), Reverse((one.lost_at_least(), one.lost()))));
+        missing
+    }
+
+    /// What limits took away, in this run and in earlier ones.
+    fn limited(&self) -> Vec<Missing> {
+        let (report, sitemaps) = (&self.report, &self.sitemaps);
+        let mut missing = Vec::new();
+        let mut add = |kind, why: &dyn fmt::Display, number, unit, fate, option| {
+            let limited = Missing::Limited {
+                kind,
+                why: why.to_string(),
+                number,
+                unit,
+                fate,
+                option,
+                lifted: report.refused_earlier && ![CUT_OFF, NOT_READ].contains(&fate),
+                is_kept: report.memory.is_some(),
+            };
+            missing.extend((number > 0).then_some(limited));
         };
         let mut is_lifted = report.refused_earlier;
         for (why, option) in LIMITS {
-            let of = |counts: &LinkCounts| counts.refused.get(&why).copied().unwrap_or_default();
-            let links = of(&report.links) + of(&report.sitemaps);
+            let links = count_of(&report.links.refused, why) + count_of(&report.sitemaps.refused, why);
             // All origins have been asked again since.
             if why == Refusal::HostDown && report.origins_given_up == 0 {
                 is_lifted |= links > 0;
             } else {
-                add(why.name(), why.to_string(), (links, "link"), REFUSED, option);
+                add(why.name(), &why, links, "link", REFUSED, option);
             }
         }
         for (why, kind, option) in DROPPED {
-            let pages = report.not_fetched.get(&why).copied().unwrap_or_default();
-            add(kind, why.to_string(), (pages, "page"), NOT_FETCHED, option);
+            add(
+                kind,
+                &why,
+                count_of(&report.not_fetched, why),
+                "page",
+                NOT_FETCHED,
+                option,
+            );
         }
-        let bodies = self.bodies_truncated.get(&TruncationReason::Size).copied();
-        let damaged = [TruncationReason::Coding, TruncationReason::Part];
-        let damaged = damaged
-            .iter()
-            .filter_map(|reason| self.bodies_truncated.get(reason))
-            .sum();
+        let cut = |why| count_of(&self.bodies_truncated, why);
+        let damaged = cut(TruncationReason::Coding) + cut(TruncationReason::Part);
         #[rustfmt::skip]
         let cuts = [
-            ("links_dropped", "too many links on a page", self.links_dropped, "link", "max_links_per_page"),
-            ("bodies_truncated", "body too long", bodies.unwrap_or_default(), "page", "max_body_bytes"),
-            ("bodies_damaged", "body damaged, or sent in part", damaged, "page", ""),
-            ("sitemap_urls_dropped", "too many URLs in a sitemap", self.sitemaps.urls_dropped, "URL", "max_sitemap_urls"),
-            ("sitemaps_broken", "sitemap too long or broken", self.sitemaps.broken, "sitemap", "max_sitemap_bytes"),
-            ("selected_cut", "selected fields too long", self.selected_cut, "value", "select_limits"),
-            ("selected_incomplete", "selected fields too costly", self.selected_incomplete, "page", ""),
+            ("links_dropped", "too many links on a page", self.links_dropped, "link", CUT_OFF, "max_links_per_page"),
+            ("bodies_truncated", "body too long", cut(TruncationReason::Size), "page", CUT_OFF, "max_body_bytes"),
+            ("bodies_damaged", "body damaged, or sent in part", damaged, "page", CUT_OFF, ""),
+            ("sitemap_urls_dropped", "too many URLs in a sitemap", sitemaps.urls_dropped, "URL", CUT_OFF, "max_sitemap_urls"),
+            ("sitemaps_broken", "sitemap too long or broken", sitemaps.broken, "sitemap", CUT_OFF, "max_sitemap_bytes"),
+            ("selected_cut", "selected fields too long", self.selected_cut, "value", CUT_OFF, "select_limits"),
+            ("selected_incomplete", "selected fields too costly", self.selected_incomplete, "page", CUT_OFF, ""),
+            ("sitemaps_unanswered", "no final answer", sitemaps.unanswered, "sitemap", NOT_READ, "max_attempts"),
         ];
-        for (kind, why, number, unit, option) in cuts {
-            add(kind, why.to_owned(), (number, unit), CUT_OFF, option);
+        for (kind, why, number, unit, fate, option) in cuts {
+            add(kind, &why, number, unit, fate, option);
         }
-        let unanswered = (self.sitemaps.unanswered, "sitemap");
-        add(
-            "sitemaps_unanswered",
-            "no final answer".to_owned(),
-            unanswered,
-            NOT_READ,
-            "max_attempts",
-        );
-        if is_lifted {
-            missing.push(Missing::RefusedEarlier);
-        }
-        let is_loss = |one: &Missing| !matches!(one, Missing::Interrupted { .. });
-        missing.sort_by_key(|one| (is_loss(one), Reverse((one.lost_at_least(), one.lost()))));
+        missing.extend(is_lifted.then_some(Missing::RefusedEarlier));
         missing
     }
 
@@ -326,84 +309,99 @@ impl Missing {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, name: &dyn Fn(&str) -> String) -> fmt::Result {
+        f.write_str(&self.what())?;
+        match self.remedy(name) {
+            Some(remedy) => write!(f, " ({remedy})"),
+            None => Ok(()),
+        }
+    }
+
+    fn what(&self) -> String {
+        let of_pages = |what: &str, pages: &u64| format!("{what}: {}", counted(*pages, "page"));
         match self {
-            Self::Interrupted { ending, left } => {
-                write!(f, "{ending}: {} left", counted(*left, "page"))?;
-                match ending {
-                    Ending::BudgetSpent => write!(f, " (raise {})", name("max_pages")),
-                    Ending::TimeUp => write!(f, " (raise {})", name("max_time")),
-                    Ending::Drained | Ending::Stopped | Ending::Error => Ok(()),
-                }
+            Self::Interrupted { ending, left } => of_pages(&ending.to_string(), left) + " left",
+            Self::GivenUp { pages, origins, .. } => {
+                of_pages("given up", pages) + &format!(" of {}", counted(*origins, "origin"))
             }
-            Self::GivenUp { pages, origins, causes } => {
-                let (pages, origins) = (counted(*pages, "page"), counted(*origins, "origin"));
-                let remedies: BTreeSet<_> = causes.iter().map(|cause| remedy(*cause, name)).collect();
-                let remedies: Vec<_> = remedies.into_iter().collect();
-                write!(f, "given up: {pages} of {origins}")?;
-                match remedies.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, " ({})", remedies.join("; ")),
-                }
+            Self::Failed { pages, .. } => of_pages("no whole answer", pages),
+            Self::Unreadable { pages } => of_pages("head of the answer malformed or too long", pages),
+            Self::RobotsUnreachable { pages } => of_pages("robots.txt could not be fetched", pages),
+            Self::Dropped { at_least, is_full, .. } => {
+                let dropped = match at_least {
+                    0 => "one or a few URLs may be dropped".to_owned(),
+                    _ => format!("at least {} dropped", counted(rounded_down(*at_least), "URL")),
+                };
+                let full = match is_full {
+                    true => "; it is full and drops every new URL, so how many is no longer known",
+                    false => "",
+                };
+                format!("seen-set: {dropped}{full}, and what only they link to is missing")
             }
-            Self::Failed { pages, timed_out } => {
-                let (pages, attempts) = (counted(*pages, "page"), name("max_attempts"));
-                write!(f, "no whole answer: {pages} (raise {attempts}")?;
-                match timed_out {
-                    true => write!(f, " or {})", name("timeout")),
-                    false => f.write_str(")"),
-                }
-            }
-            Self::Unreadable { pages } => {
-                let (pages, number, bytes) = (counted(*pages, "page"), name("max_headers"), name("max_header_bytes"));
-                write!(
-                    f,
-                    "head of the answer malformed or too long: {pages} (if too long, raise {number} or {bytes})"
-                )
-            }
-            Self::RobotsUnreachable { pages } => {
-                write!(f, "robots.txt could not be fetched: {}", counted(*pages, "page"))
-            }
-            Self::Dropped { at_least, enough, is_full, is_kept } => {
-                f.write_str("seen-set: ")?;
-                match at_least {
-                    0 => f.write_str("one or a few URLs may be dropped")?,
-                    _ => write!(f, "at least {} dropped", counted(rounded_down(*at_least), "URL"))?,
-                }
-                if *is_full {
-                    f.write_str("; it is full and drops every new URL, so how many is no longer known")?;
-                }
-                // More room brings none of them back: the seen-set takes them for seen.
-                let (capacity, place) = (name("capacity"), where_anew(*is_kept));
-                write!(
-                    f,
-                    ", and what only they link to is missing (set {capacity} {enough} or more{place})"
-                )
-            }
-            Self::LostLinks => f.write_str("links between processes: some were lost with a state directory"),
+            Self::LostLinks => "links between processes: some were lost with a state directory".to_owned(),
             Self::LostOutputs { outputs } => {
                 let outputs = counted(*outputs, "output");
-                write!(f, "{outputs} begun anew: the lines of earlier runs were no longer there (a crawl in a new directory writes all)")
+                format!("{outputs} begun anew: the lines of earlier runs were no longer there")
             }
-            Self::RefusedEarlier => f.write_str(
-                "links were refused in an earlier run, by a limit that was lifted since (a crawl in a new directory finds them)",
-            ),
-            Self::Limited { kind, why, number, unit, fate, option, lifted, is_kept } => {
-                write!(f, "{why}: {} {fate}", counted(*number, unit))?;
-                match (*kind, *option) {
-                    (_, "") => Ok(()),
+            Self::RefusedEarlier => "links were refused in an earlier run, by a limit that was lifted since".to_owned(),
+            Self::Limited {
+                why,
+                number,
+                unit,
+                fate,
+                ..
+            } => format!("{why}: {} {fate}", counted(*number, unit)),
+        }
+    }
+
+    fn remedy(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
+        Some(match self {
+            Self::Interrupted { ending, .. } => match ending {
+                Ending::BudgetSpent => format!("raise {}", name("max_pages")),
+                Ending::TimeUp => format!("raise {}", name("max_time")),
+                Ending::Drained | Ending::Stopped | Ending::Error => return None,
+            },
+            Self::GivenUp { causes, .. } if !causes.is_empty() => {
+                let remedies: BTreeSet<_> = causes.iter().map(|cause| remedy(*cause, name)).collect();
+                remedies.into_iter().collect::<Vec<_>>().join("; ")
+            }
+            Self::Failed { timed_out: true, .. } => format!("raise {} or {}", name("max_attempts"), name("timeout")),
+            Self::Failed { .. } => format!("raise {}", name("max_attempts")),
+            Self::Unreadable { .. } => {
+                let (number, bytes) = (name("max_headers"), name("max_header_bytes"));
+                format!("if too long, raise {number} or {bytes}")
+            }
+            // More room brings none of them back: the seen-set takes them for seen.
+            Self::Dropped { enough, is_kept, .. } => {
+                format!("set {} {enough} or more{}", name("capacity"), where_anew(*is_kept))
+            }
+            Self::LostOutputs { .. } => "a crawl in a new directory writes all".to_owned(),
+            Self::RefusedEarlier => "a crawl in a new directory finds them".to_owned(),
+            Self::Limited {
+                kind,
+                option,
+                lifted,
+                is_kept,
+                ..
+            } if !option.is_empty() => {
+                match *kind {
                     // A broken one has no remedy.
-                    ("sitemaps_broken", option) => write!(f, " (if too long, raise {}{})", name(option), where_anew(*is_kept)),
-                    (_, option) if *lifted => write!(f, " ({} of this run or an earlier one)", name(option)),
-                    (_, option) => write!(f, " (raise {}{})", name(option), where_anew(*is_kept)),
+                    "sitemaps_broken" => format!("if too long, raise {}{}", name(option), where_anew(*is_kept)),
+                    _ if *lifted => format!("{} of this run or an earlier one", name(option)),
+                    _ => format!("raise {}{}", name(option), where_anew(*is_kept)),
                 }
             }
-        }
+            _ => return None,
+        })
     }
 }
 
 /// Says where a higher limit helps: a crawl with a directory does not offer again what was refused or cut off.
 fn where_anew(is_kept: bool) -> &'static str {
     if is_kept { ", in a new directory" } else { "" }
+}
+
+fn count_of<K: Ord>(counts: &BTreeMap<K, u64>, of: K) -> u64 {
+    counts.get(&of).copied().unwrap_or_default()
 }
 
 /// Rounds down to three digits, so a lower bound stays a lower bound.

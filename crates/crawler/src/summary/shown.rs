@@ -65,48 +65,8 @@ impl Summary {
             let more = more_than(report.origins_given_up, &self.given_up_origins);
             rows.add("given up", format!("{}{more}", self.given_up_origins.join(", ")));
         }
-        let pages = format!("{} answered 2xx", grouped(self.pages));
-        match self.refreshed.pages {
-            0 => {
-                let (mean, recent) = (self.mean_pages_per_second(), self.recent_pages_per_second());
-                rows.add(
-                    "pages",
-                    format!("{pages}; per second: mean {mean:.1}, recent {recent:.1}"),
-                );
-            }
-            // The time has gone to others, too.
-            _ => rows.add("pages", pages),
-        }
-        rows.add("by status", listed(&self.by_status));
-        let refreshed = &self.refreshed;
-        if refreshed.pages > 0 {
-            let pages = counted(refreshed.pages, "page");
-            let [unchanged, gone, failed] = [refreshed.unchanged, refreshed.gone, refreshed.failed].map(grouped);
-            let text =
-                format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status");
-            rows.add("refreshed", text);
-        }
-        rows.add_number("redirects", report.pages.redirected);
-        rows.add("bytes", size(self.bytes));
-        rows.add_counts(
-            "bodies truncated",
-            &named(&self.bodies_truncated, TruncationReason::name),
-        );
-        rows.add_number("bodies skipped", self.bodies_skipped);
-        rows.add_counts("not HTML", &self.not_html);
-        if self.failed_pages() > 0 {
-            rows.add("failed", counted(self.failed_pages(), "page"));
-        }
-        rows.add_counts("failed by reason", &self.failed);
-        if report.pages.retries > 0 {
-            rows.add("retries", counted(report.pages.retries, "request"));
-        }
-        rows.add_counts("retried because", &self.retried);
-        rows.add_counts("not fetched", &named(&report.not_fetched, |why| why.name()));
-        if report.not_fetched.contains_key(&NotFetched::AddressForbidden) {
-            let option = name("allow_private_addresses");
-            rows.add("", format!("({option} also fetches from forbidden addresses)"));
-        }
+        self.add_pages(rows);
+        self.add_failures(rows, name);
         if let Some(name) = &self.robots_name {
             rows.add("robots.txt", format!("read as {name}"));
         }
@@ -130,6 +90,55 @@ impl Summary {
         }
         if let Some(bytes) = self.peak_memory_bytes {
             rows.add("peak memory", size(bytes));
+        }
+    }
+
+    fn add_pages(&self, rows: &mut Rows) {
+        let pages = format!("{} answered 2xx", grouped(self.pages));
+        match self.refreshed.pages {
+            0 => {
+                let (mean, recent) = (self.mean_pages_per_second(), self.recent_pages_per_second());
+                rows.add(
+                    "pages",
+                    format!("{pages}; per second: mean {mean:.1}, recent {recent:.1}"),
+                );
+            }
+            // The time has gone to others, too.
+            _ => rows.add("pages", pages),
+        }
+        rows.add("by status", listed(&self.by_status));
+        let refreshed = &self.refreshed;
+        if refreshed.pages > 0 {
+            let pages = counted(refreshed.pages, "page");
+            let [unchanged, gone, failed] = [refreshed.unchanged, refreshed.gone, refreshed.failed].map(grouped);
+            let text =
+                format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status");
+            rows.add("refreshed", text);
+        }
+        rows.add_number("redirects", self.report.pages.redirected);
+        rows.add("bytes", size(self.bytes));
+        rows.add_counts(
+            "bodies truncated",
+            &named(&self.bodies_truncated, TruncationReason::name),
+        );
+        rows.add_number("bodies skipped", self.bodies_skipped);
+        rows.add_counts("not HTML", &self.not_html);
+    }
+
+    fn add_failures(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
+        let report = &self.report;
+        if self.failed_pages() > 0 {
+            rows.add("failed", counted(self.failed_pages(), "page"));
+        }
+        rows.add_counts("failed by reason", &self.failed);
+        if report.pages.retries > 0 {
+            rows.add("retries", counted(report.pages.retries, "request"));
+        }
+        rows.add_counts("retried because", &self.retried);
+        rows.add_counts("not fetched", &named(&report.not_fetched, |why| why.name()));
+        if report.not_fetched.contains_key(&NotFetched::AddressForbidden) {
+            let option = name("allow_private_addresses");
+            rows.add("", format!("({option} also fetches from forbidden addresses)"));
         }
     }
 
@@ -240,15 +249,25 @@ impl Summary {
     /// Returns all numbers as one JSON object. `name` returns the name of an option by its field, for the texts of what is missing.
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
         let name: &dyn Fn(&str) -> String = &name;
-        let table = &self.host_table;
-        let host = |one: &HostFigures| one.to_json(table.as_of, name);
-        let (report, saturation, missing) = (&self.report, &self.report.saturation, self.why_incomplete(&name));
-        let found = self.found_links();
-        let pages = json!({
+        let objects = [
+            self.pages_to_json(name),
+            self.links_to_json(),
+            self.others_to_json(name),
+        ];
+        let fields = objects.into_iter().filter_map(|object| match object {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        });
+        Value::Object(fields.flatten().collect())
+    }
+
+    fn pages_to_json(&self, name: &dyn Fn(&str) -> String) -> Value {
+        let (report, missing) = (&self.report, self.why_incomplete(name));
+        json!({
             "ending": self.ending,
             "complete": missing.is_empty(),
             "missing": missing,
-            "hint": self.hint(&name),
+            "hint": self.hint(name),
             "elapsed_seconds": self.elapsed.as_secs_f64(),
             "pages": self.pages,
             "mean_pages_per_second": self.mean_pages_per_second(),
@@ -271,8 +290,12 @@ impl Summary {
             "refreshed_unchanged": self.refreshed.unchanged,
             "refreshed_gone": self.refreshed.gone,
             "refreshed_failed": self.refreshed.failed,
-        });
-        let links = json!({
+        })
+    }
+
+    fn links_to_json(&self) -> Value {
+        let (report, found) = (&self.report, self.found_links());
+        json!({
             "links_offered": found.offered(),
             "links_queued": found.queued,
             "links_seen": found.seen,
@@ -285,8 +308,13 @@ impl Summary {
             "sitemaps": self.sitemaps.read,
             "sitemaps_failed": self.sitemaps.failed,
             "sitemap_urls": self.sitemaps.urls,
-        });
-        let others = json!({
+        })
+    }
+
+    fn others_to_json(&self, name: &dyn Fn(&str) -> String) -> Value {
+        let (report, saturation, table) = (&self.report, &self.report.saturation, &self.host_table);
+        let host = |one: &HostFigures| one.to_json(table.as_of, name);
+        json!({
             "queued": report.queued_pages,
             "cut_short": self.cut_short,
             "hosts": report.hosts,
@@ -312,13 +340,7 @@ impl Summary {
             "layers": saturation.layers,
             "memory_bytes": saturation.memory_bytes,
             "peak_memory_bytes": self.peak_memory_bytes,
-        });
-        let objects = [pages, links, others].into_iter();
-        let fields = objects.filter_map(|object| match object {
-            Value::Object(fields) => Some(fields),
-            _ => None,
-        });
-        Value::Object(fields.flatten().collect())
+        })
     }
 }
 
