@@ -126,14 +126,13 @@ pub(crate) fn can_continue(summary: &Summary, state: &Path) {
 
 /// Warns that pages are missing, for one reason.
 pub(crate) fn loss(missing: &Missing, report: &Report) {
-    let lost_at_least = missing.lost_at_least();
-    let lost = match missing {
-        Missing::Dropped { .. } => report.saturation.lost,
-        _ => missing.lost() as f64,
+    let lost = match missing.kind {
+        Missing::SEEN_SET => report.saturation.lost,
+        _ => missing.lost as f64,
     };
     log::warn!(
         target: "crawler::loss",
-        kind = missing.kind(), lost, lost_at_least;
+        kind = missing.kind, lost, lost_at_least = missing.lost_at_least;
         "the crawl is incomplete: {}",
         missing.with_names(flag::of)
     );

@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawler::summary::{duration, grouped, rounded_down, size};
-use crawler::{
-    CrawlOptions, Event, FailureKind, Missing, Observer, Phase, SitemapEnd, SitemapRecord, StopHandle, Summary,
-};
+use crawler::{CrawlOptions, Event, FailureKind, Observer, Phase, SitemapEnd, SitemapRecord, StopHandle, Summary};
 use frontier::{Health, Notice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use sieve::{Level, Saturation};
@@ -214,7 +212,7 @@ fn worst_host(summary: &Summary) -> Option<String> {
 
 /// `None` if none is.
 fn lost(summary: &Summary) -> Option<String> {
-    let lost = summary.missing().iter().map(Missing::lost).sum::<u64>();
+    let lost = summary.missing().iter().map(|one| one.lost).sum::<u64>();
     match (summary.lost_at_least(), lost) {
         (0, 0) => None,
         (0, lost) => Some(format!("~{} LOST", grouped(rounded_down(lost)))),

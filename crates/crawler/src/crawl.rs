@@ -169,7 +169,7 @@ impl<S: Fetcher> Crawl<S> {
     }
 
     /// Begins an output anew that earlier runs have saved, and that is no longer as they left it: in the next file of its series whose name is
-    /// free. What it has stays. Its lines count as [missing](crate::summary::Missing::LostOutputs). `first` is where the series is now.
+    /// free. What it has stays. Its lines count as [missing](crate::Summary::missing). `first` is where the series is now.
     pub fn begin_output_anew(&mut self, name: &str, first: &Path) {
         let outputs = self.run.commits.as_mut().map(|commits| &mut commits.saved.outputs);
         if let Some(output) = outputs.and_then(|outputs| outputs.iter_mut().find(|output| output.name == name)) {

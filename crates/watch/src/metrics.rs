@@ -167,7 +167,7 @@ fn encode_exchange(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
 #[rustfmt::skip]
 fn encode_missing(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     let missing = summary.missing();
-    let kinds = missing.iter().map(|one| (one.kind(), one.lost()));
+    let kinds = missing.iter().map(|one| (one.kind, one.lost));
     page.gauge("crawler_complete", "1 while nothing is missing; what is queued is missing only at the end", f64::from(missing.is_empty()))?;
     page.gauge("crawler_lost", "Pages, links and URLs that are lost, for all reasons: an estimate", summary.lost())?;
     page.gauge("crawler_lost_pages_lower_bound", "Pages that are lost, for all reasons: at least", summary.lost_at_least() as f64)?;

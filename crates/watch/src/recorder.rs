@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::forecast::Forecast;
 use crate::process;
 use crate::recent::shortened;
-use crate::series::{Change, Series, SeriesFile};
+use crate::series::{Series, SeriesFile};
 use crate::status::Status;
 
 /// The most seeds that are named.
@@ -89,13 +89,10 @@ impl Recorder {
         // At the first tick.
         if self.status.summary.is_none() {
             series.cut_after(summary.elapsed_before);
-            if let Some(file) = &mut self.file {
-                file.keep(series.points(), Change::Thinned);
-            }
         }
-        let change = series.add(summary, self.status.is_finished);
+        series.add(summary, self.status.is_finished);
         if let Some(file) = &mut self.file {
-            file.keep(series.points(), change);
+            file.keep(series.points());
         }
     }
 }

@@ -57,17 +57,6 @@ impl Point {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series(Vec<Point>);
 
-/// What a new point has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// It came too early.
-    Nothing,
-    /// It is the last one.
-    Added,
-    /// It is the last one, and others are gone.
-    Thinned,
-}
-
 impl Series {
     /// Reads the series of a state directory. What cannot be read is left out.
     pub(crate) fn read(state: &Path) -> Self {
@@ -88,30 +77,24 @@ impl Series {
             .retain(|point| point.elapsed_seconds <= elapsed.as_secs_f64() + 0.001);
     }
 
-    pub(crate) fn add(&mut self, summary: &Summary, is_last: bool) -> Change {
+    pub(crate) fn add(&mut self, summary: &Summary, is_last: bool) {
         let point = Point::of(summary);
         let last = self.0.last().map_or(f64::NEG_INFINITY, |last| last.elapsed_seconds);
         let passed = point.elapsed_seconds - last;
         // As many seconds as it takes for half of the points to have this distance: a power of two. Ticks are not exact.
         let every = (0.99 * last / POINTS as f64).max(1.0).log2().ceil().exp2();
         if passed <= 0.0 || passed < 0.99 * every && !is_last {
-            return Change::Nothing;
+            return;
         }
         // An end takes the place of another one that is as near: those of thousands of short runs would crowd out the others.
         let is_near =
             matches!(self.0[..], [.., before, _] if point.elapsed_seconds - before.elapsed_seconds < 0.99 * every);
-        let is_full = self.0.len() >= POINTS;
         if is_near {
             self.0.pop();
-        } else if is_full {
+        } else if self.0.len() >= POINTS {
             self.thin();
         }
         self.0.push(point);
-        if is_near || is_full {
-            Change::Thinned
-        } else {
-            Change::Added
-        }
     }
 
     fn thin(&mut self) {
@@ -177,7 +160,9 @@ mod tests {
             series.add(&summary, false);
         }
         summary.elapsed += Duration::from_millis(300);
-        assert_eq!(series.add(&summary, true), Change::Added);
+        let before = series.points().len();
+        series.add(&summary, true);
+        assert_eq!(series.points().len(), before + 1);
         let seconds = seconds(&series);
         assert!((POINTS / 2..=POINTS).contains(&seconds.len()), "{}", seconds.len());
         assert_eq!((seconds[0], seconds[seconds.len() - 1]), (1, 100_000));
@@ -197,13 +182,12 @@ mod tests {
             let mut series = Series::read(&folder);
             series.cut_after(before);
             let mut file = SeriesFile::new(&folder);
-            file.keep(series.points(), Change::Thinned);
+            file.keep(series.points());
             for second in 1..=102 {
                 summary.elapsed = before + Duration::from_secs(second);
                 summary.counts.pages = run * 1000 + second;
-                file.keep(series.points(), Change::Nothing);
-                let change = series.add(&summary, false);
-                file.keep(series.points(), change);
+                series.add(&summary, false);
+                file.keep(series.points());
             }
             // The kill has cut the last line.
             let path = folder.join("series.jsonl");

@@ -83,7 +83,7 @@ impl<'a> Status<'a> {
 
     fn losses(&self) -> Vec<String> {
         let mut missing = self.crawl.summary.missing();
-        missing.retain(|one| !matches!(one, Missing::Interrupted { .. }));
+        missing.retain(|one| one.kind != Missing::INTERRUPTED);
         missing.iter().map(|one| one.with_names(flag::of).to_string()).collect()
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::scripted::replies::body;
 use crate::scripted::{self, Reply, Run, Scripted, refused};
-use crawler::{FailureKind, FetchError, Missing, Request};
+use crawler::{FailureKind, FetchError, Request};
 use frontier::{NotFetched, Notice};
 
 /// The duration of a request without an answer.
@@ -81,12 +81,8 @@ fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes
     assert_eq!(run.seconds_of(ROBOTS), [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 300]);
     assert_eq!(run.summary.report.pages.lost_with_host, 1000);
     assert_eq!(
-        run.summary.missing(),
-        [Missing::GivenUp {
-            pages: 1000,
-            origins: 1,
-            causes: [FailureKind::Connect].into()
-        }]
+        scripted::missing(&run.summary),
+        ["given up: 1000 pages of 1 origin (is it running? max_first_downtime and max_host_downtime wait longer)"]
     );
     assert_eq!(
         run.summary.failed.iter().collect::<Vec<_>>(),
@@ -133,9 +129,9 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
         assert_eq!(run.asked.len(), 6, "{:?}", run.asked);
         assert_eq!(run.notices(), ["away", "given up"]);
         let Err(error) = failure() else { panic!() };
-        let causes = [error.kind()].into();
-        let (pages, origins) = (1, 1);
-        assert_eq!(run.summary.missing(), [Missing::GivenUp { pages, origins, causes }]);
+        let remedy = crawler::summary::remedy(error.kind(), str::to_owned);
+        let given_up = format!("given up: 1 page of 1 origin ({remedy})");
+        assert_eq!(scripted::missing(&run.summary), [given_up]);
         assert_eq!(run.summary.given_up_origins, ["http://a.example"]);
         let shown = run.summary.to_string();
         assert!(shown.contains("given up          http://a.example\n"), "{shown}");

@@ -13,7 +13,7 @@ use crate::scripted::{self, Reply, Scripted};
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, Sink};
-use crawler::{CrawlOptions, Ending, Event, FetchError, Missing, SavedCrawl, Summary, TruncationReason};
+use crawler::{CrawlOptions, Ending, Event, FetchError, SavedCrawl, Summary, TruncationReason};
 use frontier::{Fate, NotFetched};
 use serde_json::Value;
 
@@ -299,11 +299,10 @@ fn pages_left_include_neither_robots_txt_nor_sitemaps() {
         (8, 4),
         "{summary}"
     );
-    let left = Missing::Interrupted {
-        ending: Ending::TimeUp,
-        left: 4,
-    };
-    assert_eq!(summary.missing(), [left]);
+    assert_eq!(
+        scripted::missing(&summary),
+        ["time is up: 4 pages left (raise max_time)"]
+    );
     assert!(summary.to_string().contains("left in queue     4 pages"), "{summary}");
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::folder::Folder;
 use crate::scripted::{self, Call, Reply, Run, Scripted, refused};
-use crawler::{CrawlOptions, Ending, FailureKind, FetchError, Missing, Request, TruncationReason};
+use crawler::{CrawlOptions, Ending, FailureKind, FetchError, Request, TruncationReason};
 use frontier::{NotFetched, Reach, Refusal};
 
 const AGE: Duration = Duration::from_secs(3_600);
@@ -111,7 +111,7 @@ fn links_that_were_refused_with_their_origin_are_told_and_its_seeds_are_taken() 
     with_seed.seeds.push("http://b.example/seed".to_owned());
     let second = folder.run(with_seed, answer);
     assert!(pages(&second).contains(&"http://b.example/seed"), "{:?}", second.asked);
-    assert_eq!(second.summary.missing(), [Missing::RefusedEarlier]);
+    assert_eq!(second.summary.missing()[0].kind, "refused_earlier");
 }
 
 #[test]
@@ -199,11 +199,8 @@ fn a_page_whose_refresh_failed_counts_as_failed_until_it_is_fetched_again() {
     assert_eq!((refreshed.pages, refreshed.unchanged, refreshed.failed), (5, 4, 1));
     assert_eq!(failing.summary.failed, [(FailureKind::Other, 1)].into());
     assert_eq!(
-        failing.summary.missing(),
-        [Missing::Failed {
-            pages: 1,
-            timed_out: false
-        }]
+        scripted::missing(&failing.summary),
+        ["no whole answer: 1 page (raise max_attempts)"]
     );
 
     let next = folder.run(refreshing(), with_tag);

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use super::{Change, Point};
+use super::Point;
 use crate::replace::Replaceable;
 
 /// The file: a JSON object per line.
@@ -30,6 +30,8 @@ pub(crate) struct SeriesFile {
     whole: Replaceable,
     /// `None` before the first write, and after one that has failed: then all is written again.
     file: Option<File>,
+    /// How many points there were at the last write, and when the last one was.
+    kept: (usize, f64),
     has_failed: bool,
 }
 
@@ -38,15 +40,18 @@ impl SeriesFile {
         Self {
             whole: Replaceable::own(state.join(FILE)),
             file: None,
+            kept: (0, 0.0),
             has_failed: false,
         }
     }
 
     /// Writes what has changed. The first error is logged: the crawl goes on without it.
-    pub(crate) fn keep(&mut self, points: &[Point], change: Change) {
-        let kept = match (change, &mut self.file) {
-            (Change::Nothing, _) => return,
-            (Change::Added, Some(file)) => lines(points.last()).and_then(|line| file.write_all(&line)),
+    pub(crate) fn keep(&mut self, points: &[Point]) {
+        let now = (points.len(), points.last().map_or(0.0, |point| point.elapsed_seconds));
+        let before = std::mem::replace(&mut self.kept, now);
+        let kept = match &mut self.file {
+            _ if before == now => return,
+            Some(file) if now.0 == before.0 + 1 => lines(points.last()).and_then(|line| file.write_all(&line)),
             _ => self.replace(points),
         };
         if let Err(error) = kept {

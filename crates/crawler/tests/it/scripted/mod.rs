@@ -226,6 +226,10 @@ impl Run {
     }
 }
 
+pub(crate) fn missing(summary: &Summary) -> Vec<String> {
+    summary.missing().iter().map(ToString::to_string).collect()
+}
+
 /// Options with an exact seen-set, so that no URL is lost by chance.
 pub(crate) fn options(seed: &str) -> CrawlOptions {
     CrawlOptions {
