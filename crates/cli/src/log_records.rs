@@ -33,7 +33,7 @@ pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
         refused = report.links.refused.values().sum::<u64>(),
         failed = summary.failed_pages(),
         retries = report.pages.retries,
-        bytes = summary.bytes,
+        bytes = summary.answers.bytes,
         saturation_level:% = saturation.level,
         estimated = saturation.estimated,
         capacity = saturation.capacity,

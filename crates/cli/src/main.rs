@@ -140,13 +140,17 @@ fn is_final(summary: &Summary) -> bool {
 /// Explains a crawl without a page, and what to do.
 fn why_nothing_was_fetched(summary: &Summary) -> String {
     let statuses: Vec<_> = summary.by_status.keys().map(ToString::to_string).collect();
-    match (&summary.first_failure, summary.ending) {
+    match (&summary.failures.first_failure, summary.ending) {
         _ if !statuses.is_empty() => match summary.by_status.values().sum() {
             1_u64 => format!("the seed answered {}", statuses.concat()),
             _ => format!("all answers have a status of {}", statuses.join(" or ")),
         },
         (Some(why), _) => {
-            let remedies = summary.given_up_causes.iter().map(|cause| remedy(*cause, flag::of));
+            let remedies = summary
+                .failures
+                .given_up_causes
+                .iter()
+                .map(|cause| remedy(*cause, flag::of));
             // Some messages have a remedy of their own.
             let remedies = remedies.filter(|_| !why.contains("; try "));
             std::iter::once(flag::in_text(why))

@@ -180,7 +180,7 @@ impl Reporter {
                 .map(|time| format!("ETA {}", duration(time))),
             phase => Some(phase.name().to_owned()),
         });
-        pace.push(size(summary.bytes).to_string());
+        pace.push(size(summary.answers.bytes).to_string());
         pace.join(", ")
     }
 }
@@ -338,8 +338,8 @@ mod tests {
         Arc::make_mut(&mut summary.host_table)
             .by_health
             .insert(Health::Away, 12);
-        (summary.counts.pages, summary.counts.bytes) = (1_234_567, 1 << 45);
-        summary.counts.failed.insert(FailureKind::Timeout, 12_345);
+        (summary.counts.pages, summary.counts.answers.bytes) = (1_234_567, 1 << 45);
+        summary.counts.failures.by_kind.insert(FailureKind::Timeout, 12_345);
         (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
         summary.report.pages.gave_up = 45_678;
         let texts = reporter.texts(&summary);

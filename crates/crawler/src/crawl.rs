@@ -174,7 +174,7 @@ impl<S: Fetcher> Crawl<S> {
         let outputs = self.run.commits.as_mut().map(|commits| &mut commits.saved.outputs);
         if let Some(output) = outputs.and_then(|outputs| outputs.iter_mut().find(|output| output.name == name)) {
             output.file = output.file.begun_anew(first);
-            self.run.observers.counts.lost_outputs += 1;
+            self.run.observers.counts.outputs.lost += 1;
         }
     }
 

@@ -38,7 +38,7 @@ use frontier::{Refusal, Report};
 
 pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
-pub use counts::{ANSWER_SECONDS, Counts};
+pub use counts::{ANSWER_SECONDS, AnswerCounts, Counts, FailureCounts, OutputCounts, UnfollowedLinks};
 pub use host::{HostFigures, HostTable};
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;
@@ -203,8 +203,8 @@ impl Summary {
     /// was not let to its end. `name` returns the
     /// name of an option by its field.
     pub fn hint(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
-        if self.wants_cookies > 0 {
-            let (pages, cookies) = (counted(self.wants_cookies, "page"), name("cookies"));
+        if self.failures.wants_cookies > 0 {
+            let (pages, cookies) = (counted(self.failures.wants_cookies, "page"), name("cookies"));
             return Some(format!(
                 "{pages} led back to an earlier URL, and the site sets cookies: {cookies} may help"
             ));
@@ -230,14 +230,14 @@ impl Summary {
                  writes only what matches"
             ));
         }
-        if self.links_nofollow > 0 {
+        if self.unfollowed.nofollow > 0 {
             let option = name("follow_nofollow");
             return Some(format!("the links of the page say nofollow: {option} follows them"));
         }
-        let others = self.links_other_scheme + self.links_unresolvable;
-        let text = match (self.not_html.keys().next(), links.seen) {
+        let others = self.unfollowed.other_scheme + self.unfollowed.unresolvable;
+        let text = match (self.failures.not_html.keys().next(), links.seen) {
             (Some(name), _) => format!("the page is not HTML but {name}, in which no links are looked for"),
-            _ if self.bytes == 0 => "the page is empty".to_owned(),
+            _ if self.answers.bytes == 0 => "the page is empty".to_owned(),
             (None, 0) if others > 0 => "the page has only links that cannot be crawled, such as mailto:".to_owned(),
             (None, 0) => "the page has no links in its HTML: those that JavaScript makes are not found".to_owned(),
             (None, _) => "the page links only to itself: those that JavaScript makes are not found".to_owned(),

@@ -128,7 +128,7 @@ fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         ("not_fetched", report.not_fetched.values().sum()),
         ("queued", report.queued_pages),
     ];
-    let failed = summary.failed.iter().map(|(kind, pages)| (kind.name(), *pages));
+    let failed = summary.failures.by_kind.iter().map(|(kind, pages)| (kind.name(), *pages));
     let not_fetched = report.not_fetched.iter().map(|(why, pages)| (why.name(), *pages));
     page.gauge("crawler_elapsed_seconds", "The duration of the crawl, without pauses, over all runs", summary.elapsed.as_secs_f64())?;
     page.gauges("crawler_pages", "Pages by what became of them: ok is a status 2xx, not_fetched left the queue without a request", "state", states)?;
@@ -136,7 +136,7 @@ fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     page.gauge("crawler_requests_in_flight", "Requests without an answer yet", report.leased as f64)?;
     page.gauges("crawler_failed_pages", "Pages that failed, by reason", "reason", failed)?;
     page.gauges("crawler_not_fetched_pages", "Pages that left the queue without a request, by reason", "reason", not_fetched)?;
-    page.counter("crawler_body_bytes", "Bytes of bodies of pages, after decompression, over all runs", summary.bytes)
+    page.counter("crawler_body_bytes", "Bytes of bodies of pages, after decompression, over all runs", summary.answers.bytes)
 }
 
 #[rustfmt::skip]
@@ -179,6 +179,6 @@ fn encode_hosts(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     let report = &summary.report;
     let origins = [("away", summary.host_table.away()), ("given_up", report.origins_given_up)];
     page.gauge("crawler_hosts", "Hosts that are known", report.hosts as f64)?;
-    page.gauge("crawler_politeness_slack_seconds", "By how much a host was left alone for longer than it was owed, at least: below 0 is a broken promise", summary.least_slack_seconds)?;
+    page.gauge("crawler_politeness_slack_seconds", "By how much a host was left alone for longer than it was owed, at least: below 0 is a broken promise", summary.answers.least_slack_seconds)?;
     page.gauges("crawler_origins", "Origins that do not answer: away at present, or given up", "state", origins)
 }

@@ -39,7 +39,7 @@ impl Point {
             failed: summary.failed_pages(),
             queued: report.queued_pages,
             in_flight: report.leased,
-            bytes: summary.bytes,
+            bytes: summary.answers.bytes,
             links_offered: report.links.offered(),
             links_new: report.links.queued,
             estimated: rounded(report.saturation.estimated, 10.0),

@@ -89,9 +89,9 @@ impl Large {
             (host.median, host.longest) = (host.median_pause, host.median_pause);
         }
         summary.report.hosts = HOSTS as u64;
-        summary.counts.by_depth = vec![PAGES / 32; 32];
+        summary.counts.answers.by_depth = vec![PAGES / 32; 32];
         summary.counts.by_status = (100..1000).map(|status| (status, PAGES / 900)).collect();
-        summary.counts.not_html = (0..21).map(|n| (format!("{n:02}{}", HOSTILE.repeat(98)), 1)).collect();
+        summary.counts.failures.not_html = (0..21).map(|n| (format!("{n:02}{}", HOSTILE.repeat(98)), 1)).collect();
         Self {
             summary,
             notice: notice.unwrap(),

@@ -92,14 +92,14 @@ impl<S: Fetcher> Run<S> {
 
     fn report_content(&mut self, entry: &Entry, page: &mut PageReport) {
         let counts = &mut self.observers.counts;
-        counts.links_other_scheme += page.uncrawlable.other_scheme as u64;
-        counts.links_unresolvable += page.uncrawlable.unresolvable as u64;
-        counts.links_dropped += page.dropped;
-        counts.links_nofollow += page.nofollow;
-        counts.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
+        counts.unfollowed.other_scheme += page.uncrawlable.other_scheme as u64;
+        counts.unfollowed.unresolvable += page.uncrawlable.unresolvable as u64;
+        counts.unfollowed.dropped += page.dropped;
+        counts.unfollowed.nofollow += page.nofollow;
+        counts.failures.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
         match page.not_html.take() {
             Some(Ok(sitemap)) => self.observers.notify(&Event::Sitemap(&sitemap)),
-            Some(Err(name)) if !entry.is_refresh() => counts.count_other_type(name),
+            Some(Err(name)) if !entry.is_refresh() => counts.failures.count_other_type(name),
             _ => {}
         }
         if !page.links.is_empty() && self.config.options().report_links {
@@ -144,7 +144,7 @@ impl<S: Fetcher> Run<S> {
             }
             false => "redirect loop: the redirects lead back to an earlier URL",
         };
-        self.observers.counts.wants_cookies += if wants_cookies { looped.len() as u64 } else { 0 };
+        self.observers.counts.failures.wants_cookies += if wants_cookies { looped.len() as u64 } else { 0 };
         for url in looped {
             let mut entry = entry.clone();
             entry.url = url;

@@ -45,29 +45,12 @@ pub struct Counts {
     pub pages: u64,
     /// Pages by the HTTP status of their final answer.
     pub by_status: BTreeMap<u16, u64>,
-    /// The same pages by depth, from 0; the 32nd number has all deeper ones, too. It ends with the last that is not 0. A page that a later
-    /// run asks again counts again, here and by time.
-    pub by_depth: Vec<u64>,
-    /// The same pages by the time that their answer took: up to each of the [`ANSWER_SECONDS`], and above all. It ends with the last that
-    /// is not 0.
-    pub by_answer_time: Vec<u64>,
-    /// By how many seconds a host was left alone for longer than it was owed, at least; `None` before the second request to a host.
-    pub least_slack_seconds: Option<f64>,
-    /// Bytes of bodies that were read, after decompression.
-    pub bytes: u64,
-    /// Links that are not followed because they, or their page, say `nofollow`.
-    pub links_nofollow: u64,
-    /// Links that are not followed because their page has more links than the limit.
-    pub links_dropped: u64,
-    /// Links that are neither `http` nor `https`, once for each page that has them.
-    pub links_other_scheme: u64,
-    /// Links and targets of redirects that are not a URL, or a too long one.
-    pub links_unresolvable: u64,
+    /// What the same answers were like.
+    pub answers: AnswerCounts,
+    /// Links that were not offered to the frontier.
+    pub unfollowed: UnfollowedLinks,
     /// Cookies that were dropped: too long, or over the limit of their origin or of the crawl. 0 unless cookies are kept.
     pub cookies_dropped: u64,
-    /// Pages that lead back to themselves and whose site sets cookies, which are not kept: those of this run.
-    #[serde(skip)]
-    pub wants_cookies: u64,
     /// Pages that were in flight when a stop ended this run at once: a later run fetches them.
     #[serde(skip)]
     pub cut_short: u64,
@@ -75,12 +58,61 @@ pub struct Counts {
     pub refreshed: RefreshCounts,
     /// Counts of sitemaps and of the URLs in them.
     pub sitemaps: SitemapCounts,
+    /// What the outputs lack.
+    pub outputs: OutputCounts,
+    /// What failed or was not read, and why.
+    pub failures: FailureCounts,
+    /// Seeds and targets of redirects among the links of the report: queued, and seen before. They stand on no page.
+    pub(super) links_not_on_pages: [u64; 2],
+    pub(super) recent: RecentPace,
+}
+
+/// What the final answers of pages were like.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AnswerCounts {
+    /// Pages by depth, from 0; the 32nd number has all deeper ones, too. It ends with the last that is not 0. A page that a later run asks
+    /// again counts again, here and by time.
+    pub by_depth: Vec<u64>,
+    /// The same pages by the time that their answer took: up to each of the [`ANSWER_SECONDS`], and above all. It ends with the last that
+    /// is not 0.
+    pub by_time: Vec<u64>,
+    /// By how many seconds a host was left alone for longer than it was owed, at least; `None` before the second request to a host.
+    pub least_slack_seconds: Option<f64>,
+    /// Bytes of bodies that were read, after decompression.
+    pub bytes: u64,
+}
+
+/// Links that were not offered to the frontier.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UnfollowedLinks {
+    /// Links that are not followed because they, or their page, say `nofollow`.
+    pub nofollow: u64,
+    /// Links that are not followed because their page has more links than the limit.
+    pub dropped: u64,
+    /// Links that are neither `http` nor `https`, once for each page that has them.
+    pub other_scheme: u64,
+    /// Links and targets of redirects that are not a URL, or a too long one.
+    pub unresolvable: u64,
+}
+
+/// What the outputs lack.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OutputCounts {
     /// Outputs of earlier runs that were [begun anew](crate::Crawl::begin_output_anew): lines of them are missing.
-    pub lost_outputs: u64,
+    pub lost: u64,
     /// Values of selected fields that were left out or shortened.
     pub selected_cut: u64,
     /// Pages whose selection was stopped because it cost too much.
     pub selected_incomplete: u64,
+}
+
+/// What failed or was not read, and why.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FailureCounts {
     /// Pages that failed in all attempts, and have a final answer such as a status 500.
     pub gave_up_answered: u64,
     /// The first [path prefixes](frontier::TrapConfig::max_near_duplicates) that were closed because of too many near-duplicates. The report has
@@ -92,7 +124,7 @@ pub struct Counts {
     pub given_up_causes: BTreeSet<FailureKind>,
     /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses but 2xx, 304 and redirects. A page whose origin
     /// was given up counts under the failure of the origin.
-    pub failed: BTreeMap<FailureKind, u64>,
+    pub by_kind: BTreeMap<FailureKind, u64>,
     /// Requests that failed and were queued again, by reason.
     pub retried: BTreeMap<FailureKind, u64>,
     /// Bodies that were truncated, by reason.
@@ -105,9 +137,9 @@ pub struct Counts {
     pub first_failure: Option<String>,
     /// Whether any other failure explains more, and replaces it: this machine is the cause, or a URL was seen before.
     is_first_failure_weak: bool,
-    /// Seeds and targets of redirects among the links of the report: queued, and seen before. They stand on no page.
-    pub(super) links_not_on_pages: [u64; 2],
-    pub(super) recent: RecentPace,
+    /// Pages that lead back to themselves and whose site sets cookies, which are not kept: those of this run.
+    #[serde(skip)]
+    pub wants_cookies: u64,
 }
 
 /// The pages and the time at the last two starts of a window, from which the recent rate is counted.
@@ -140,8 +172,8 @@ impl Counts {
             Event::Page(record) => self.count_page(record),
             Event::Sitemap(record) => self.sitemaps.count(record),
             Event::Requested(request) => {
-                let slacks = request.slack_seconds().into_iter().chain(self.least_slack_seconds);
-                self.least_slack_seconds = slacks.reduce(f64::min);
+                let least = &mut self.answers.least_slack_seconds;
+                *least = request.slack_seconds().into_iter().chain(*least).reduce(f64::min);
             }
             Event::Failed {
                 url,
@@ -151,10 +183,10 @@ impl Counts {
                 entry,
             } => {
                 match (fate, kind) {
-                    (Fate::Requeued { .. }, _) => *self.retried.entry(*kind).or_default() += 1,
+                    (Fate::Requeued { .. }, _) => *self.failures.retried.entry(*kind).or_default() += 1,
                     (Fate::Stale, _) => {}
                     // Counted with its answer, as every status that is an error.
-                    (Fate::GaveUp, FailureKind::Status) => self.gave_up_answered += 1,
+                    (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
                     // Counted as not fetched.
                     (_, FailureKind::AddressForbidden) => {}
@@ -163,28 +195,126 @@ impl Counts {
                         self.refreshed.pages += 1;
                         self.refreshed.failed += 1;
                     }
-                    (Fate::Final | Fate::GaveUp, _) => *self.failed.entry(*kind).or_default() += 1,
+                    (Fate::Final | Fate::GaveUp, _) => *self.failures.by_kind.entry(*kind).or_default() += 1,
                 }
                 let is_weak = *kind == FailureKind::OutOfHandles;
-                self.note_failure(is_weak, || format!("{url}: {why}"));
+                self.failures.note_first(is_weak, || format!("{url}: {why}"));
             }
             Event::NotFetched { url, why, cause, .. } => {
                 if *why == NotFetched::HostDown {
                     let kind = cause.map_or(FailureKind::HostDown, |cause| cause.kind);
-                    *self.failed.entry(kind).or_default() += 1;
+                    *self.failures.by_kind.entry(kind).or_default() += 1;
                 }
-                self.note_failure(false, || match cause {
+                self.failures.note_first(false, || match cause {
                     Some(cause) => format!("{url}: {why}: {cause}"),
                     None => format!("{url}: {why}"),
                 });
             }
-            Event::Notice(notice) => self.count_notice(notice),
+            Event::Notice(notice) => self.failures.count_notice(notice),
             Event::Offered { links, verdicts } => self.note_offered(links, verdicts),
             Event::Tick(summary) => self.recent.note(summary.elapsed, summary.pages),
             _ => {}
         }
     }
 
+    /// Takes back failures of pages that are fetched again.
+    pub(crate) fn will_be_fetched(&mut self, pages: &Requeued) {
+        let failures = &mut self.failures;
+        let [once, again] = [&pages.failed, &pages.failed_refreshes].map(|all| count_of(all, FailureKind::Status));
+        failures.gave_up_answered = failures.gave_up_answered.saturating_sub(once + again);
+        for (kind, pages) in &pages.failed {
+            // What has an answer was counted with it.
+            let kind = if is_answer(*kind) { FailureKind::Status } else { *kind };
+            take_back(&mut failures.by_kind, kind, *pages);
+        }
+        // The answer to a refresh was not counted.
+        let unanswered = pages.failed_refreshes.iter().filter(|(kind, _)| !is_answer(**kind));
+        for (kind, pages) in unanswered.chain(&pages.dropped) {
+            take_back(&mut failures.by_kind, *kind, *pages);
+        }
+        for (status, pages) in &pages.answers {
+            take_back(&mut self.by_status, *status, *pages);
+            if (200..300).contains(status) {
+                self.pages = self.pages.saturating_sub(*pages);
+            }
+        }
+        let (cut, in_part) = (
+            &mut failures.bodies_truncated,
+            count_of(&pages.failed, FailureKind::Incomplete),
+        );
+        let taken = take_back(cut, TruncationReason::Connection, in_part);
+        take_back(cut, TruncationReason::Time, in_part - taken);
+    }
+
+    /// Forgets which origins were given up, and what failed first: a new run asks again.
+    pub(crate) fn forget_failures_of_origins(&mut self) {
+        self.failures.given_up_origins.clear();
+        self.failures.given_up_causes.clear();
+        self.failures.first_failure = None;
+    }
+
+    /// Returns the number of pages that failed.
+    pub fn failed_pages(&self) -> u64 {
+        self.failures.by_kind.values().sum()
+    }
+
+    /// Returns the numbers of [`by_time`](AnswerCounts::by_time), all twelve, each with its upper bound in seconds: none for the last.
+    pub fn answer_times(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
+        let bounds = ANSWER_SECONDS.into_iter().map(Some).chain([None]);
+        bounds.zip(self.answers.by_time.iter().copied().chain(std::iter::repeat(0)))
+    }
+
+    fn count_page(&mut self, record: &PageRecord) {
+        self.answers.bytes += record.bytes;
+        if let Some(is_unchanged) = record.unchanged {
+            self.refreshed.pages += 1;
+            self.refreshed.unchanged += u64::from(is_unchanged);
+            match record.status {
+                404 | 410 => self.refreshed.gone += 1,
+                _ if record.is_error() => self.refreshed.failed += 1,
+                _ => {}
+            }
+            return;
+        }
+        *self.by_status.entry(record.status).or_default() += 1;
+        count_at(&mut self.answers.by_depth, (record.depth as usize).min(DEEPEST));
+        let seconds = record.milliseconds as f64 / 1000.0;
+        let place = ANSWER_SECONDS.partition_point(|bound| *bound < seconds);
+        count_at(&mut self.answers.by_time, place);
+        self.pages += u64::from((200..300).contains(&record.status));
+        if record.is_error() {
+            *self.failures.by_kind.entry(FailureKind::Status).or_default() += 1;
+        }
+        if let Some(selected) = &record.selected {
+            self.outputs.selected_cut += selected.cut;
+            self.outputs.selected_incomplete += u64::from(selected.incomplete);
+        }
+        if let Some(reason) = record.truncation {
+            *self.failures.bodies_truncated.entry(reason).or_default() += 1;
+        }
+        self.failures.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
+    }
+
+    fn note_offered(&mut self, links: &[Link], verdicts: &[Verdict]) {
+        let offered = links.iter().zip(verdicts);
+        for (link, verdict) in offered.filter(|(link, _)| link.seed || link.hops > 0) {
+            self.links_not_on_pages[0] += u64::from(*verdict == Verdict::Queued);
+            self.links_not_on_pages[1] += u64::from(*verdict == Verdict::Seen);
+            match verdict {
+                _ if !link.seed => {}
+                Verdict::Refused(why) => self.failures.note_first(false, || format!("{}: {why}", link.url)),
+                Verdict::Seen if link.hops > 0 => {
+                    self.failures.note_first(true, || {
+                        format!("{}: a redirect leads to this URL, which was seen before", link.url)
+                    });
+                }
+                Verdict::Seen | Verdict::Queued | Verdict::Elsewhere => {}
+            }
+        }
+    }
+}
+
+impl FailureCounts {
     /// Counts a page that was not parsed. Servers choose the names, so only the first ones count of their own.
     pub(crate) fn count_other_type(&mut self, name: String) {
         let is_named = name.len() <= LONGEST_TYPE && self.not_html.len() < TYPES_NAMED;
@@ -195,54 +325,6 @@ impl Counts {
             "others".to_owned()
         };
         *self.not_html.entry(name).or_default() += 1;
-    }
-
-    /// Takes back failures of pages that are fetched again.
-    pub(crate) fn will_be_fetched(&mut self, pages: &Requeued) {
-        let answered = pages.failed.get(&FailureKind::Status).copied().unwrap_or_default();
-        let answered_again = pages
-            .failed_refreshes
-            .get(&FailureKind::Status)
-            .copied()
-            .unwrap_or_default();
-        self.gave_up_answered = self.gave_up_answered.saturating_sub(answered + answered_again);
-        for (kind, pages) in &pages.failed {
-            // What has an answer was counted with it.
-            let kind = if is_answer(*kind) { FailureKind::Status } else { *kind };
-            take_back(&mut self.failed, kind, *pages);
-        }
-        // The answer to a refresh was not counted.
-        let unanswered = pages.failed_refreshes.iter().filter(|(kind, _)| !is_answer(**kind));
-        for (kind, pages) in unanswered.chain(&pages.dropped) {
-            take_back(&mut self.failed, *kind, *pages);
-        }
-        for (status, pages) in &pages.answers {
-            take_back(&mut self.by_status, *status, *pages);
-            if (200..300).contains(status) {
-                self.pages = self.pages.saturating_sub(*pages);
-            }
-        }
-        let in_part = pages.failed.get(&FailureKind::Incomplete).copied().unwrap_or_default();
-        let taken = take_back(&mut self.bodies_truncated, TruncationReason::Connection, in_part);
-        take_back(&mut self.bodies_truncated, TruncationReason::Time, in_part - taken);
-    }
-
-    /// Forgets which origins were given up, and what failed first: a new run asks again.
-    pub(crate) fn forget_failures_of_origins(&mut self) {
-        self.given_up_origins.clear();
-        self.given_up_causes.clear();
-        self.first_failure = None;
-    }
-
-    /// Returns the number of pages that failed.
-    pub fn failed_pages(&self) -> u64 {
-        self.failed.values().sum()
-    }
-
-    /// Returns the numbers of [`by_answer_time`](Self::by_answer_time), all twelve, each with its upper bound in seconds: none for the last.
-    pub fn answer_times(&self) -> impl Iterator<Item = (Option<f64>, u64)> + '_ {
-        let bounds = ANSWER_SECONDS.into_iter().map(Some).chain([None]);
-        bounds.zip(self.by_answer_time.iter().copied().chain(std::iter::repeat(0)))
     }
 
     fn count_notice(&mut self, notice: &Notice) {
@@ -262,62 +344,13 @@ impl Counts {
             | Notice::Throttled { origin, cause, .. }
             | Notice::RobotsFailing { origin, cause, .. }
             | Notice::Closed { origin, cause, .. } => {
-                self.note_failure(false, || format!("{origin}: {cause}"));
+                self.note_first(false, || format!("{origin}: {cause}"));
             }
             _ => {}
         }
     }
 
-    fn count_page(&mut self, record: &PageRecord) {
-        self.bytes += record.bytes;
-        if let Some(is_unchanged) = record.unchanged {
-            self.refreshed.pages += 1;
-            self.refreshed.unchanged += u64::from(is_unchanged);
-            match record.status {
-                404 | 410 => self.refreshed.gone += 1,
-                _ if record.is_error() => self.refreshed.failed += 1,
-                _ => {}
-            }
-            return;
-        }
-        *self.by_status.entry(record.status).or_default() += 1;
-        count_at(&mut self.by_depth, (record.depth as usize).min(DEEPEST));
-        let seconds = record.milliseconds as f64 / 1000.0;
-        let place = ANSWER_SECONDS.partition_point(|bound| *bound < seconds);
-        count_at(&mut self.by_answer_time, place);
-        self.pages += u64::from((200..300).contains(&record.status));
-        if record.is_error() {
-            *self.failed.entry(FailureKind::Status).or_default() += 1;
-        }
-        if let Some(selected) = &record.selected {
-            self.selected_cut += selected.cut;
-            self.selected_incomplete += u64::from(selected.incomplete);
-        }
-        if let Some(reason) = record.truncation {
-            *self.bodies_truncated.entry(reason).or_default() += 1;
-        }
-        self.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
-    }
-
-    fn note_offered(&mut self, links: &[Link], verdicts: &[Verdict]) {
-        let offered = links.iter().zip(verdicts);
-        for (link, verdict) in offered.filter(|(link, _)| link.seed || link.hops > 0) {
-            self.links_not_on_pages[0] += u64::from(*verdict == Verdict::Queued);
-            self.links_not_on_pages[1] += u64::from(*verdict == Verdict::Seen);
-            match verdict {
-                _ if !link.seed => {}
-                Verdict::Refused(why) => self.note_failure(false, || format!("{}: {why}", link.url)),
-                Verdict::Seen if link.hops > 0 => {
-                    self.note_failure(true, || {
-                        format!("{}: a redirect leads to this URL, which was seen before", link.url)
-                    });
-                }
-                Verdict::Seen | Verdict::Queued | Verdict::Elsewhere => {}
-            }
-        }
-    }
-
-    fn note_failure(&mut self, is_weak: bool, why: impl FnOnce() -> String) {
+    fn note_first(&mut self, is_weak: bool, why: impl FnOnce() -> String) {
         if self.first_failure.is_none() || self.is_first_failure_weak && !is_weak {
             self.first_failure = Some(why());
             self.is_first_failure_weak = is_weak;
@@ -328,6 +361,10 @@ impl Counts {
 /// Says whether a failure is an answer, which counts by its status.
 fn is_answer(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Status | FailureKind::Throttled)
+}
+
+pub(super) fn count_of<K: Ord>(counts: &BTreeMap<K, u64>, of: K) -> u64 {
+    counts.get(&of).copied().unwrap_or_default()
 }
 
 fn count_at(counts: &mut Vec<u64>, place: usize) {
@@ -370,10 +407,10 @@ mod tests {
         counts.count(&Event::Page(&refreshed));
         let at = |counts: &[u64], places: &[usize]| places.iter().map(|place| counts[*place]).collect::<Vec<_>>();
         assert_eq!(
-            (counts.by_depth.len(), at(&counts.by_depth, &[0, 1, 31])),
+            (counts.answers.by_depth.len(), at(&counts.answers.by_depth, &[0, 1, 31])),
             (32, vec![1, 1, 3])
         );
-        assert_eq!(at(&counts.by_answer_time, &[0, 1, 10, 11]), [2, 1, 1, 1]);
+        assert_eq!(at(&counts.answers.by_time, &[0, 1, 10, 11]), [2, 1, 1, 1]);
         let last = counts.answer_times().last();
         assert_eq!((counts.answer_times().count(), last), (12, Some((None, 1))));
     }

@@ -1,11 +1,12 @@
 //! Why a crawl is incomplete.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use frontier::{FailureKind, NotFetched, Refusal};
 
+use super::counts::count_of;
 use super::rows::counted;
 use super::{Ending, Summary, remedy};
 use crate::fetch::TruncationReason;
@@ -107,8 +108,8 @@ impl Summary {
             let what = "links between processes: some were lost with a state directory";
             missing.push(Missing::new("lost_links", 0, what, ""));
         }
-        if self.lost_outputs > 0 {
-            let outputs = counted(self.lost_outputs, "output");
+        if self.outputs.lost > 0 {
+            let outputs = counted(self.outputs.lost, "output");
             let what = format!("{outputs} begun anew: the lines of earlier runs were no longer there");
             let remedy = "a crawl in a new directory writes all";
             missing.push(Missing::new("lost_outputs", 0, what, remedy));
@@ -121,15 +122,18 @@ impl Summary {
 
     /// What a later run over the same state directory tries again.
     fn unanswered(&self) -> Vec<Missing> {
-        let (report, failed) = (&self.report, &self.failed);
+        let (report, failed) = (&self.report, &self.failures.by_kind);
         let unreadable = count_of(failed, FailureKind::Malformed) + count_of(failed, FailureKind::HeadTooLarge);
-        let unanswered = report.pages.gave_up.saturating_sub(self.gave_up_answered + unreadable);
-        let timed_out =
-            failed.contains_key(&FailureKind::Timeout) || self.bodies_truncated.contains_key(&TruncationReason::Time);
+        let unanswered = report
+            .pages
+            .gave_up
+            .saturating_sub(self.failures.gave_up_answered + unreadable);
+        let timed_out = failed.contains_key(&FailureKind::Timeout)
+            || self.failures.bodies_truncated.contains_key(&TruncationReason::Time);
         let timeout = if timed_out { " or {timeout}" } else { "" };
         let attempts = format!("raise {{max_attempts}}{timeout}");
         let heads = "if too long, raise {max_headers} or {max_header_bytes}".to_owned();
-        let causes = self.given_up_causes.iter();
+        let causes = self.failures.given_up_causes.iter();
         let causes: BTreeSet<_> = causes
             .map(|cause| remedy(*cause, |field| format!("{{{field}}}")))
             .collect();
@@ -202,20 +206,20 @@ impl Summary {
             }
         }
         let dropped = |why| count_of(&report.not_fetched, why);
-        let cut = |why| count_of(&self.bodies_truncated, why);
+        let cut = |why| count_of(&self.failures.bodies_truncated, why);
         let damaged = cut(TruncationReason::Coding) + cut(TruncationReason::Part);
         let [alike, budget] = [NotFetched::NearDuplicates, NotFetched::HostBudget];
         #[rustfmt::skip]
         let others: [(_, &dyn fmt::Display, _, _, _, _); 10] = [
             ("near_duplicates_not_fetched", &alike, dropped(alike), "page", NOT_FETCHED, "max_near_duplicates_in_all"),
             ("host_budget_not_fetched", &budget, dropped(budget), "page", NOT_FETCHED, "max_pages_per_host"),
-            ("links_dropped", &"too many links on a page", self.links_dropped, "link", CUT_OFF, "max_links_per_page"),
+            ("links_dropped", &"too many links on a page", self.unfollowed.dropped, "link", CUT_OFF, "max_links_per_page"),
             ("bodies_truncated", &"body too long", cut(TruncationReason::Size), "page", CUT_OFF, "max_body_bytes"),
             ("bodies_damaged", &"body damaged, or sent in part", damaged, "page", CUT_OFF, ""),
             ("sitemap_urls_dropped", &"too many URLs in a sitemap", sitemaps.urls_dropped, "URL", CUT_OFF, "max_sitemap_urls"),
             ("sitemaps_broken", &"sitemap too long or broken", sitemaps.broken, "sitemap", CUT_OFF, "max_sitemap_bytes"),
-            ("selected_cut", &"selected fields too long", self.selected_cut, "value", CUT_OFF, "select_limits"),
-            ("selected_incomplete", &"selected fields too costly", self.selected_incomplete, "page", CUT_OFF, ""),
+            ("selected_cut", &"selected fields too long", self.outputs.selected_cut, "value", CUT_OFF, "select_limits"),
+            ("selected_incomplete", &"selected fields too costly", self.outputs.selected_incomplete, "page", CUT_OFF, ""),
             ("sitemaps_unanswered", &"no final answer", sitemaps.unanswered, "sitemap", NOT_READ, "max_attempts"),
         ];
         for (kind, why, number, unit, fate, option) in others {
@@ -252,10 +256,6 @@ impl Summary {
     pub fn has_unanswered(&self) -> bool {
         self.report.partition.is_none() && !self.unanswered().is_empty()
     }
-}
-
-fn count_of<K: Ord>(counts: &BTreeMap<K, u64>, of: K) -> u64 {
-    counts.get(&of).copied().unwrap_or_default()
 }
 
 /// Rounds down to three digits, so a lower bound stays a lower bound.

@@ -52,7 +52,7 @@ impl Summary {
             .collect();
         // A partition may have no site.
         if texts.is_empty() && !self.has_pages() && self.report.partition.is_none() {
-            let why = self.first_failure.as_deref().unwrap_or("see the status");
+            let why = self.failures.first_failure.as_deref().unwrap_or("see the status");
             texts.push(format!("nothing was fetched: {why}"));
         }
         texts
@@ -61,9 +61,12 @@ impl Summary {
     /// Adds the rows of all numbers: the text without the ending and what is missing. `name` returns the name of an option by its field.
     pub fn add_rows(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
         let report = &self.report;
-        if !self.given_up_origins.is_empty() {
-            let more = more_than(report.origins_given_up, &self.given_up_origins);
-            rows.add("given up", format!("{}{more}", self.given_up_origins.join(", ")));
+        if !self.failures.given_up_origins.is_empty() {
+            let more = more_than(report.origins_given_up, &self.failures.given_up_origins);
+            rows.add(
+                "given up",
+                format!("{}{more}", self.failures.given_up_origins.join(", ")),
+            );
         }
         self.add_pages(rows);
         self.add_failures(rows, name);
@@ -116,13 +119,13 @@ impl Summary {
             rows.add("refreshed", text);
         }
         rows.add_number("redirects", self.report.pages.redirected);
-        rows.add("bytes", size(self.bytes));
+        rows.add("bytes", size(self.answers.bytes));
         rows.add_counts(
             "bodies truncated",
-            &named(&self.bodies_truncated, TruncationReason::name),
+            &named(&self.failures.bodies_truncated, TruncationReason::name),
         );
-        rows.add_number("bodies skipped", self.bodies_skipped);
-        rows.add_counts("not HTML", &self.not_html);
+        rows.add_number("bodies skipped", self.failures.bodies_skipped);
+        rows.add_counts("not HTML", &self.failures.not_html);
     }
 
     fn add_failures(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
@@ -130,11 +133,11 @@ impl Summary {
         if self.failed_pages() > 0 {
             rows.add("failed", counted(self.failed_pages(), "page"));
         }
-        rows.add_counts("failed by reason", &self.failed);
+        rows.add_counts("failed by reason", &self.failures.by_kind);
         if report.pages.retries > 0 {
             rows.add("retries", counted(report.pages.retries, "request"));
         }
-        rows.add_counts("retried because", &self.retried);
+        rows.add_counts("retried because", &self.failures.retried);
         rows.add_counts("not fetched", &named(&report.not_fetched, |why| why.name()));
         if report.not_fetched.contains_key(&NotFetched::AddressForbidden) {
             let option = name("allow_private_addresses");
@@ -160,7 +163,7 @@ impl Summary {
     }
 
     fn shortest_pause(&self) -> String {
-        let Some(slack) = self.least_slack_seconds else {
+        let Some(slack) = self.answers.least_slack_seconds else {
             return String::new();
         };
         let (difference, than) = (
@@ -179,10 +182,10 @@ impl Summary {
         rows.add("links", format!("{found} found, {new} new, {seen} seen before"));
         rows.add_counts("links refused", &named(&links.refused, |why| why.name()));
         let mut not_followed = BTreeMap::from([
-            ("nofollow", self.links_nofollow),
-            ("over the limit", self.links_dropped),
-            ("other scheme", self.links_other_scheme),
-            ("not crawlable", self.links_unresolvable),
+            ("nofollow", self.unfollowed.nofollow),
+            ("over the limit", self.unfollowed.dropped),
+            ("other scheme", self.unfollowed.other_scheme),
+            ("not crawlable", self.unfollowed.unresolvable),
         ]);
         not_followed.retain(|_, count| *count > 0);
         rows.add_counts("not followed", &not_followed);
@@ -239,8 +242,8 @@ impl Summary {
         }
         if closed > 0 {
             let (names, more) = (
-                self.closed_prefixes.join(", "),
-                more_than(closed, &self.closed_prefixes),
+                self.failures.closed_prefixes.join(", "),
+                more_than(closed, &self.failures.closed_prefixes),
             );
             rows.add("paths closed", format!("{closed}, for near-duplicates: {names}{more}"));
         }
@@ -273,19 +276,19 @@ impl Summary {
             "mean_pages_per_second": self.mean_pages_per_second(),
             "recent_pages_per_second": self.recent_pages_per_second(),
             "by_status": self.by_status,
-            "by_depth": self.by_depth,
+            "by_depth": self.answers.by_depth,
             "by_answer_time": self.answer_times().map(answer_time_to_json).collect::<Vec<_>>(),
             "redirects": report.pages.redirected,
-            "bytes": self.bytes,
+            "bytes": self.answers.bytes,
             "failed": self.failed_pages(),
-            "failed_by_kind": self.failed,
+            "failed_by_kind": self.failures.by_kind,
             "retries": report.pages.retries,
-            "retried_by_kind": self.retried,
+            "retried_by_kind": self.failures.retried,
             "not_fetched": named(&report.not_fetched, |why| why.name()),
             "robots_name": self.robots_name,
-            "bodies_truncated": named(&self.bodies_truncated, TruncationReason::name),
-            "bodies_skipped": self.bodies_skipped,
-            "not_html": self.not_html,
+            "bodies_truncated": named(&self.failures.bodies_truncated, TruncationReason::name),
+            "bodies_skipped": self.failures.bodies_skipped,
+            "not_html": self.failures.not_html,
             "refreshed": self.refreshed.pages,
             "refreshed_unchanged": self.refreshed.unchanged,
             "refreshed_gone": self.refreshed.gone,
@@ -300,10 +303,10 @@ impl Summary {
             "links_queued": found.queued,
             "links_seen": found.seen,
             "links_refused": named(&found.refused, |why| why.name()),
-            "links_nofollow": self.links_nofollow,
-            "links_dropped": self.links_dropped,
-            "links_other_scheme": self.links_other_scheme,
-            "links_unresolvable": self.links_unresolvable,
+            "links_nofollow": self.unfollowed.nofollow,
+            "links_dropped": self.unfollowed.dropped,
+            "links_other_scheme": self.unfollowed.other_scheme,
+            "links_unresolvable": self.unfollowed.unresolvable,
             "exchange": report.partition.map(|_| report.exchange),
             "sitemaps": self.sitemaps.read,
             "sitemaps_failed": self.sitemaps.failed,
@@ -318,7 +321,7 @@ impl Summary {
             "queued": report.queued_pages,
             "cut_short": self.cut_short,
             "hosts": report.hosts,
-            "least_slack_seconds": self.least_slack_seconds,
+            "least_slack_seconds": self.answers.least_slack_seconds,
             "held_up_by": table.held_up_by().map(host),
             "hosts_as_of": rfc3339(table.as_of),
             "host_table": table.hosts.iter().take(HOSTS_LISTED).map(host).collect::<Vec<_>>(),

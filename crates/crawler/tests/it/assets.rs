@@ -23,7 +23,7 @@ fn a_style_sheet_that_says_nofollow_is_obeyed_like_a_page() {
         _ => page_of("image/png", ""),
     })
     .summary;
-    assert_eq!((summary.pages, summary.links_nofollow), (2, 1));
+    assert_eq!((summary.pages, summary.unfollowed.nofollow), (2, 1));
 }
 
 #[test]

@@ -99,7 +99,7 @@ async fn a_site_without_a_secure_connection_is_given_up_at_once_and_the_error_sa
             let mut options = options(url.clone());
             options.frontier.politeness.ask_robots = ask_robots;
             let summary = crawl(options, HttpOptions::default()).await;
-            let why = summary.first_failure.as_deref().unwrap_or_default();
+            let why = summary.failures.first_failure.as_deref().unwrap_or_default();
             assert!(why.contains(says) && !why.contains("Error"), "{says}: {why}");
             assert_eq!(connections.swap(0, Ordering::Relaxed), 1, "{says}");
         }
@@ -110,8 +110,8 @@ async fn a_site_without_a_secure_connection_is_given_up_at_once_and_the_error_sa
 async fn a_certificate_that_nobody_signed_is_accepted_on_request_only() {
     let seed = start_self_signed().await;
     let summary = crawl(options(seed.clone()), HttpOptions::default()).await;
-    assert_eq!(summary.failed, [(FailureKind::Tls, 1)].into(), "{summary}");
-    let why = summary.counts.first_failure.unwrap();
+    assert_eq!(summary.failures.by_kind, [(FailureKind::Tls, 1)].into(), "{summary}");
+    let why = summary.counts.failures.first_failure.unwrap();
     assert!(
         why.contains("self-signed") && why.ends_with("; try to accept any certificate"),
         "{why}"
@@ -177,7 +177,7 @@ async fn a_body_without_a_length_ends_with_its_tls_connection_also_without_an_al
     let summary = crawl(options, accepting_any_certificate()).await;
     assert_eq!(*requests.lock().unwrap(), ["/robots.txt", "/", "/2"], "{summary}");
     assert!(
-        summary.missing().is_empty() && summary.bodies_truncated.is_empty(),
+        summary.missing().is_empty() && summary.failures.bodies_truncated.is_empty(),
         "{summary}"
     );
     let origin = format!("https://127.0.0.1:{port} ");
@@ -205,9 +205,9 @@ async fn a_body_that_delimits_itself_is_incomplete_if_its_tls_connection_ends_to
         options.frontier.limits.max_pages = Some(1);
         let summary = crawl(options, accepting_any_certificate()).await;
         let cut = [(TruncationReason::Connection, 1)].into();
-        assert_eq!(summary.bodies_truncated, cut, "{headers}{summary}");
+        assert_eq!(summary.failures.bodies_truncated, cut, "{headers}{summary}");
         assert_eq!(
-            summary.failed,
+            summary.failures.by_kind,
             [(FailureKind::Incomplete, 1)].into(),
             "{headers}{summary}"
         );
@@ -332,7 +332,11 @@ async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
         if cookies {
             // Both pages and the seed of nine sites; one page is forbidden, and the last site answers never.
             assert_eq!(summary.pages, 9 * 3 + 2 + 1, "{summary}");
-            assert_eq!(summary.failed, [(FailureKind::Redirect, 2)].into(), "{summary}");
+            assert_eq!(
+                summary.failures.by_kind,
+                [(FailureKind::Redirect, 2)].into(),
+                "{summary}"
+            );
             let sites = ["itself", "steps", "meta", "reload", "header"];
             assert_eq!(sites.map(|site| asked(site, "/wall")), [2, 4, 2, 2, 2]);
             assert_eq!(asked("robots", "/other"), 0);
@@ -344,7 +348,7 @@ async fn a_page_that_answers_after_the_site_has_set_a_cookie_is_fetched() {
                 "{summary}"
             );
             assert!(SITES.iter().all(|site| asked(site, "/wall") <= 1), "{requests:?}");
-            let why = summary.counts.first_failure.unwrap();
+            let why = summary.counts.failures.first_failure.unwrap();
             assert!(
                 why.contains("redirect loop") && why.ends_with("keeping them may help"),
                 "{why}"

@@ -85,7 +85,7 @@ fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes
         ["given up: 1000 pages of 1 origin (is it running? max_first_downtime and max_host_downtime wait longer)"]
     );
     assert_eq!(
-        run.summary.failed.iter().collect::<Vec<_>>(),
+        run.summary.failures.by_kind.iter().collect::<Vec<_>>(),
         [(&FailureKind::Connect, &1000)]
     );
     assert_eq!(
@@ -132,7 +132,7 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
         let remedy = crawler::summary::remedy(error.kind(), str::to_owned);
         let given_up = format!("given up: 1 page of 1 origin ({remedy})");
         assert_eq!(scripted::missing(&run.summary), [given_up]);
-        assert_eq!(run.summary.given_up_origins, ["http://a.example"]);
+        assert_eq!(run.summary.failures.given_up_origins, ["http://a.example"]);
         let shown = run.summary.to_string();
         assert!(shown.contains("given up          http://a.example\n"), "{shown}");
     }
@@ -171,6 +171,6 @@ fn an_empty_crawl_reports_the_failure_of_a_site_before_a_lack_of_file_handles() 
         _ if answers.fetch_add(1, Ordering::Relaxed) == 0 => Err(FetchError::OutOfHandles),
         _ => refused(),
     });
-    let first = run.summary.counts.first_failure.unwrap();
+    let first = run.summary.counts.failures.first_failure.unwrap();
     assert!(first.contains("no connection"), "{first}");
 }

@@ -230,17 +230,17 @@ fn counter_complaint(behaviour: &Behaviour, summary: &Summary) -> Option<String>
     let is_right = match behaviour.ends {
         Ends::Page(_) | Ends::Leaves => {
             let errors: u64 = summary.by_status.range(300..).map(|(_, count)| count).sum();
-            summary.failed_pages() == errors && summary.retried.is_empty()
+            summary.failed_pages() == errors && summary.failures.retried.is_empty()
         }
-        Ends::TruncationReason(_, cut) => summary.bodies_truncated.contains_key(&cut),
-        Ends::Skipped(_) => summary.bodies_skipped == 1,
-        Ends::Fails(kind) => one(summary.failed.get(&kind)),
-        Ends::Loops(urls) => summary.failed.get(&FailureKind::Redirect) == Some(&urls),
+        Ends::TruncationReason(_, cut) => summary.failures.bodies_truncated.contains_key(&cut),
+        Ends::Skipped(_) => summary.failures.bodies_skipped == 1,
+        Ends::Fails(kind) => one(summary.failures.by_kind.get(&kind)),
+        Ends::Loops(urls) => summary.failures.by_kind.get(&FailureKind::Redirect) == Some(&urls),
         Ends::KeptAfter(kind, _, cut) => {
-            let retried = summary.retried.get(&kind).copied();
-            one(summary.failed.get(&kind))
+            let retried = summary.failures.retried.get(&kind).copied();
+            one(summary.failures.by_kind.get(&kind))
                 && retried == Some(REQUESTS_IF_SILENT as u64 - 1)
-                && one(summary.bodies_truncated.get(&cut))
+                && one(summary.failures.bodies_truncated.get(&cut))
         }
         Ends::GivesUp(kind, _) => {
             // The last answer of a server that throttles is a status of 400 or more.
@@ -248,7 +248,7 @@ fn counter_complaint(behaviour: &Behaviour, summary: &Summary) -> Option<String>
                 FailureKind::Throttled => FailureKind::Status,
                 other => other,
             };
-            one(summary.failed.get(&failed)) && one(summary.retried.get(&kind))
+            one(summary.failures.by_kind.get(&failed)) && one(summary.failures.retried.get(&kind))
         }
     };
     (!is_right).then(|| format!("{}: counted as\n{summary}", behaviour.name))

@@ -75,7 +75,7 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
         FailureKind::Incomplete,
         FailureKind::Redirect,
     ] {
-        assert!(summary.failed.contains_key(&kind), "{kind}: {summary}");
+        assert!(summary.failures.by_kind.contains_key(&kind), "{kind}: {summary}");
     }
     for cut in [
         TruncationReason::Size,
@@ -83,7 +83,10 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
         TruncationReason::Connection,
         TruncationReason::Coding,
     ] {
-        assert!(summary.bodies_truncated.contains_key(&cut), "{cut:?}: {summary}");
+        assert!(
+            summary.failures.bodies_truncated.contains_key(&cut),
+            "{cut:?}: {summary}"
+        );
     }
     let peak = summary.peak_memory_bytes.unwrap_or_default();
     assert!(peak < MAX_MEMORY_BYTES, "{peak} bytes: {summary}");

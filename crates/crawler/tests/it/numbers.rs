@@ -156,7 +156,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
     } = run(options(), every_end);
     let report = &summary.report;
 
-    let failed = named(&summary.failed, |kind| kind.name());
+    let failed = named(&summary.failures.by_kind, |kind| kind.name());
     let expected = [
         ("connect", 2),
         ("incomplete", 1),
@@ -179,7 +179,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
     assert_eq!(lines, failed, "the lines of failed URLs");
     assert_eq!(summary.failed_pages(), failed.values().sum::<u64>());
 
-    assert_eq!(events.retried, named(&summary.retried, |kind| kind.name()));
+    assert_eq!(events.retried, named(&summary.failures.retried, |kind| kind.name()));
     // Both include the retries of robots.txt files and sitemaps.
     assert_eq!(events.retried.values().sum::<u64>(), report.pages.retries, "{summary}");
 
@@ -226,10 +226,10 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         ["excluded", "too_deep"].map(|name| (name.to_owned(), 1)).into()
     );
     let not_followed = of_class(&refused, "not_followed");
-    assert_eq!(not_followed["nofollow"], summary.links_nofollow);
+    assert_eq!(not_followed["nofollow"], summary.unfollowed.nofollow);
     // The other one is the redirect without a page at its end.
-    assert_eq!(not_followed["not_crawlable"] + 1, summary.links_unresolvable);
-    assert_eq!(summary.links_other_scheme, 1);
+    assert_eq!(not_followed["not_crawlable"] + 1, summary.unfollowed.unresolvable);
+    assert_eq!(summary.unfollowed.other_scheme, 1);
 
     // Every queued page ends in one way.
     let without_answer = summary.failed_pages() - failed["status"] - failed["incomplete"] - failed["redirect"];
@@ -241,7 +241,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
 #[test]
 fn the_summary_names_the_unit_of_every_number() {
     let mut summary = run(options(), every_end).summary;
-    summary.counts.bytes = 1_763_000;
+    summary.counts.answers.bytes = 1_763_000;
     summary.peak_memory_bytes = Some(900);
     let shown = summary.to_string();
     let row = |name: &str| {

@@ -350,7 +350,7 @@ fn the_failure_of_a_redirected_seed_names_its_cause() {
             _ => body(""),
         });
         assert!(run.summary.is_empty());
-        let failure = run.summary.counts.first_failure.expect("something went wrong");
+        let failure = run.summary.counts.failures.first_failure.expect("something went wrong");
         assert!(failure.contains(why), "{target}: {failure}");
     }
 }
@@ -364,7 +364,14 @@ fn a_page_that_fails_permanently_is_reported_with_its_last_status() {
     assert_eq!(run.urls().len(), 1 + 3);
     assert_eq!(run.summary.by_status.iter().collect::<Vec<_>>(), [(&500, &1)]);
     assert_eq!(run.summary.report.pages.gave_up, 1);
-    assert!(run.summary.counts.first_failure.unwrap().contains("status 500"));
+    assert!(
+        run.summary
+            .counts
+            .failures
+            .first_failure
+            .unwrap()
+            .contains("status 500")
+    );
 }
 
 #[test]
@@ -390,7 +397,7 @@ fn a_record_counts_all_links_and_new_links() {
         ]
     );
     let summary = run.summary;
-    assert_eq!((summary.links_nofollow, summary.links_dropped), (1, 1));
+    assert_eq!((summary.unfollowed.nofollow, summary.unfollowed.dropped), (1, 1));
     let links = summary.report.links;
     assert_eq!((links.offered(), links.queued, links.seen), (4, 3, 1));
 }
@@ -430,7 +437,7 @@ fn a_site_that_throttles_for_two_minutes_loses_no_page() {
         assert_eq!(run.summary.pages, pages + 1, "{case}: {}", run.summary);
         let while_throttling = run.asked.len() as u64 - (pages + 2);
         assert!(while_throttling < 40, "{case}: {while_throttling} requests");
-        assert_eq!(run.summary.retried[&FailureKind::Throttled], while_throttling);
+        assert_eq!(run.summary.failures.retried[&FailureKind::Throttled], while_throttling);
     }
 }
 

@@ -102,8 +102,8 @@ fn the_links_of_a_page_that_broke_off_at_first_are_reported_once() {
         .find(|page| page["url"] == "http://site.example/")
         .unwrap();
     found.push(("links_new", first["links_new"].as_u64().unwrap()));
-    found.push(("nofollow", run.summary.links_nofollow));
-    found.push(("other scheme", run.summary.links_other_scheme));
+    found.push(("nofollow", run.summary.unfollowed.nofollow));
+    found.push(("other scheme", run.summary.unfollowed.other_scheme));
     assert_eq!(found, [("links_new", 1), ("nofollow", 1), ("other scheme", 1)]);
 }
 

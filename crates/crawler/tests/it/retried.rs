@@ -76,12 +76,16 @@ fn a_host_that_was_down_is_crawled_by_the_same_command_once_it_is_up() {
     let first = folder.run(options(), without_b);
     assert_eq!(first.summary.pages, 3);
     assert!(first.asked.last().unwrap().0 >= 30, "{:?}", first.asked);
-    assert_eq!(first.summary.given_up_origins, ["http://b.example"]);
-    assert_eq!(first.summary.failed, [(FailureKind::Connect, 3)].into());
+    assert_eq!(first.summary.failures.given_up_origins, ["http://b.example"]);
+    assert_eq!(first.summary.failures.by_kind, [(FailureKind::Connect, 3)].into());
     assert!(!first.summary.missing().is_empty());
 
     let again = folder.run(options(), without_b);
-    assert_eq!(again.summary.failed, [(FailureKind::Connect, 3)].into(), "still down");
+    assert_eq!(
+        again.summary.failures.by_kind,
+        [(FailureKind::Connect, 3)].into(),
+        "still down"
+    );
     assert_eq!(again.summary.report.origins_given_up, 1);
     assert!(again.asked.iter().all(|(_, url)| url.starts_with("http://b.example")));
 
@@ -93,8 +97,8 @@ fn a_host_that_was_down_is_crawled_by_the_same_command_once_it_is_up() {
     assert_eq!(up.asked.len(), 3, "{:?}", up.asked);
     let summary = up.summary;
     assert_eq!((summary.pages, summary.failed_pages()), (6, 0));
-    assert!(summary.given_up_origins.is_empty() && summary.given_up_causes.is_empty());
-    assert_eq!(summary.first_failure, None);
+    assert!(summary.failures.given_up_origins.is_empty() && summary.failures.given_up_causes.is_empty());
+    assert_eq!(summary.failures.first_failure, None);
     assert_eq!(summary.report.origins_given_up, 0);
     assert!(summary.missing().is_empty(), "{:?}", summary.missing());
 
@@ -127,7 +131,7 @@ fn pages_without_a_whole_answer_and_those_behind_a_broken_robots_txt_are_fetched
     });
     assert_eq!(first.not_fetched(NotFetched::RobotsUnreachable), 3);
     assert_eq!(
-        first.summary.failed,
+        first.summary.failures.by_kind,
         [(FailureKind::Status, 1), (FailureKind::Other, 1)].into()
     );
     let second = folder.run(asking, answer);
@@ -139,7 +143,7 @@ fn pages_without_a_whole_answer_and_those_behind_a_broken_robots_txt_are_fetched
         "http://b.example/3",
     ];
     assert_eq!(pages(&second), expected, "an answer with an error is an answer");
-    assert_eq!(second.summary.failed, [(FailureKind::Status, 1)].into());
+    assert_eq!(second.summary.failures.by_kind, [(FailureKind::Status, 1)].into());
     assert!(second.summary.missing().is_empty(), "{:?}", second.summary.missing());
 }
 
@@ -147,7 +151,7 @@ fn pages_without_a_whole_answer_and_those_behind_a_broken_robots_txt_are_fetched
 fn more_pages_than_the_queue_takes_are_all_tried_again_before_old_ones_are_refreshed() {
     let folder = Folder::new("full");
     let run = folder.run(with_slow_page(), nine_without_answer);
-    assert_eq!(run.summary.failed, [(FailureKind::Other, 9)].into());
+    assert_eq!(run.summary.failures.by_kind, [(FailureKind::Other, 9)].into());
     let mut small = refreshing();
     small.frontier.limits.max_queued = 2;
     let second = folder.run(small, |_| Ok(scripted::page("<p>text</p>")));
@@ -168,15 +172,18 @@ fn answers_with_an_error_are_asked_for_again_when_they_are_old_and_count_once() 
     let mut throttled_once = with_slow_page();
     throttled_once.frontier.retries.max_throttles = 2.try_into().unwrap();
     let first = folder.run(throttled_once.clone(), bad);
-    assert_eq!(first.summary.failed, [(FailureKind::Status, 2)].into());
-    assert_eq!(first.summary.gave_up_answered, 1);
+    assert_eq!(first.summary.failures.by_kind, [(FailureKind::Status, 2)].into());
+    assert_eq!(first.summary.failures.gave_up_answered, 1);
     // The throttled page has no answer, the other has.
     let second = folder.run(throttled_once, answer);
     assert_eq!(pages(&second), ["http://a.example/2"]);
-    assert_eq!(second.summary.failed, [(FailureKind::Status, 1)].into());
+    assert_eq!(second.summary.failures.by_kind, [(FailureKind::Status, 1)].into());
     let third = folder.run(refreshing(), answer);
     assert!(pages(&third).contains(&"http://a.example/1"), "{:?}", third.asked);
-    assert_eq!((third.summary.failed_pages(), third.summary.gave_up_answered), (0, 0));
+    assert_eq!(
+        (third.summary.failed_pages(), third.summary.failures.gave_up_answered),
+        (0, 0)
+    );
     assert!(third.summary.missing().is_empty(), "{:?}", third.summary.missing());
 }
 
@@ -197,7 +204,7 @@ fn a_page_whose_refresh_failed_counts_as_failed_until_it_is_fetched_again() {
     });
     let refreshed = failing.summary.refreshed;
     assert_eq!((refreshed.pages, refreshed.unchanged, refreshed.failed), (5, 4, 1));
-    assert_eq!(failing.summary.failed, [(FailureKind::Other, 1)].into());
+    assert_eq!(failing.summary.failures.by_kind, [(FailureKind::Other, 1)].into());
     assert_eq!(
         scripted::missing(&failing.summary),
         ["no whole answer: 1 page (raise max_attempts)"]
@@ -250,8 +257,8 @@ fn a_down_host_with_more_pages_than_the_queue_takes_is_crawled_when_it_is_up_and
     let mut small = options();
     small.frontier.limits.max_queued = 10;
     let still = folder.run(small.clone(), down).summary;
-    assert_eq!(still.failed, [(FailureKind::Connect, 60)].into());
-    assert_eq!(still.given_up_origins, ["http://b.example"]);
+    assert_eq!(still.failures.by_kind, [(FailureKind::Connect, 60)].into());
+    assert_eq!(still.failures.given_up_origins, ["http://b.example"]);
     assert!(still.elapsed < Duration::from_secs(100), "{:?}", still.elapsed);
     let up = folder.run(small, |_| Ok(scripted::page("<p>text</p>"))).summary;
     assert_eq!((up.pages, up.failed_pages()), (61, 0));
@@ -269,10 +276,13 @@ fn a_page_with_a_part_of_its_body_counts_once_when_it_is_whole() {
         Ok(reply)
     };
     let first = folder.run(options(), in_part).summary;
-    assert_eq!(first.bodies_truncated, [(TruncationReason::Connection, 1)].into());
+    assert_eq!(
+        first.failures.bodies_truncated,
+        [(TruncationReason::Connection, 1)].into()
+    );
     let second = folder.run(options(), answer).summary;
     assert_eq!((second.pages, &second.by_status), (6, &[(200, 6)].into()));
-    assert!(second.bodies_truncated.is_empty());
+    assert!(second.failures.bodies_truncated.is_empty());
 }
 
 #[test]
@@ -285,10 +295,10 @@ fn a_page_with_a_bad_redirect_has_failed_once_however_often_it_is_fetched_again(
         _ => Ok(scripted::page("")),
     };
     let failed = [(FailureKind::Redirect, 2)].into();
-    assert_eq!(folder.run(with_slow_page(), reply).summary.failed, failed);
+    assert_eq!(folder.run(with_slow_page(), reply).summary.failures.by_kind, failed);
     let second = folder.run(refreshing(), reply);
     assert_eq!(second.paths(), ["/", "/1", "/2"]);
-    assert_eq!(second.summary.failed, failed);
+    assert_eq!(second.summary.failures.by_kind, failed);
     let refreshed = &second.summary.refreshed;
     assert_eq!((refreshed.pages, refreshed.failed), (3, 2));
 }
@@ -304,8 +314,8 @@ fn a_redirect_that_was_turned_round_is_no_loop() {
         }
     };
     let first = folder.run(with_slow_page(), reply("/old", "/new"));
-    assert_eq!(first.summary.failed, [].into());
+    assert_eq!(first.summary.failures.by_kind, [].into());
     let second = folder.run(refreshing(), reply("/new", "/old"));
     assert_eq!(second.paths(), ["/", "/old", "/new"]);
-    assert_eq!(second.summary.failed, [].into());
+    assert_eq!(second.summary.failures.by_kind, [].into());
 }

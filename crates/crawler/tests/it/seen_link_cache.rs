@@ -91,7 +91,10 @@ fn totals(summary: &Summary) -> String {
     links.refused.retain(|_, count| *count > 0);
     format!(
         "{links:?} {} {} {} {}",
-        summary.links_nofollow, summary.links_dropped, summary.links_other_scheme, summary.links_unresolvable
+        summary.unfollowed.nofollow,
+        summary.unfollowed.dropped,
+        summary.unfollowed.other_scheme,
+        summary.unfollowed.unresolvable
     )
 }
 

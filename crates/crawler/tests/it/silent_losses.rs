@@ -67,7 +67,7 @@ fn a_304_that_nobody_asked_for_is_a_failed_attempt() {
         run_.reports.pages.iter().all(|page| page.etag.is_none()),
         "no later crawl sends its tag"
     );
-    let first = run_.summary.first_failure.as_deref().unwrap_or_default();
+    let first = run_.summary.failures.first_failure.as_deref().unwrap_or_default();
     assert!(first.contains("304"), "{first}");
 
     // One that a proxy answers once.
@@ -192,7 +192,7 @@ fn entities_that_grow_without_end_are_cut_and_counted() {
     bomb += &xhtml("&self;<a href='&self;'/>&a11;<a href='/y'/>");
     let run = run(|_| {}, vec![("/", page_of(XHTML, &bomb))]);
     assert!(paths(&run).contains(&"/y".to_owned()), "{:?}", run.paths());
-    assert!(run.summary.links_dropped > 0);
+    assert!(run.summary.unfollowed.dropped > 0);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn shadow_roots_and_documents_in_srcdoc_are_read_and_plain_templates_are_not() {
     }
     let run = run(|_| {}, vec![("/", page_of("text/html", &deep))]);
     assert_eq!(
-        (paths(&run).len(), run.summary.links_dropped),
+        (paths(&run).len(), run.summary.unfollowed.dropped),
         (0, 1),
         "what is too deep is counted"
     );
@@ -427,7 +427,7 @@ async fn a_part_of_a_page_that_nobody_asked_for_counts_as_truncated() {
     let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
     options.frontier.politeness.ask_robots = false;
     let summary = crawl_over_http(options, HttpOptions::default()).await;
-    assert_eq!(summary.bodies_truncated.values().sum::<u64>(), 3);
+    assert_eq!(summary.failures.bodies_truncated.values().sum::<u64>(), 3);
     assert!(!summary.missing().is_empty());
 }
 

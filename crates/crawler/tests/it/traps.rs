@@ -181,7 +181,7 @@ fn an_endless_calendar_ends() {
         }
     });
     assert_trap_is_postponed(&run, 2_500);
-    let closed = &run.summary.closed_prefixes;
+    let closed = &run.summary.failures.closed_prefixes;
     assert!(
         closed.iter().any(|prefix| prefix == "http://a.example/calendar/#/#/#"),
         "{closed:?}"
@@ -214,7 +214,7 @@ fn session_ids_in_paths_and_queries_end() {
             html(&format!("Basket {}: {}", fresh(), words("shop")), links)
         });
         assert_trap_is_postponed(&run, 1_000);
-        assert_eq!(run.summary.closed_prefixes, [prefix]);
+        assert_eq!(run.summary.failures.closed_prefixes, [prefix]);
         assert_eq!(run.postponed_and_closed(), (vec![prefix], vec![prefix]));
     }
 }
@@ -439,7 +439,7 @@ fn noindex_is_recorded_and_the_page_is_reported_anyway() {
     assert_eq!(noindex, BTreeSet::from(["/file", "/header", "/meta", "/none", "/ours"]));
     let found = ["/from-meta", "/from-theirs", "/from-none"].map(|path| run.pages_with(path));
     assert_eq!(found, [1, 1, 0], "noindex is not nofollow");
-    assert_eq!(run.summary.links_nofollow, 1);
+    assert_eq!(run.summary.unfollowed.nofollow, 1);
 }
 
 #[test]
@@ -456,7 +456,10 @@ fn links_that_cannot_be_crawled_are_counted_by_reason() {
         _ => Response::default(),
     });
     let summary = run.summary;
-    assert_eq!((summary.links_other_scheme, summary.links_unresolvable), (3, 5));
+    assert_eq!(
+        (summary.unfollowed.other_scheme, summary.unfollowed.unresolvable),
+        (3, 5)
+    );
     let shown = summary.to_string();
     assert!(
         shown.contains("not followed      not crawlable: 5, other scheme: 3\n"),

@@ -39,7 +39,7 @@ fn the_links_of_a_page_with_nofollow_are_counted_and_not_followed() {
     for start in nofollow {
         let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
         assert_eq!(run.paths(), ["/"]);
-        assert_eq!(run.summary.links_nofollow, 2);
+        assert_eq!(run.summary.unfollowed.nofollow, 2);
     }
     let follow = [
         page(format!("<meta name=otherbot content=nofollow>{TWO_LINKS}")),
@@ -49,7 +49,7 @@ fn the_links_of_a_page_with_nofollow_are_counted_and_not_followed() {
     for start in follow {
         let run = run(move |path, _| Ok(if path == "/" { start.clone() } else { page("") }));
         assert_eq!(run.paths(), ["/", "/1", "/2"]);
-        assert_eq!(run.summary.links_nofollow, 0);
+        assert_eq!(run.summary.unfollowed.nofollow, 0);
     }
 }
 
@@ -133,7 +133,7 @@ fn a_redirect_to_an_uncrawlable_url_is_reported_in_a_short_message() {
             ..Response::default()
         })
     });
-    let failure = run.summary.counts.first_failure.unwrap();
+    let failure = run.summary.counts.failures.first_failure.unwrap();
     assert!(failure.contains("302") && failure.contains("mailto:ann"), "{failure}");
     assert!(failure.len() < 500, "{} bytes", failure.len());
 }
@@ -280,7 +280,7 @@ async fn the_type_of_a_page_is_read_leniently_and_by_its_bytes_where_it_says_not
     other
         .iter()
         .for_each(|(_, _, name)| *by_type.entry((*name).to_owned()).or_default() += 1);
-    assert_eq!(summary.not_html, by_type);
+    assert_eq!(summary.failures.not_html, by_type);
     let shown = summary.to_string();
     assert!(
         shown.contains("  not HTML          application/json: 1, application/rss+xml: 1,"),

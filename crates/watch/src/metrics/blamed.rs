@@ -23,7 +23,7 @@ pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_finished: bool) 
     let failing = table.hosts.iter().max_by_key(|host| host.failures);
     let failing = failing.filter(|host| host.failures > 0);
     let failing = failing.map(|host| ("failing", host.host.as_str(), host.failures as f64));
-    let given_up = summary.given_up_origins.first();
+    let given_up = summary.failures.given_up_origins.first();
     let given_up = given_up.map(|origin| ("given_up", origin.as_str(), 1.0));
     let blamed = failing.into_iter().chain(given_up);
     page.labelled(

@@ -171,7 +171,7 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
         ("crawler_request_failures_total{kind=\"status\"}", 1.0),
         ("crawler_response_duration_seconds_count", ok + gone),
         ("crawler_body_size_bytes_bucket{le=\"+Inf\"}", ok + gone),
-        ("crawler_body_bytes_total", summary.bytes as f64),
+        ("crawler_body_bytes_total", summary.answers.bytes as f64),
         ("crawler_politeness_slack_seconds", 0.0),
         ("crawler_links_total{verdict=\"queued\"}", links.queued as f64),
         ("crawler_links_total{verdict=\"seen\"}", links.seen as f64),

@@ -136,7 +136,7 @@ fn counts(summary: &Summary) -> String {
     format!(
         "{:?} {:?} {:?} {} {:?} {:?} {} {}",
         summary.by_status,
-        summary.failed,
+        summary.failures.by_kind,
         summary.ending,
         summary.pages,
         report.not_fetched,
