@@ -10,7 +10,7 @@ use url::{ParseError, Url};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = FrontierConfig::default();
-    config.retries.first_wait = Duration::from_millis(20);
+    config.retries.retry_wait = Duration::from_millis(20);
     config.politeness.delay = Duration::from_millis(10);
     let mut frontier = Frontier::in_memory(config)?;
     // A monotonic clock, anchored to the epoch once, so that a step of the wall clock does no harm.

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut config = FrontierConfig::default();
     (config.politeness.delay, config.politeness.ask_robots) = (Duration::from_millis(5), false);
     config.politeness.per_host = NonZeroU32::MIN.saturating_add(MAX_IN_FLIGHT - 1);
-    config.retries.first_wait = Duration::from_millis(5);
+    config.retries.retry_wait = Duration::from_millis(5);
     let parse: ParseRules = Arc::new(|_: &[u8]| Arc::new(NoRules));
     let clock = Time::since_epoch(SystemTime::now().duration_since(UNIX_EPOCH)?);
     let opened = Frontier::open(&dir, config, clock, parse)?;

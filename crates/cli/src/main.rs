@@ -170,7 +170,7 @@ async fn run_demo(options: &Options, bar: &ProgressBar) -> Result<(), Failure> {
     crawl.seeds = vec![server.site().seed().to_string()];
     // All hosts of the demo are on loopback, and only the first is a seed.
     http.allow_private_addresses = true;
-    let reachable = server.site().reachable(crawl.frontier.scope.max_segment_repeats).len();
+    let reachable = server.site().reachable(crawl.frontier.scope.max_path_repeats).len();
     let is_whole = is_unlimited(&crawl);
     let seed = server.site().seed();
     log::info!(
@@ -207,7 +207,7 @@ async fn serve_demo(port: u16) -> Result<(), Failure> {
     io::stdout().write_all(seeds.concat().as_bytes())?;
     let (seed, reachable) = (
         site.seed(),
-        site.reachable(ScopeConfig::default().max_segment_repeats).len(),
+        site.reachable(ScopeConfig::default().max_path_repeats).len(),
     );
     log::info!(
         target: "crawler::demo",

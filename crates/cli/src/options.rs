@@ -206,7 +206,7 @@ impl Options {
         };
         crawl.concurrency = settings.concurrency.unwrap_or_else(|| default_concurrency(per_host));
         crawl.max_memory = memory.map(NonZeroU64::get);
-        let hashing = &mut crawl.frontier.seen_set.hashing;
+        let hashing = &mut crawl.frontier.seen_set.hash;
         *hashing = with_secret(*hashing, settings.hash_seed.map_or(secret, u128::from));
         crawl.canonicalizer = Canonicalizer::new(settings.rules);
         self.outputs.write_to(&mut crawl, &mut http);

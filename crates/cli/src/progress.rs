@@ -358,7 +358,7 @@ mod tests {
     fn figures(host: &str, is_away: bool) -> HostFigures {
         let (mut config, now) = (frontier::FrontierConfig::default(), Time::from_millis(1));
         config.politeness.ask_robots = false;
-        config.retries.jitter_percent = 0;
+        config.retries.retry_jitter = 0;
         let mut frontier = frontier::Frontier::in_memory(config).unwrap();
         let url = |page| frontier::Canonicalizer::default().parse(&format!("http://{host}/{page}"));
         let seeds = [1, 2].map(|page| frontier::Link::seed(url(page).unwrap()));

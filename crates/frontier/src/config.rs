@@ -103,7 +103,8 @@ pub struct SeenSetConfig {
     pub exact: bool,
     /// The hash of the seen-set. The default draws a random secret, so that no site can craft URLs that hide a page. Set a seed
     /// for reproducible runs.
-    pub hashing: sieve::Hashing,
+    #[serde(alias = "hashing")]
+    pub hash: sieve::Hashing,
     /// What happens once the estimate of the seen-set exceeds its capacity. By default it grows: then it takes 14 bits per URL and more.
     pub on_saturation: sieve::OnSaturation,
     /// The most memory that a seen-set may grow to, in bytes, if it grows. At this bound it stays as it is, and wrongly drops more and more
@@ -117,7 +118,7 @@ impl Default for SeenSetConfig {
             capacity: 1_000_000,
             false_positive_rate: sieve::DEFAULT_FALSE_POSITIVE_RATE,
             exact: false,
-            hashing: sieve::Hashing::random(),
+            hash: sieve::Hashing::random(),
             on_saturation: sieve::OnSaturation::Grow,
             max_seen_set_bytes: None,
         }
@@ -254,24 +255,28 @@ pub struct RetryPolicy {
     /// Requests for one robots.txt before its origin is closed for a while, at most 255. Meanwhile the pages of the origin wait.
     pub max_robots_attempts: NonZeroU32,
     /// The wait before the second attempt. It doubles with each further attempt.
-    pub first_wait: Duration,
+    #[serde(alias = "first_wait")]
+    pub retry_wait: Duration,
     /// The longest wait between two attempts. A longer `Retry-After` is cut to it.
-    pub longest_wait: Duration,
+    #[serde(alias = "longest_wait")]
+    pub max_retry_wait: Duration,
     /// How long an origin that has answered in this crawl may be away before it is given up. Its queued URLs are then dropped.
     pub max_host_downtime: Duration,
     /// The same for an origin that has never answered in this crawl.
     pub max_first_downtime: Duration,
-    /// The longest wait between two probes of an origin that is away. The first wait is [`first_wait`](Self::first_wait); it doubles
+    /// The longest wait between two probes of an origin that is away. The first wait is [`retry_wait`](Self::retry_wait); it doubles
     /// with each probe.
     pub longest_probe_wait: Duration,
     /// How long a host rests after it throttled without a `Retry-After`. It doubles with each further throttling answer in a row.
-    pub first_throttle: Duration,
+    #[serde(alias = "first_throttle")]
+    pub throttle_wait: Duration,
     /// Throttling answers in a row after which an origin is given up, with everything queued for it. The same number bounds how
     /// often one URL is deferred for reasons that are not its own.
     pub max_throttles: NonZeroU32,
     /// The maximum jitter that is added to a wait, in percent of the wait. Each URL and attempt has its own jitter, so that requests
-    /// that failed together are not repeated together. A wait that the server names has none. Waits may exceed `longest_wait` by it.
-    pub jitter_percent: u8,
+    /// that failed together are not repeated together. A wait that the server names has none. Waits may exceed `max_retry_wait` by it.
+    #[serde(alias = "jitter_percent")]
+    pub retry_jitter: u8,
 }
 
 impl Default for RetryPolicy {
@@ -286,14 +291,14 @@ impl Default for RetryPolicy {
         Self {
             max_attempts: NonZeroU32::MIN.saturating_add(2),
             max_robots_attempts: NonZeroU32::MIN.saturating_add(7),
-            first_wait: Duration::from_secs(1),
-            longest_wait: Duration::from_secs(300),
+            retry_wait: Duration::from_secs(1),
+            max_retry_wait: Duration::from_secs(300),
             max_host_downtime: Duration::from_secs(300),
             max_first_downtime: Duration::from_secs(30),
             longest_probe_wait: Duration::from_secs(60),
-            first_throttle: Duration::from_secs(5),
+            throttle_wait: Duration::from_secs(5),
             max_throttles: NonZeroU32::MIN.saturating_add(11),
-            jitter_percent: 25,
+            retry_jitter: 25,
         }
     }
 }
@@ -301,21 +306,21 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns the wait after a number of failures in a row: the first wait, doubled by each failure after the first.
     pub fn wait_after(&self, failures: u32) -> Duration {
-        self.doubled(self.first_wait, failures)
+        self.doubled(self.retry_wait, failures)
     }
 
     /// Returns how long a host rests after a number of throttling answers in a row. `after` is the `Retry-After` of the last one.
     /// If the times that a host names are repeatedly too short, the rest grows as for a failure.
     pub fn rest_after(&self, throttles: u32, after: Option<Duration>) -> Duration {
         match after {
-            None => self.doubled(self.first_throttle, throttles),
-            Some(after) => after.max(self.wait_after(throttles)).min(self.longest_wait),
+            None => self.doubled(self.throttle_wait, throttles),
+            Some(after) => after.max(self.wait_after(throttles)).min(self.max_retry_wait),
         }
     }
 
     fn doubled(&self, first: Duration, times: u32) -> Duration {
         let factor = 2_u32.saturating_pow(times.saturating_sub(1).min(31));
-        first.saturating_mul(factor).min(self.longest_wait)
+        first.saturating_mul(factor).min(self.max_retry_wait)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::link::Link;
 use crate::url::{CanonicalUrl, Origin, host_name};
 
 /// The largest limit of redirects in a row. [`Link::hops`] stands still at 255, which is thus too many under every limit.
-pub const MOST_HOPS: u8 = u8::MAX - 1;
+pub const MOST_REDIRECTS: u8 = u8::MAX - 1;
 
 /// The longest chain of embedded resources from a page: a style sheet, three more by `@import`, and an image of the last one.
 const MAX_EMBEDDING: u32 = 5;
@@ -102,9 +102,11 @@ pub struct ScopeConfig {
     pub max_url_bytes: usize,
     /// The maximum number of times that one path segment may occur: by default 5. Endless calendars and broken relative links generate
     /// `/a/b/a/b/a/b/…`.
-    pub max_segment_repeats: usize,
-    /// The maximum number of redirects in a row: by default 10, at most [`MOST_HOPS`]; 255 is taken as that.
-    pub max_hops: u8,
+    #[serde(alias = "max_segment_repeats")]
+    pub max_path_repeats: usize,
+    /// The maximum number of redirects in a row: by default 10, at most [`MOST_REDIRECTS`]; 255 is taken as that.
+    #[serde(alias = "max_hops")]
+    pub max_redirects: u8,
     /// The maximum number of sitemap indexes above a sitemap: by default 3. The protocol allows one.
     pub max_sitemap_nesting: u32,
 }
@@ -117,8 +119,8 @@ impl Default for ScopeConfig {
             exclude: Vec::new(),
             max_depth: None,
             max_url_bytes: 2048,
-            max_segment_repeats: 5,
-            max_hops: 10,
+            max_path_repeats: 5,
+            max_redirects: 10,
             max_sitemap_nesting: 3,
         }
     }
@@ -169,7 +171,7 @@ impl Scope {
             include: compile("include", &config.include)?,
             exclude: compile("exclude", &config.exclude)?,
             limits: ScopeConfig {
-                max_hops: config.max_hops.min(MOST_HOPS),
+                max_redirects: config.max_redirects.min(MOST_REDIRECTS),
                 ..config
             },
         })
@@ -212,7 +214,7 @@ impl Scope {
         if link.seed && !seed_redirected {
             return Ok(());
         }
-        if link.hops > self.limits.max_hops {
+        if link.hops > self.limits.max_redirects {
             return Err(Refusal::TooManyHops);
         }
         self.reached.judge(&link.url)?;
@@ -221,7 +223,7 @@ impl Scope {
         if embedded > MAX_EMBEDDING || self.limits.max_depth.is_some_and(is_too_deep) {
             return Err(Refusal::TooDeep);
         }
-        if repeats_itself(link.url.key_path(), self.limits.max_segment_repeats) {
+        if repeats_itself(link.url.key_path(), self.limits.max_path_repeats) {
             return Err(Refusal::RepeatedSegments);
         }
         self.judge_patterns(link.url.key(), seed_redirected)
@@ -232,7 +234,7 @@ impl Scope {
     /// A sitemap that a robots.txt lists may be on any host (the protocol's "Sitemaps & Cross Submits"). One that an index lists
     /// must be on the host of the index, or on a host in reach.
     fn judge_sitemap(&self, link: &Link, origin: &Origin) -> Result<(), Refusal> {
-        if link.hops > self.limits.max_hops {
+        if link.hops > self.limits.max_redirects {
             return Err(Refusal::TooManyHops);
         }
         if link.depth > self.limits.max_sitemap_nesting {

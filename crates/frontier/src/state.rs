@@ -88,7 +88,7 @@ impl State {
     ///
     /// An invalid pattern of the scope.
     pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, FrontierConfigError> {
-        let hash = KeyedHash::with_secret_of(&config.seen_set.hashing);
+        let hash = KeyedHash::with_secret_of(&config.seen_set.hash);
         let queues = HostQueues::new(HostConfig::of(config), Traps::new(config.traps.clone(), hash));
         Ok(Self {
             sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.seen_set.on_saturation),
@@ -257,7 +257,7 @@ pub(crate) fn bloom_filter(config: &FrontierConfig) -> Result<SeenSet, FrontierC
     let mut seen = Sieve::builder()
         .capacity(config.seen_set.capacity)
         .false_positive_rate(config.seen_set.false_positive_rate)
-        .hashing(config.seen_set.hashing)
+        .hashing(config.seen_set.hash)
         .on_saturation(config.seen_set.on_saturation)
         .build_filter()?;
     if let SeenSet::Growing(growing) = &mut seen {

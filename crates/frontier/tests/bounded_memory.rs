@@ -42,7 +42,7 @@ fn config() -> FrontierConfig {
         max_memory: Some(BOUND as u64),
         seen_set: SeenSetConfig {
             capacity: 200_000,
-            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            hash: sieve::Hashing::Murmur3 { seed: 7 },
             ..SeenSetConfig::default()
         },
         politeness: PolitenessConfig {

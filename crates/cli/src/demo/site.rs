@@ -82,7 +82,7 @@ impl DemoSite {
     /// * obeys robots.txt, and follows neither `nofollow` links nor the links of a `nofollow` page;
     /// * ignores links in comments, scripts, templates and text areas;
     /// * stays on the hosts of the demo;
-    /// * refuses a URL if one segment of its path occurs more than `max_segment_repeats` times;
+    /// * refuses a URL if one segment of its path occurs more than `max_path_repeats` times;
     /// * retries after a 503.
     ///
     /// Redirects and broken links are left out. Files that are not HTML (an image, a text, a PDF, a ZIP archive) are included. No page
@@ -90,7 +90,7 @@ impl DemoSite {
     ///
     /// Cost: one walk over the tables. Every page is at most a dozen links from the seed, except in the path trap.
     #[must_use]
-    pub fn reachable(&self, max_segment_repeats: usize) -> BTreeSet<String> {
+    pub fn reachable(&self, max_path_repeats: usize) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::from([self.seed().clone()]);
         let mut to_visit = VecDeque::from([self.seed().clone()]);
@@ -102,7 +102,7 @@ impl DemoSite {
                 found.insert(address.into());
             }
             for link in &page.followed {
-                if Page::segment_repeats(link) <= max_segment_repeats && seen.insert(link.clone()) {
+                if Page::segment_repeats(link) <= max_path_repeats && seen.insert(link.clone()) {
                     to_visit.push_back(link.clone());
                 }
             }

@@ -119,11 +119,11 @@ pub(crate) const ALL: &[Setting] = table! {
         /// Treat /Index.html and /index.html as the same URL.
         ["lower-case-path"] Switch => rules.lower_case_path, SetOnly;
         /// Maximum redirects in a row to follow.
-        ["max-redirects"] Count => crawl.frontier.scope.max_hops, SetOnly;
+        ["max-redirects"] Count => crawl.frontier.scope.max_redirects, SetOnly;
         /// Maximum sitemap indexes in a row above a sitemap.
         ["max-sitemap-nesting"] Count => crawl.frontier.scope.max_sitemap_nesting, SetOnly;
         /// Maximum repetitions of one path segment in a URL, as in /a/b/a/b.
-        ["max-path-repeats"] Positive => crawl.frontier.scope.max_segment_repeats, SetOnly;
+        ["max-path-repeats"] Positive => crawl.frontier.scope.max_path_repeats, SetOnly;
         /// Maximum length of a URL.
         ["max-url-bytes"] Size => crawl.frontier.scope.max_url_bytes, SetOnly;
     }
@@ -236,17 +236,17 @@ pub(crate) const ALL: &[Setting] = table! {
         /// Maximum requests for one URL that fails.
         ["max-attempts"] Positive => crawl.frontier.retries.max_attempts, Value("N");
         /// Wait before the second request for a URL; it doubles with each further one.
-        ["retry-wait"] Time => crawl.frontier.retries.first_wait, SetOnly;
+        ["retry-wait"] Time => crawl.frontier.retries.retry_wait, SetOnly;
         /// Maximum wait before a retry, even if the server asks for more.
-        ["max-retry-wait"] Time => crawl.frontier.retries.longest_wait, SetOnly;
+        ["max-retry-wait"] Time => crawl.frontier.retries.max_retry_wait, SetOnly;
         /// Random addition to each wait before a retry, in percent.
-        ["retry-jitter"] Count => crawl.frontier.retries.jitter_percent, SetOnly;
+        ["retry-jitter"] Count => crawl.frontier.retries.retry_jitter, SetOnly;
         /// How long to retry an origin that stopped responding; then its queued URLs are dropped.
         ["max-host-downtime"] Time => crawl.frontier.retries.max_host_downtime, SetOnly;
         /// How long to retry an origin that has never responded.
         ["max-first-downtime"] Time => crawl.frontier.retries.max_first_downtime, SetOnly;
         /// Wait after a 429 without Retry-After; it doubles each time in a row.
-        ["throttle-wait"] Time => crawl.frontier.retries.first_throttle, SetOnly;
+        ["throttle-wait"] Time => crawl.frontier.retries.throttle_wait, SetOnly;
         /// Throttling answers (429, 503 with Retry-After) in a row after which an origin is given up.
         ["max-throttles"] Positive => crawl.frontier.retries.max_throttles, SetOnly;
     }
@@ -279,7 +279,7 @@ pub(crate) const ALL: &[Setting] = table! {
         /// filter takes for seen; the other options of the seen-set say how often that is for nothing.
         ["exact"] Switch => crawl.frontier.seen_set.exact, Flag;
         /// Hash function of the seen-set: murmur3, xxh3, or hardened (SipHash-2-4, against crafted URLs).
-        ["hash"] Hash => crawl.frontier.seen_set.hashing, SetOnly;
+        ["hash"] Hash => crawl.frontier.seen_set.hash, SetOnly;
         /// Seed or key of the hash; the same number repeats a crawl exactly, and must be kept secret.
         ["hash-seed"] Maybe<Count> => hash_seed, SetOnly;
     }

@@ -23,7 +23,7 @@ const LIMITS: [(Refusal, &str); 12] = [
     (Refusal::TooManyQueries, "max_queries_per_path"),
     (Refusal::TooManySubdomains, "max_hosts_per_site"),
     (Refusal::TooManyPorts, ""),
-    (Refusal::TooManyHops, "max_hops"),
+    (Refusal::TooManyHops, "max_redirects"),
     (Refusal::UrlTooLong, "max_url_bytes"),
     (Refusal::NearDuplicates, "max_near_duplicates_in_all"),
 ];

@@ -132,7 +132,7 @@ fn the_urls_that_a_full_seen_set_drops_are_estimated_until_it_drops_all() {
         tiny.frontier.seen_set.false_positive_rate = 0.01;
         tiny.frontier.seen_set.on_saturation = OnSaturation::Warn;
         // The loss depends on the hash, which is the same in each run.
-        tiny.frontier.seen_set.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+        tiny.frontier.seen_set.hash = sieve::Hashing::Murmur3 { seed: 1 };
         let (summary, _) = run(tiny, site(pages));
         let missing = summary.missing();
         let (at_least, enough) = (missing[0].lost, enough_in(&missing[0].to_string()));

@@ -51,7 +51,7 @@ fn run_with(per_host: u32, reply: impl Fn(&str, u64) -> Reply + Send + Sync + 's
     let mut options = scripted::options("http://a.example/");
     options.frontier.politeness.delay = Duration::from_millis(10);
     options.frontier.politeness.per_host = NonZeroU32::new(per_host).unwrap();
-    options.frontier.retries.jitter_percent = 0;
+    options.frontier.retries.retry_jitter = 0;
     let latency = |_: &Request, reply: &Reply| match reply {
         Err(FetchError::Timeout) => TIMEOUT,
         _ => Duration::from_millis(20),

@@ -20,7 +20,7 @@ fn crawl(seconds: u64) -> (Vec<(u64, &'static str, String)>, Vec<Summary>) {
         ..scripted::everywhere("http://a.example/")
     };
     options.frontier.politeness.delay = Duration::from_secs(1);
-    options.frontier.retries.jitter_percent = 0;
+    options.frontier.retries.retry_jitter = 0;
     let links: String = (0..400).map(|n| format!("<a href=/{n}></a>")).collect();
     let reply = move |call: &scripted::Call<'_>| {
         let is_page = !call.is_robots();

@@ -32,8 +32,8 @@ fn options(seed: &str) -> CrawlOptions {
     options.frontier.retries = RetryPolicy {
         max_attempts: NonZeroU32::MIN.saturating_add(1),
         max_throttles: NonZeroU32::MIN.saturating_add(1),
-        first_wait: Duration::from_millis(10),
-        longest_wait: Duration::from_millis(20),
+        retry_wait: Duration::from_millis(10),
+        max_retry_wait: Duration::from_millis(20),
         max_host_downtime: DOWNTIME,
         max_first_downtime: DOWNTIME,
         ..RetryPolicy::default()

@@ -46,8 +46,8 @@ async fn a_crawl_of_all_hostile_sites_at_once_ends_within_its_memory_limit() {
     let mut options = behaviours::limits(&format!("http://index.localhost:{}/", server.port));
     // A Retry-After of a century would otherwise take five minutes.
     options.frontier.retries = RetryPolicy {
-        first_wait: Duration::from_millis(100),
-        longest_wait: Duration::from_secs(1),
+        retry_wait: Duration::from_millis(100),
+        max_retry_wait: Duration::from_secs(1),
         ..RetryPolicy::default()
     };
     let http = HttpOptions {

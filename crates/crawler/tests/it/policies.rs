@@ -18,7 +18,7 @@ fn options(seeds: &[&str], delay: u64) -> CrawlOptions {
     let mut options = scripted::everywhere("");
     options.seeds = seeds.iter().map(|&seed| seed.to_owned()).collect();
     options.frontier.politeness.delay = Duration::from_secs(delay);
-    options.frontier.retries.jitter_percent = 0;
+    options.frontier.retries.retry_jitter = 0;
     options
 }
 

@@ -26,7 +26,7 @@ fn options() -> CrawlOptions {
     options.frontier.scope.reach = Reach::Any;
     options.frontier.politeness.delay = Duration::ZERO;
     options.frontier.politeness.ask_robots = false;
-    options.frontier.retries.jitter_percent = 0;
+    options.frontier.retries.retry_jitter = 0;
     options
 }
 

@@ -69,7 +69,7 @@ fn default_options() -> CrawlOptions {
             },
             seen_set: SeenSetConfig {
                 exact: true, // It decides which pages are compared, and so how many of a trap are fetched.
-                hashing: Hashing::Murmur3 { seed: 7 },
+                hash: Hashing::Murmur3 { seed: 7 },
                 ..SeenSetConfig::default()
             },
             ..FrontierConfig::default()

@@ -17,7 +17,7 @@ fn run(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
     options.user_agent = "ourbot/1.0".to_owned();
     options.frontier.politeness.ask_robots = false;
-    options.frontier.retries.jitter_percent = 0;
+    options.frontier.retries.retry_jitter = 0;
     Scripted::new(move |call| reply(call.path(), call.earlier)).crawl(options)
 }
 

@@ -133,7 +133,7 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
         seeds: vec![server.url("/")],
         frontier: FrontierConfig {
             retries: RetryPolicy {
-                first_wait: Duration::from_millis(1),
+                retry_wait: Duration::from_millis(1),
                 ..RetryPolicy::default()
             },
             politeness: PolitenessConfig {

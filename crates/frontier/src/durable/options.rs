@@ -8,7 +8,7 @@ use sieve::OnSaturation;
 
 use super::OpenError;
 use crate::config::FrontierConfig;
-use crate::scope::{MOST_HOPS, Refusal};
+use crate::scope::{MOST_REDIRECTS, Refusal};
 use crate::state::{State, StateError};
 
 pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
@@ -38,14 +38,14 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
         })?;
     }
     // Only the secret is always that of the first run.
-    same("hashing", |config| config.seen_set.hashing.name().to_owned())?;
+    same("hash", |config| config.seen_set.hash.name().to_owned())?;
     same("scope.reach", |config| config.scope.reach.to_string())?;
     same("partition", |config| match config.partition {
         Some(partition) => partition.to_string(),
         None => "false".to_owned(),
     })?;
     same("per_address", |config| config.politeness.per_address.to_string())?;
-    wanted.seen_set.hashing = stored.seen_set.hashing;
+    wanted.seen_set.hash = stored.seen_set.hash;
     Ok(wanted)
 }
 
@@ -92,14 +92,16 @@ fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'stat
             was.max_url_bytes.cmp(&is.max_url_bytes),
         ),
         (
-            "max_segment_repeats",
+            "max_path_repeats",
             Refusal::RepeatedSegments,
-            was.max_segment_repeats.cmp(&is.max_segment_repeats),
+            was.max_path_repeats.cmp(&is.max_path_repeats),
         ),
         (
-            "max_hops",
+            "max_redirects",
             Refusal::TooManyHops,
-            was.max_hops.min(MOST_HOPS).cmp(&is.max_hops.min(MOST_HOPS)),
+            was.max_redirects
+                .min(MOST_REDIRECTS)
+                .cmp(&is.max_redirects.min(MOST_REDIRECTS)),
         ),
         (
             "max_queries_per_path",

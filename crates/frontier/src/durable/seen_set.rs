@@ -32,7 +32,7 @@ pub(crate) fn read_seen_set(reader: &mut impl Read, most: u64, config: &Frontier
     if reader.fill_buf().map_err(SnapshotError::from)?.is_empty() {
         return Ok(bloom_filter(config)?);
     }
-    let secret = match &config.seen_set.hashing {
+    let secret = match &config.seen_set.hash {
         Hashing::Hardened { key } => Some(*key),
         _ => None,
     };

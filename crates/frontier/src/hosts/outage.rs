@@ -229,7 +229,7 @@ impl Outage {
         self.probes += 1;
         let retries = patience.retries;
         let wait = retries.wait_after(self.probes).min(retries.longest_probe_wait);
-        let wait = with_jitter(wait, retries.jitter_percent, patience.jitter);
+        let wait = with_jitter(wait, retries.retry_jitter, patience.jitter);
         self.next = (now + wait).min((self.since + patience.limit).max(now));
     }
 }
@@ -245,7 +245,7 @@ mod tests {
 
     fn policy() -> RetryPolicy {
         RetryPolicy {
-            jitter_percent: 0,
+            retry_jitter: 0,
             ..RetryPolicy::default()
         }
     }

@@ -28,9 +28,9 @@ pub enum Refusal {
     TooDeep,
     /// More than [`max_url_bytes`](crate::ScopeConfig::max_url_bytes).
     UrlTooLong,
-    /// One path segment occurs more than [`max_segment_repeats`](crate::ScopeConfig::max_segment_repeats) times.
+    /// One path segment occurs more than [`max_path_repeats`](crate::ScopeConfig::max_path_repeats) times.
     RepeatedSegments,
-    /// More than [`max_hops`](crate::ScopeConfig::max_hops) redirects in a row.
+    /// More than [`max_redirects`](crate::ScopeConfig::max_redirects) redirects in a row.
     TooManyHops,
     /// The page budget of its host is spent.
     HostBudget,

@@ -280,7 +280,7 @@ fn a_path_that_repeats_a_segment_too_often_is_a_trap() {
         (1, "/a/a", true),
     ] {
         let scope = anywhere(ScopeConfig {
-            max_segment_repeats: most,
+            max_path_repeats: most,
             ..ScopeConfig::default()
         });
         let expected = if is_trap { "repeated_segments" } else { "ok" };
@@ -291,7 +291,7 @@ fn a_path_that_repeats_a_segment_too_often_is_a_trap() {
 #[test]
 fn redirects_are_followed_up_to_the_limit_even_from_a_seed() {
     let scope = anywhere(ScopeConfig {
-        max_hops: 2,
+        max_redirects: 2,
         ..ScopeConfig::default()
     });
     for start in [Link::seed(url("http://a.example/")), found("http://a.example/", 1)] {
@@ -378,7 +378,7 @@ proptest! {
     fn a_path_repeats_itself_exactly_when_some_segment_occurs_too_often(
         segments in prop::collection::vec("[abc]{0,1}", 1..24), most in 1_usize..6,
     ) {
-        let scope = anywhere(ScopeConfig { max_segment_repeats: most, ..ScopeConfig::default() });
+        let scope = anywhere(ScopeConfig { max_path_repeats: most, ..ScopeConfig::default() });
         let nothing_after_last_slash = segments.last().is_some_and(String::is_empty);
         let counted = &segments[..segments.len() - usize::from(nothing_after_last_slash)];
         let occurs = |one: &String| counted.iter().filter(|other| *other == one).count();

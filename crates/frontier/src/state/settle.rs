@@ -246,7 +246,7 @@ impl State {
 
     fn with_jitter(&self, wait: Duration, entry: &Entry) -> Duration {
         let times = entry.attempts.wrapping_add(entry.deferrals);
-        with_jitter(wait, self.retries.jitter_percent, jitter_thousandths(&entry.url, times))
+        with_jitter(wait, self.retries.retry_jitter, jitter_thousandths(&entry.url, times))
     }
 
     /// Queues an entry again, past the seen-set, unless its attempts are spent.
@@ -258,7 +258,7 @@ impl State {
             let wait = self.retries.wait_after(entry.attempts);
             self.with_jitter(wait, &entry)
         });
-        let longest = self.retries.longest_wait;
+        let longest = self.retries.max_retry_wait;
         let mut entry = Arc::unwrap_or_clone(entry);
         entry.due = now + if retry_after.is_some() { wait.min(longest) } else { wait };
         self.requeue(entry, now)

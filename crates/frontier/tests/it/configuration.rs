@@ -80,7 +80,7 @@ fn what_a_written_configuration_leaves_out_is_the_default() {
             ..LimitConfig::default()
         },
         seen_set: SeenSetConfig {
-            hashing: read.seen_set.hashing,
+            hash: read.seen_set.hash,
             ..SeenSetConfig::default()
         },
         ..FrontierConfig::default()
@@ -89,13 +89,47 @@ fn what_a_written_configuration_leaves_out_is_the_default() {
 }
 
 #[test]
+fn a_configuration_is_read_under_the_names_that_its_fields_had_before() {
+    let config = FrontierConfig {
+        scope: ScopeConfig {
+            max_path_repeats: 2,
+            max_redirects: 1,
+            ..ScopeConfig::default()
+        },
+        retries: RetryPolicy {
+            retry_wait: Duration::from_secs(7),
+            max_retry_wait: Duration::from_secs(8),
+            throttle_wait: Duration::from_secs(9),
+            retry_jitter: 3,
+            ..RetryPolicy::default()
+        },
+        ..FrontierConfig::default()
+    };
+    let mut json = serde_json::to_string(&config).unwrap();
+    for (name, before) in [
+        ("hash", "hashing"),
+        ("max_path_repeats", "max_segment_repeats"),
+        ("max_redirects", "max_hops"),
+        ("retry_wait", "first_wait"),
+        ("max_retry_wait", "longest_wait"),
+        ("throttle_wait", "first_throttle"),
+        ("retry_jitter", "jitter_percent"),
+    ] {
+        let renamed = json.replace(&format!("{name:?}"), &format!("{before:?}"));
+        assert_ne!(renamed, json, "{name}");
+        json = renamed;
+    }
+    assert_eq!(serde_json::from_str::<FrontierConfig>(&json).unwrap(), config);
+}
+
+#[test]
 fn two_configurations_by_default_have_different_secrets() {
     let [first, second] = [FrontierConfig::default(), FrontierConfig::default()];
-    assert_ne!(first.seen_set.hashing, second.seen_set.hashing);
+    assert_ne!(first.seen_set.hash, second.seen_set.hash);
     assert_ne!(first, second);
     let same = FrontierConfig {
         seen_set: SeenSetConfig {
-            hashing: first.seen_set.hashing,
+            hash: first.seen_set.hash,
             ..second.seen_set
         },
         ..second
@@ -107,7 +141,7 @@ fn two_configurations_by_default_have_different_secrets() {
 fn a_secret_is_not_shown() {
     let config = FrontierConfig::default();
     let json = serde_json::to_value(&config).unwrap();
-    let hashing = json["hashing"].to_string();
+    let hashing = json["hash"].to_string();
     let secret: Vec<_> = hashing
         .split(|c: char| !c.is_ascii_digit())
         .filter(|part| part.len() > 9)

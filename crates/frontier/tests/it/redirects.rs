@@ -59,23 +59,27 @@ fn a_redirect_to_another_spelling_of_the_same_url_is_followed() {
 fn spellings_that_redirect_to_each_other_end_with_too_many_hops() {
     let rules = Canonicalizer::default();
     let spellings = ["https://a.example/%7E", "https://a.example/~"];
-    for (max_hops, followed) in [(10, 10), (254, 254), (255, 254)] {
+    for (max_redirects, followed) in [(10, 10), (254, 254), (255, 254)] {
         let mut config = config();
-        config.scope.max_hops = max_hops;
+        config.scope.max_redirects = max_redirects;
         let mut frontier = Frontier::in_memory(config).unwrap();
         frontier.add_seed(&rules.parse(spellings[0]).unwrap(), NOW).unwrap();
         let mut asked = 0;
         let last = loop {
             let lease = one(&mut frontier);
             asked += 1;
-            assert!(asked <= 256, "more redirects are followed than {max_hops}");
+            assert!(asked <= 256, "more redirects are followed than {max_redirects}");
             let verdicts = redirect(&mut frontier, &lease, &rules, spellings[asked % 2]);
             if verdicts != [Verdict::Queued] {
                 break verdicts;
             }
         };
         assert_eq!(last, [Verdict::Refused(Refusal::TooManyHops)]);
-        assert_eq!(asked, followed + 1, "redirects in a row are followed up to {max_hops}");
+        assert_eq!(
+            asked,
+            followed + 1,
+            "redirects in a row are followed up to {max_redirects}"
+        );
         assert!(frontier.report().is_drained());
     }
 }

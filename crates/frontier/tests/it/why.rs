@@ -313,7 +313,7 @@ fn a_url_that_a_full_seen_set_refuses_is_said_to_be_refused() {
     let mut config = config();
     config.seen_set.exact = false;
     config.seen_set.capacity = 50;
-    config.seen_set.hashing = sieve::Hashing::Murmur3 { seed: 1 };
+    config.seen_set.hash = sieve::Hashing::Murmur3 { seed: 1 };
     config.seen_set.on_saturation = sieve::OnSaturation::Refuse;
     let mut frontier = with_pages(config, &pages("https://a.example/", 10));
     let new = url("https://a.example/new");

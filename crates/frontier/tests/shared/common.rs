@@ -50,14 +50,14 @@ pub(crate) fn config() -> FrontierConfig {
             ..ScopeConfig::default()
         },
         retries: RetryPolicy {
-            jitter_percent: 0,
+            retry_jitter: 0,
             ..RetryPolicy::default()
         },
         seen_set: SeenSetConfig {
             exact: true,
             capacity: 100,
             on_saturation: sieve::OnSaturation::Warn,
-            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            hash: sieve::Hashing::Murmur3 { seed: 7 },
             ..SeenSetConfig::default()
         },
         politeness: PolitenessConfig {

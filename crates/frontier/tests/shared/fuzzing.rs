@@ -56,7 +56,7 @@ fn config() -> FrontierConfig {
         seen_set: SeenSetConfig {
             exact: true,
             capacity: 100,
-            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            hash: sieve::Hashing::Murmur3 { seed: 7 },
             ..SeenSetConfig::default()
         },
         politeness: PolitenessConfig {
@@ -246,7 +246,7 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
         append(&(now, answer.check(), call), &mut bytes).ok()?;
         rows.push(journal::row(b"output 17", &bytes).ok()?);
     }
-    let mut growing = SeenSet::growing(10_000, 0.01, config().seen_set.hashing).ok()?;
+    let mut growing = SeenSet::growing(10_000, 0.01, config().seen_set.hash).ok()?;
     growing.insert(b"https://a.example/");
     let growing = encode_seen_set(&growing).ok()?;
     Some([rows, vec![with_hosts], vec![seen_set, growing], records])

@@ -81,7 +81,7 @@ pub(super) fn config(partition: Partition, reach: Reach, max_outbox: u64, sync_i
         seen_set: SeenSetConfig {
             exact: true,
             capacity: 100,
-            hashing: sieve::Hashing::Murmur3 { seed: 7 },
+            hash: sieve::Hashing::Murmur3 { seed: 7 },
             ..SeenSetConfig::default()
         },
         politeness: PolitenessConfig {
@@ -95,7 +95,7 @@ pub(super) fn config(partition: Partition, reach: Reach, max_outbox: u64, sync_i
         ..FrontierConfig::default()
     };
     config.scope.reach = reach;
-    (config.scope.max_hops, config.scope.max_url_bytes) = (200, 1 << 16);
+    (config.scope.max_redirects, config.scope.max_url_bytes) = (200, 1 << 16);
     config
 }
 

@@ -30,7 +30,7 @@ fn impatient() -> FrontierConfig {
             max_attempts: NonZeroU32::MIN,
             max_robots_attempts: NonZeroU32::MIN,
             max_host_downtime: Duration::from_secs(30),
-            jitter_percent: 0,
+            retry_jitter: 0,
             ..RetryPolicy::default()
         },
         politeness: PolitenessConfig {

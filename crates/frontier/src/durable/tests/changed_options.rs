@@ -101,8 +101,8 @@ impl Change {
             } => {
                 config.retries.max_attempts = nonzero(attempts);
                 config.retries.max_throttles = nonzero(throttles);
-                config.retries.first_wait = Duration::from_millis(wait);
-                config.retries.jitter_percent = jitter;
+                config.retries.retry_wait = Duration::from_millis(wait);
+                config.retries.retry_jitter = jitter;
             }
             Self::MaxDepth(most) => config.scope.max_depth = Some(most),
         }

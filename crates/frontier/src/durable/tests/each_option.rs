@@ -328,9 +328,7 @@ fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
         ("on_saturation", |config| {
             config.seen_set.on_saturation = OnSaturation::Grow;
         }),
-        ("hashing", |config| {
-            config.seen_set.hashing = sieve::Hashing::Xxh3 { seed: 3 }
-        }),
+        ("hash", |config| config.seen_set.hash = sieve::Hashing::Xxh3 { seed: 3 }),
         ("scope.reach", |config| config.scope.reach = Reach::Host),
         ("per_address", |config| config.politeness.per_address = true),
     ];
@@ -350,14 +348,14 @@ fn refuses_what_the_state_depends_on(config: &FrontierConfig) {
     // The secret of the hash is that of the first run. What happens when the filter is full may change, but not whether it grows.
     let other = FrontierConfig {
         seen_set: SeenSetConfig {
-            hashing: sieve::Hashing::random(),
+            hash: sieve::Hashing::random(),
             on_saturation: OnSaturation::Refuse,
             ..config.clone().seen_set
         },
         ..config.clone()
     };
     let opened = open_store(recorder.clone(), other.clone(), START).unwrap();
-    assert_eq!(opened.config.seen_set.hashing, config.seen_set.hashing);
+    assert_eq!(opened.config.seen_set.hash, config.seen_set.hash);
     assert!(opened.for_new_links.is_empty());
     let mut narrower = other;
     narrower.scope.max_depth = Some(1);

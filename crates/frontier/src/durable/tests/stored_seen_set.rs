@@ -18,7 +18,7 @@ use crate::store::{Batch, MemoryStore, Space, Store as _};
 fn a_store_whose_checkpoint_has_an_empty_seen_set_is_opened() {
     let mut fixed = config();
     fixed.seen_set.exact = false;
-    fixed.seen_set.hashing = Hashing::Hardened { key: [7; 16] };
+    fixed.seen_set.hash = Hashing::Hardened { key: [7; 16] };
     let growing = FrontierConfig {
         seen_set: SeenSetConfig {
             on_saturation: OnSaturation::Grow,
@@ -49,7 +49,7 @@ fn of_capacity(capacity: u64, on_saturation: OnSaturation) -> FrontierConfig {
         seen_set: SeenSetConfig {
             exact: false,
             capacity,
-            hashing: Hashing::Hardened { key: [7; 16] },
+            hash: Hashing::Hardened { key: [7; 16] },
             on_saturation,
             ..config().seen_set
         },

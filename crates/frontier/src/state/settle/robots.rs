@@ -161,7 +161,7 @@ impl State {
         }
         let wait = failed.retry_after.map_or_else(
             || self.with_jitter(self.retries.wait_after(entry.attempts), &entry),
-            |after| after.min(self.retries.longest_wait),
+            |after| after.min(self.retries.max_retry_wait),
         );
         let due = now + wait;
         notices.extend(self.hosts().robots_fails(origin, &failed.cause, due, now));
