@@ -222,21 +222,19 @@ pub(crate) fn check(text: &str) -> Result<(), NotASeed> {
 }
 
 fn has_plain_host(text: &str) -> bool {
-    let end = text.find(['/', '?', '#']).unwrap_or(text.len());
-    let authority = text.get(..end).unwrap_or_default();
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if !host.ends_with(':') && port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-        _ => authority,
-    };
-    match Host::parse(host) {
-        Ok(Host::Domain(name)) => {
-            let name = name.strip_suffix('.').unwrap_or(&name);
+    let read = parse_seed(text, &Canonicalizer::default());
+    match read.as_ref().ok().and_then(|seed| seed.url().host()) {
+        Some(Host::Domain(name)) => {
+            let name = name.strip_suffix('.').unwrap_or(name);
             name == "localhost" || name.split_once('.').is_some_and(|(first, _)| !first.is_empty())
         }
         // A bare number would be an IP address, too.
-        Ok(Host::Ipv4(_)) => host.contains('.'),
-        Ok(Host::Ipv6(_)) => true,
-        Err(_) => false,
+        Some(Host::Ipv4(_)) => text
+            .split(['/', '?', '#'])
+            .next()
+            .is_some_and(|host| host.contains('.')),
+        Some(Host::Ipv6(_)) => true,
+        None => false,
     }
 }
 
@@ -256,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_single_word_is_not_a_seed() {
-        let others = ",demo,dmeo,bash,intranet:8080/x,localhost.a:b:c,1234,.,..,./page,.hidden,not a url,a page.html,\
+        let others = ",demo,dmeo,bash,intranet:8080/x,localhost.a:b:c,1234,1234/a.b,.,..,./page,.hidden,not a url,a page.html,\
             mailto:someone@example.com,javascript:alert(1.5),me@example.com,http:/example.com,HTTPS:/127.0.0.1:8080/";
         for text in others.split(',') {
             assert!(check(text).is_err(), "{text}");
