@@ -45,22 +45,11 @@ const ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 const NOTES: &str = "Notes of the demo.\nhttp://www.demo.localhost/only-mentioned is text here, not a link.\n";
 
 pub(super) fn pages(hosts: &Hosts) -> Vec<Page> {
-    let Hosts {
-        www,
-        docs,
-        blog,
-        private,
-    } = hosts;
-    let front = Page::html(www.clone(), "The demo site")
-        .links([
-            "catalog",
-            without_scheme(docs),
-            "/wiki/",
-            "/files/",
-            "/lab/",
-            "/index-of-everything",
-        ])
-        .links([blog.as_str(), private.as_str(), "http://elsewhere.example/", "#top"]);
+    let front = Page::html(hosts.www.clone(), "The demo site")
+        .links(["catalog", without_scheme(&hosts.docs)])
+        .links(["/wiki/", "/files/", "/lab/", "/index-of-everything"])
+        .links([hosts.blog.as_str(), hosts.private.as_str()])
+        .links(["http://elsewhere.example/", "#top"]);
     let mut pages = vec![front];
     add_catalogue(&mut pages, hosts);
     add_handbook(&mut pages, hosts);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, http};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use url::Url;
 
 use super::page::{Behaviour, Content, Page};
@@ -34,8 +34,8 @@ type Answer = http::Result<Response<Full<Bytes>>>;
 #[derive(Debug)]
 pub struct DemoServer {
     site: Arc<DemoSite>,
-    address: SocketAddr,
-    accepting: JoinHandle<()>,
+    /// Ends with the server.
+    _accepting: JoinSet<()>,
 }
 
 /// Serves the demo on 127.0.0.1, on a port that the system chooses, until the returned server is dropped.
@@ -44,7 +44,7 @@ pub struct DemoServer {
 ///
 /// When no port can be opened on loopback.
 pub async fn serve() -> io::Result<DemoServer> {
-    serve_at(0, DemoSite::new).await
+    serve_at(0, ".demo.localhost").await
 }
 
 /// Serves the demo on this port of 127.0.0.1, with hosts that are sites of their own, until the returned server is dropped. For port 0 the
@@ -54,18 +54,17 @@ pub async fn serve() -> io::Result<DemoServer> {
 ///
 /// When the port cannot be opened.
 pub async fn serve_four_sites(port: u16) -> io::Result<DemoServer> {
-    serve_at(port, DemoSite::of_four_sites).await
+    serve_at(port, "-demo.localhost").await
 }
 
-async fn serve_at(port: u16, site: fn(u16) -> DemoSite) -> io::Result<DemoServer> {
+async fn serve_at(port: u16, domain: &str) -> io::Result<DemoServer> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-    let address = listener.local_addr()?;
-    let site = Arc::new(site(address.port()));
-    let accepting = tokio::spawn(accept(listener, Arc::clone(&site)));
+    let site = Arc::new(DemoSite::new(domain, listener.local_addr()?.port()));
+    let mut accepting = JoinSet::new();
+    accepting.spawn(accept(listener, Arc::clone(&site)));
     Ok(DemoServer {
         site,
-        address,
-        accepting,
+        _accepting: accepting,
     })
 }
 
@@ -74,18 +73,6 @@ impl DemoServer {
     #[must_use]
     pub fn site(&self) -> &Arc<DemoSite> {
         &self.site
-    }
-
-    /// Returns the address of all hosts of the demo.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for DemoServer {
-    fn drop(&mut self) {
-        self.accepting.abort();
     }
 }
 

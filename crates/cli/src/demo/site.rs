@@ -18,24 +18,13 @@ pub struct DemoSite {
 }
 
 impl DemoSite {
-    /// Makes the site. It needs the port because some links are absolute.
-    #[must_use]
-    pub fn new(port: u16) -> DemoSite {
-        Self::with_domain(".demo.localhost", port)
-    }
-
-    /// Makes the same pages on hosts that are sites of their own (registrable domains), such as `www-demo.localhost`, so that several
-    /// processes can share a crawl of them.
-    #[must_use]
-    pub fn of_four_sites(port: u16) -> DemoSite {
-        Self::with_domain("-demo.localhost", port)
-    }
-
+    /// Makes the site. It needs the port because some links are absolute. The domain follows the names of the hosts: with `-demo.localhost`
+    /// these are sites of their own (registrable domains), so that several processes can share a crawl of them.
     #[expect(
         clippy::expect_used,
         reason = "only the port varies beyond constants, and every port is valid"
     )]
-    fn with_domain(domain: &str, port: u16) -> DemoSite {
+    pub(super) fn new(domain: &str, port: u16) -> DemoSite {
         let front = |name: &str| {
             let url = format!("http://{name}{domain}:{port}/");
             Url::parse(&url).expect("a constant URL except for its port")
@@ -66,13 +55,8 @@ impl DemoSite {
     /// Returns the URLs of the front pages of all hosts: with these seeds, a crawl that stays on the hosts of its seeds finds all pages, too.
     #[must_use]
     pub fn front_pages(&self) -> [&Url; 4] {
-        let Hosts {
-            www,
-            docs,
-            blog,
-            private,
-        } = &self.hosts;
-        [www, docs, blog, private]
+        let hosts = &self.hosts;
+        [&hosts.www, &hosts.docs, &hosts.blog, &hosts.private]
     }
 
     /// Returns the URLs that a polite crawler must find from the seed: those that answer 200.

@@ -2,6 +2,7 @@
 //! checks.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::Ipv4Addr;
 use std::process::Command;
 
 use crawler_cli::demo::{DemoServer, serve};
@@ -15,7 +16,8 @@ const USUAL_LIMIT: usize = 5;
 
 /// Returns the answer for a URL, and its status.
 async fn get(server: &DemoServer, url: &Url) -> (u16, String) {
-    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let address = (Ipv4Addr::LOCALHOST, server.site().seed().port().unwrap());
+    let mut stream = TcpStream::connect(address).await.unwrap();
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

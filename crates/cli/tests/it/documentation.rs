@@ -50,7 +50,7 @@ fn first_lines(example: &str, lines: usize) -> Vec<String> {
         .build()
         .unwrap();
     let server = runtime.block_on(demo::serve()).unwrap();
-    first_lines_of(example, server.address().port(), lines)
+    first_lines_of(example, server.site().seed().port().unwrap(), lines)
 }
 
 fn first_lines_of(example: &str, port: u16, lines: usize) -> Vec<String> {
