@@ -38,7 +38,7 @@ pub(crate) use self::outputs::{Outputs, is_compressed, is_same, is_stdout};
 pub(crate) use self::seed_lines::{NotASeed, SeedsError, check as check_seed};
 pub(crate) use self::seeds::Site;
 use self::settings::Settings;
-pub(crate) use self::state::{DirArgs, HostsArgs, ListArgs, ReportArgs, StateCommand, Which, WhyArgs};
+pub(crate) use self::state::{DirArgs, ListArgs, ReportArgs, StateCommand, Which, WhyArgs};
 use self::values::parse_address;
 
 /// Crawl web sites politely and completely, and report what was not fetched.

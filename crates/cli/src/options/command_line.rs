@@ -65,6 +65,9 @@ pub(crate) fn command() -> Command {
         "demo" => with_rules(command)
             .mut_arg("delay", |delay| delay.default_value("0s"))
             .mut_arg("scope", |scope| scope.default_value("site")),
+        "hosts" => with_plain_help(command).mut_arg("json", |json| {
+            json.help("Print one JSON object for each host, one per line")
+        }),
         _ => with_plain_help(command),
     });
     with_rules(whole)

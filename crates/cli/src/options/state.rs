@@ -17,7 +17,7 @@ pub(crate) enum StateCommand {
     ///
     /// The crawl may be running. A host is asked, resting (it asked for less traffic), hanging, away, closed or given up, or its robots.txt
     /// fails.
-    Hosts(HostsArgs),
+    Hosts(DirArgs),
     /// Show what the crawl in a state directory did with a URL, and why.
     ///
     /// The exit code is 0 if the crawl has met the URL, and 3 if it has not: it was never offered, or would be refused.
@@ -45,16 +45,6 @@ pub(crate) struct DirArgs {
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// Print one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct HostsArgs {
-    /// The directory of --state.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// Print one JSON object for each host, one per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -110,9 +100,8 @@ pub(crate) struct ReportArgs {
 impl StateCommand {
     pub(crate) fn dir(&self) -> &Path {
         match self {
-            Self::Status(args) | Self::Repair(args) => &args.dir,
+            Self::Status(args) | Self::Hosts(args) | Self::Repair(args) => &args.dir,
             Self::Why(args) => &args.of.dir,
-            Self::Hosts(args) => &args.dir,
             Self::List(args) => &args.dir,
             Self::Report(args) => &args.dir,
         }

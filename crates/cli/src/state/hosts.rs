@@ -9,12 +9,12 @@ use crawler::summary::{HostFigures, duration, grouped, rfc3339};
 use super::StateFailure;
 use super::list::write_line;
 use crate::flag;
-use crate::options::HostsArgs;
+use crate::options::DirArgs;
 
 /// The most hosts that are sorted. The others follow in no particular order, so that the hosts of a large crawl take no memory.
 const SORTED: usize = 10_000;
 
-pub(super) fn run(args: &HostsArgs) -> Result<(), StateFailure> {
+pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
     let crawl = SavedCrawl::read(&args.dir)?;
     let as_of = crawl.summary.host_table.as_of;
     let mut to = BufWriter::new(io::stdout().lock());
