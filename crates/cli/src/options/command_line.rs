@@ -19,6 +19,9 @@ const COMMON: &str = "seed_urls seeds config set output links refused select sav
     max-time delay concurrency user-agent scope include exclude sitemaps assets header verbose quiet log_format \
     capacity help";
 
+/// The names of values that are numbers.
+const NUMBERS: [&str; 5] = ["N", "SIZE", "DURATION", "AGE", "SHARE"];
+
 /// The width of the help if there is no terminal, in columns.
 const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// The maximum width of the help, in columns. Longer lines are hard to read.
@@ -104,11 +107,11 @@ fn with_rules(command: Command) -> Command {
             let is_common = COMMON.split(' ').any(|common| argument.get_id() == common);
             let argument = argument.hide_short_help(!is_common);
             let is_single = matches!(argument.get_action(), ArgAction::Set | ArgAction::SetTrue);
-            let argument = match argument.get_action().takes_values() {
-                // So that the error names the option.
-                true if !argument.is_positional() => argument.allow_negative_numbers(true),
-                _ => argument,
-            };
+            // A value below 0 is no option, so that the error names the option.
+            let is_number = argument
+                .get_value_names()
+                .is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())));
+            let argument = argument.allow_hyphen_values(is_number);
             if is_single && !names_a_file(&argument) && !argument.is_positional() {
                 let id = argument.get_id().clone();
                 argument.overrides_with(id)
@@ -140,27 +143,6 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
     try_parse(arguments).unwrap_or_else(|error| error.exit())
 }
 
-/// Joins each option with a value below 0 that has a unit, such as `-1s`, so that the error names the option: clap takes it for an option.
-fn with_negatives(arguments: Vec<OsString>) -> Vec<OsString> {
-    let is_option =
-        |text: &str| text.starts_with('-') && (text.len() == 2 || text.starts_with("--")) && !text.contains('=');
-    let is_negative = |text: &str| {
-        text.strip_prefix('-')
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let mut joined: Vec<OsString> = Vec::new();
-    for argument in arguments {
-        let option = joined
-            .last_mut()
-            .filter(|last| last.to_str().is_some_and(is_option) && *last != "--");
-        match (option, argument.to_str()) {
-            (Some(option), Some(value)) if is_negative(value) => option.push(format!("={value}")),
-            _ => joined.push(argument),
-        }
-    }
-    joined
-}
-
 /// Reads the options of a crawl, without the name of the program. They may lack what they need, such as seeds. Ends the process if they are
 /// not valid.
 pub(crate) fn parse_some(arguments: &[OsString]) -> (Command, ArgMatches) {
@@ -170,8 +152,7 @@ pub(crate) fn parse_some(arguments: &[OsString]) -> (Command, ArgMatches) {
             options.override_usage("crawler resume <DIR> [OPTIONS]..."),
         ))
     };
-    let arguments = with_negatives(arguments.to_vec());
-    let matches = match command().try_get_matches_from(&arguments) {
+    let matches = match command().try_get_matches_from(arguments) {
         Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => with_example(error, &mut command()).exit(),
         _ => command().ignore_errors(true).get_matches_from(arguments),
     };
@@ -188,7 +169,7 @@ where
     T: Into<OsString> + Clone,
 {
     let mut command = command();
-    let arguments = with_negatives(arguments.into_iter().map(Into::into).collect());
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let is_resumed = arguments.get(1).is_some_and(|first| first == "resume");
     let matches = command.try_get_matches_from_mut(arguments);
     let matches = matches.map_err(|error| match error.kind() {
