@@ -14,17 +14,16 @@ use url::Url;
 
 use crate::state::hash_of_urls;
 
-/// The default of [`CrawlOptions::concurrency`].
-pub const DEFAULT_CONCURRENCY: usize = 16;
-
-/// The most that [`default_concurrency`] returns.
+/// The least that [`default_concurrency`] returns.
+const LEAST_BY_DEFAULT: usize = 16;
+/// The most that it returns.
 const MOST_BY_DEFAULT: usize = 64;
 
 /// Returns a [concurrency](CrawlOptions::concurrency) for a maximum number of requests in flight to one host: four times that, but at least
-/// [`DEFAULT_CONCURRENCY`] and at most 64.
+/// 16, which is the default, and at most 64.
 pub fn default_concurrency(per_host: NonZeroU32) -> NonZeroUsize {
     let of_host = usize::try_from(per_host.get()).unwrap_or(usize::MAX);
-    let in_total = of_host.saturating_mul(4).clamp(DEFAULT_CONCURRENCY, MOST_BY_DEFAULT);
+    let in_total = of_host.saturating_mul(4).clamp(LEAST_BY_DEFAULT, MOST_BY_DEFAULT);
     NonZeroUsize::MIN.saturating_add(in_total - 1)
 }
 
@@ -32,23 +31,17 @@ pub fn default_concurrency(per_host: NonZeroU32) -> NonZeroUsize {
 pub const MEMORY_BESIDE_FRONTIER: u64 = 32 << 20;
 /// The bytes of [`CrawlOptions::max_memory`] for each request that may be in flight: its connection, its page and the links on it.
 pub const MEMORY_PER_REQUEST: u64 = 512 << 10;
-/// The default of [`CrawlOptions::max_links_per_page`].
-pub const DEFAULT_MAX_LINKS_PER_PAGE: usize = DEFAULT_MAX_LINKS;
-/// The default of [`CrawlOptions::user_agent`].
-pub const DEFAULT_USER_AGENT: &str = concat!("sieve-crawler/", env!("CARGO_PKG_VERSION"));
-
-pub use page::select::{DEFAULT_MAX_SELECT_BYTES, DEFAULT_MAX_SELECT_VALUES};
 
 /// The options of a crawl, for any fetcher. Those of the HTTP fetcher are [`HttpOptions`](crate::HttpOptions).
 ///
-/// Later versions may add fields: set what you need and fill the rest with `..CrawlOptions::default()`.
+/// Later versions may add fields: set what you need and fill the rest with `..CrawlOptions::default()`, and likewise in each group.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
 /// use std::time::Duration;
 ///
 /// use crawler::frontier::{FrontierConfig, LimitConfig, PolitenessConfig};
-/// use crawler::{Crawl, CrawlOptions};
+/// use crawler::{Crawl, CrawlOptions, ReportOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let options = CrawlOptions {
@@ -59,7 +52,10 @@ pub use page::select::{DEFAULT_MAX_SELECT_BYTES, DEFAULT_MAX_SELECT_VALUES};
 ///         ..FrontierConfig::default()
 ///     },
 ///     concurrency: NonZeroUsize::new(32).ok_or("at least one")?,
-///     fields: vec!["price=.price::text".parse()?], // NAME=SELECTOR
+///     reports: ReportOptions {
+///         fields: vec!["price=.price::text".parse()?], // NAME=SELECTOR
+///         ..ReportOptions::default()
+///     },
 ///     ..CrawlOptions::default()
 /// };
 /// let crawl = Crawl::builder(options)?; // checks them
@@ -83,18 +79,9 @@ pub struct CrawlOptions {
     /// Let it be several times [`per_host`](frontier::PolitenessConfig::per_host): then one host cannot have all requests, and a host without
     /// a delay is kept busy while results are collected for a commit. [`default_concurrency`] chooses it so.
     pub concurrency: NonZeroUsize,
-    /// The name of the crawler. The HTTP fetcher sends it as `User-Agent`.
+    /// The name of the crawler. The HTTP fetcher sends it as `User-Agent`. Its [`product_token`] selects the groups of robots.txt, unless
+    /// [`robots_name`](frontier::PolitenessConfig::robots_name) names another; without any, only the groups for all crawlers count.
     pub user_agent: String,
-    /// The name that selects the groups of robots.txt: letters, `-` and `_`. By default, the [`product_token`] of the user agent; if it has
-    /// none, only the groups for all crawlers count.
-    pub robots_name: Option<String>,
-    /// The maximum number of links that are followed from one page; further ones are counted and dropped.
-    pub max_links_per_page: usize,
-    /// Whether to fetch the parts of pages too: images (those of `srcset` included), media, scripts, style sheets, and the files that
-    /// style sheets name. The scope and the budgets apply to them as to pages.
-    pub assets: bool,
-    /// Whether to follow links that say `nofollow`, or whose page does. robots.txt is obeyed all the same.
-    pub follow_nofollow: bool,
     /// The maximum duration of one run of the crawl. After it no request starts.
     pub max_time: Option<Duration>,
     /// The memory that the process may take, in bytes. It needs a state directory, in which hosts lie that were not used for long. The frontier
@@ -104,41 +91,10 @@ pub struct CrawlOptions {
     /// The age from which pages are fetched again, by conditional requests. Only a crawl with a state directory has such pages. They have
     /// [`unchanged`](crate::PageRecord::unchanged) set. A content hash is computed of every page.
     pub refresh: Option<Duration>,
-    /// Whether to read sitemaps. [`FrontierConfig`] limits their number and their nesting.
-    pub sitemaps: bool,
-    /// The maximum size of a sitemap, in bytes after unpacking; the rest is not read.
-    pub max_sitemap_bytes: u64,
-    /// The maximum number of URLs that are taken from one sitemap; further ones are counted and dropped.
-    pub max_sitemap_urls: usize,
-    /// The fields to select from pages, in the order of the output. Each is parsed from a text: `"title=h1".parse()?`.
-    pub fields: Vec<Field>,
-    /// The limits of what is selected from one page, for each field; further values are counted and dropped.
-    pub select_limits: SelectLimits,
-    /// Whether to report [`Event::Links`](crate::Event::Links): all links of all pages, those that are not followed included.
-    pub report_links: bool,
-    /// Whether to report [`Event::Content`](crate::Event::Content): the decoded text of each page, with all its links.
-    pub report_content: bool,
-    /// Whether to report [`Event::Body`](crate::Event::Body). The HTTP fetcher then reads bodies of every type whole, up to its
-    /// `max_body_bytes`.
-    pub keep_bodies: bool,
-    /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. Otherwise only the pages that the
-    /// frontier [compares](frontier::TrapConfig::compare_one_of) get them.
-    pub fingerprints: bool,
-}
-
-impl CrawlOptions {
-    pub(crate) fn needs_all_links(&self) -> bool {
-        self.report_links || self.report_content
-    }
-}
-
-impl CrawlOptions {
-    pub(crate) fn sitemap_limits(&self) -> SitemapLimits {
-        SitemapLimits {
-            max_bytes: self.max_sitemap_bytes,
-            max_urls: self.max_sitemap_urls,
-        }
-    }
+    /// What is read from pages.
+    pub pages: PageOptions,
+    /// What is reported of pages.
+    pub reports: ReportOptions,
 }
 
 impl Default for CrawlOptions {
@@ -148,25 +104,79 @@ impl Default for CrawlOptions {
             links: Vec::new(),
             frontier: FrontierConfig::default(),
             canonicalizer: Canonicalizer::default(),
-            concurrency: NonZeroUsize::MIN.saturating_add(DEFAULT_CONCURRENCY - 1),
-            user_agent: DEFAULT_USER_AGENT.to_owned(),
-            robots_name: None,
-            max_links_per_page: DEFAULT_MAX_LINKS_PER_PAGE,
-            assets: false,
-            follow_nofollow: false,
+            concurrency: default_concurrency(NonZeroU32::MIN),
+            user_agent: concat!("sieve-crawler/", env!("CARGO_PKG_VERSION")).to_owned(),
             max_time: None,
             max_memory: None,
             refresh: None,
+            pages: PageOptions::default(),
+            reports: ReportOptions::default(),
+        }
+    }
+}
+
+/// What is read from pages. A part of [`CrawlOptions`].
+#[derive(Debug, Clone)]
+pub struct PageOptions {
+    /// The maximum number of links that are followed from one page; further ones are counted and dropped.
+    pub max_links_per_page: usize,
+    /// Whether to fetch the parts of pages too: images (those of `srcset` included), media, scripts, style sheets, and the files that
+    /// style sheets name. The scope and the budgets apply to them as to pages.
+    pub assets: bool,
+    /// Whether to follow links that say `nofollow`, or whose page does. robots.txt is obeyed all the same.
+    pub follow_nofollow: bool,
+    /// Whether to read sitemaps. [`FrontierConfig`] limits their number and their nesting.
+    pub sitemaps: bool,
+    /// The maximum size of a sitemap, in bytes after unpacking; the rest is not read.
+    pub max_sitemap_bytes: u64,
+    /// The maximum number of URLs that are taken from one sitemap; further ones are counted and dropped.
+    pub max_sitemap_urls: usize,
+}
+
+impl Default for PageOptions {
+    fn default() -> Self {
+        Self {
+            max_links_per_page: DEFAULT_MAX_LINKS,
+            assets: false,
+            follow_nofollow: false,
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
-            fields: Vec::new(),
-            select_limits: SelectLimits::default(),
-            report_links: false,
-            report_content: false,
-            keep_bodies: false,
-            fingerprints: false,
         }
+    }
+}
+
+impl PageOptions {
+    pub(crate) fn sitemap_limits(&self) -> SitemapLimits {
+        SitemapLimits {
+            max_bytes: self.max_sitemap_bytes,
+            max_urls: self.max_sitemap_urls,
+        }
+    }
+}
+
+/// What is reported of pages, beside their records. A part of [`CrawlOptions`].
+#[derive(Debug, Clone, Default)]
+pub struct ReportOptions {
+    /// The fields to select from pages, in the order of the output. Each is parsed from a text: `"title=h1".parse()?`.
+    pub fields: Vec<Field>,
+    /// The limits of what is selected from one page, for each field; further values are counted and dropped.
+    pub select_limits: SelectLimits,
+    /// Whether to report [`Event::Links`](crate::Event::Links): all links of all pages, those that are not followed included.
+    pub links: bool,
+    /// Whether to report [`Event::Content`](crate::Event::Content): the decoded text of each page, with all its links.
+    pub content: bool,
+    /// Whether to report [`Event::Body`](crate::Event::Body). The HTTP fetcher then reads bodies of every type whole, up to its
+    /// `max_body_bytes`.
+    pub bodies: bool,
+    /// Whether to compute a content hash and a simhash of every page, at about 3 ns per byte. Otherwise only the pages that the
+    /// frontier [compares](frontier::TrapConfig::compare_one_of) get them.
+    pub fingerprints: bool,
+}
+
+impl ReportOptions {
+    pub(crate) fn needs_all_links(&self) -> bool {
+        self.links || self.content
     }
 }
 
@@ -175,7 +185,6 @@ impl Default for CrawlOptions {
 pub struct CrawlConfig {
     options: CrawlOptions,
     seeds: Vec<CanonicalUrl>,
-    product_token: String,
     read_options: ReadOptions,
 }
 
@@ -212,20 +221,18 @@ impl CrawlConfig {
     ///
     /// When there is no seed, a seed cannot be crawled, the user agent cannot be sent, its name for robots.txt is none, or two fields have the
     /// same name.
-    pub fn new(options: CrawlOptions) -> Result<Self, CrawlOptionsError> {
+    pub fn new(mut options: CrawlOptions) -> Result<Self, CrawlOptionsError> {
         let is_visible = options.user_agent.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if !is_visible || options.user_agent.trim().is_empty() {
             return Err(CrawlOptionsError::UserAgent(options.user_agent));
         }
-        let named = options.robots_name.as_deref();
-        if let Some(name) = named.filter(|name| product_token(name) != Some(name)) {
-            return Err(CrawlOptionsError::RobotsName(name.to_owned()));
+        let name = &mut options.frontier.politeness.robots_name;
+        if name.is_empty() {
+            product_token(&options.user_agent).unwrap_or("*").clone_into(name);
+        } else if product_token(name) != Some(name.as_str()) {
+            return Err(CrawlOptionsError::RobotsName(name.clone()));
         }
-        let product_token = named
-            .or_else(|| product_token(&options.user_agent))
-            .unwrap_or("*")
-            .to_owned();
-        if let Some(name) = repeated(&options.fields) {
+        if let Some(name) = repeated(&options.reports.fields) {
             return Err(CrawlOptionsError::FieldTwice(name.to_owned()));
         }
         if options.seeds.is_empty() {
@@ -233,24 +240,24 @@ impl CrawlConfig {
         }
         let read = |seed: &String| parse_seed(seed, &options.canonicalizer);
         let seeds = options.seeds.iter().map(read).collect::<Result<_, _>>()?;
+        let (pages, reports) = (&options.pages, &options.reports);
         let read_options = ReadOptions {
             links: LinkOptions {
-                max_links: options.max_links_per_page,
-                agent: product_token.to_ascii_lowercase().into(),
-                assets: options.assets,
+                max_links: pages.max_links_per_page,
+                agent: options.frontier.politeness.robots_name.to_ascii_lowercase().into(),
+                assets: pages.assets,
             },
-            follow_nofollow: options.follow_nofollow,
-            linked_sitemaps: options.sitemaps,
-            unfollowed: options.needs_all_links(),
-            fields: options.fields.as_slice().into(),
-            select_limits: options.select_limits,
-            text: options.report_content,
+            follow_nofollow: pages.follow_nofollow,
+            linked_sitemaps: pages.sitemaps,
+            unfollowed: reports.needs_all_links(),
+            fields: reports.fields.as_slice().into(),
+            select_limits: reports.select_limits,
+            text: reports.content,
             ..ReadOptions::default()
         };
         Ok(Self {
             options,
             seeds,
-            product_token,
             read_options,
         })
     }
@@ -265,7 +272,7 @@ impl CrawlConfig {
         &self.seeds
     }
 
-    /// Returns the options as they were given, without the links once the crawl is built.
+    /// Returns the options as they were given, with the name for robots.txt, and without the links once the crawl is built.
     pub fn options(&self) -> &CrawlOptions {
         &self.options
     }
@@ -291,18 +298,15 @@ impl CrawlConfig {
         &self.read_options
     }
 
-    /// Returns the product token: the name that selects the robots.txt group; `*` if there is none.
+    /// Returns the name that selects the groups of robots.txt; `*` if there is none.
     pub fn product_token(&self) -> &str {
-        &self.product_token
+        &self.options.frontier.politeness.robots_name
     }
 
     /// Returns the same if the crawl asks for robots.txt.
     pub(crate) fn robots_name(&self) -> Option<&str> {
-        self.options
-            .frontier
-            .politeness
-            .ask_robots
-            .then_some(&self.product_token)
+        let is_asked = self.options.frontier.politeness.ask_robots;
+        is_asked.then(|| self.product_token())
     }
 }
 
@@ -365,6 +369,8 @@ fn without_login(seed: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use frontier::PolitenessConfig;
+
     use super::*;
 
     fn seed(text: &str) -> Result<String, CrawlOptionsError> {
@@ -426,27 +432,33 @@ mod tests {
 
     #[test]
     fn a_user_agent_must_be_a_header_value_and_its_name_for_robots_txt_a_product_token() {
-        let with = |agent: &str, name: Option<&str>| {
+        let with = |agent: &str, name: &str| {
             CrawlConfig::new(CrawlOptions {
                 seeds: vec!["example.com".to_owned()],
                 user_agent: agent.to_owned(),
-                robots_name: name.map(str::to_owned),
+                frontier: FrontierConfig {
+                    politeness: PolitenessConfig {
+                        robots_name: name.to_owned(),
+                        ..PolitenessConfig::default()
+                    },
+                    ..FrontierConfig::default()
+                },
                 ..CrawlOptions::default()
             })
         };
         for agent in ["", " ", "bot\r\nX: y", "böt"] {
             assert!(
-                matches!(with(agent, None), Err(CrawlOptionsError::UserAgent(_))),
+                matches!(with(agent, ""), Err(CrawlOptionsError::UserAgent(_))),
                 "{agent:?}"
             );
         }
-        for name in ["", "1bot", "a/1", "*"] {
+        for name in ["1bot", "a/1", "*"] {
             assert!(
-                matches!(with("bot", Some(name)), Err(CrawlOptionsError::RobotsName(_))),
+                matches!(with("bot", name), Err(CrawlOptionsError::RobotsName(_))),
                 "{name:?}"
             );
         }
-        assert_eq!(with("1bot", None).unwrap().product_token(), "*");
-        assert_eq!(with("1bot", Some("bot")).unwrap().product_token(), "bot");
+        assert_eq!(with("1bot", "").unwrap().product_token(), "*");
+        assert_eq!(with("1bot", "bot").unwrap().product_token(), "bot");
     }
 }

@@ -5,9 +5,9 @@
 //!
 //! | event | option |
 //! |---|---|
-//! | [`Event::Links`] | [`CrawlOptions::report_links`](crate::CrawlOptions::report_links) |
-//! | [`Event::Content`] | [`CrawlOptions::report_content`](crate::CrawlOptions::report_content) |
-//! | [`Event::Body`] | [`CrawlOptions::keep_bodies`](crate::CrawlOptions::keep_bodies) |
+//! | [`Event::Links`] | [`ReportOptions::links`](crate::ReportOptions::links) |
+//! | [`Event::Content`] | [`ReportOptions::content`](crate::ReportOptions::content) |
+//! | [`Event::Body`] | [`ReportOptions::bodies`](crate::ReportOptions::bodies) |
 //! | [`Event::Captured`] | [`HttpOptions::keep_exchanges`](crate::HttpOptions::keep_exchanges) |
 
 mod capture;
@@ -35,14 +35,14 @@ pub enum Event<'a> {
     /// A page has its final answer, whatever its status.
     Page(&'a PageRecord),
     /// The text and the links of an HTML page that answered 2xx, directly after its [`Page`](Self::Page) event. With
-    /// [`assets`](crate::CrawlOptions::assets) style sheets are reported too. Only reported with
-    /// [`report_content`](crate::CrawlOptions::report_content).
+    /// [`assets`](crate::PageOptions::assets) style sheets are reported too. Only reported with
+    /// [`ReportOptions::content`](crate::ReportOptions::content).
     Content {
         /// The page.
         page: &'a PageRecord,
         /// Its body, decoded from the character encoding of the page.
         text: &'a str,
-        /// All its `http` and `https` links up to [`max_links_per_page`](crate::CrawlOptions::max_links_per_page), each with its kind and its verdict.
+        /// All its `http` and `https` links up to [`max_links_per_page`](crate::PageOptions::max_links_per_page), each with its kind and its verdict.
         links: &'a [LinkRecord],
     },
     /// A request failed. `fate` says whether it is retried.
@@ -75,7 +75,7 @@ pub enum Event<'a> {
     /// A change that an operator should know: an origin is away, is back, or was given up, or a path prefix was closed.
     Notice(&'a Notice),
     /// The links of one page were offered to the frontier. Links that the crawl recently found to be seen are only counted, unless
-    /// [`report_links`](crate::CrawlOptions::report_links) or [`report_content`](crate::CrawlOptions::report_content) is set.
+    /// [`ReportOptions::links`](crate::ReportOptions::links) or [`ReportOptions::content`](crate::ReportOptions::content) is set.
     Offered {
         /// The links.
         links: &'a [Link],
@@ -85,7 +85,7 @@ pub enum Event<'a> {
     /// A request for a sitemap has ended.
     Sitemap(&'a SitemapRecord),
     /// The links of one answer, each with its verdict; a redirect is a link too. Only reported with
-    /// [`report_links`](crate::CrawlOptions::report_links).
+    /// [`ReportOptions::links`](crate::ReportOptions::links).
     Links {
         /// The queue entry of the URL that answered.
         from: &'a Entry,
@@ -96,7 +96,7 @@ pub enum Event<'a> {
     /// of this answer. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
     Captured(&'a Arc<Capture>),
     /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
-    /// [`keep_bodies`](crate::CrawlOptions::keep_bodies).
+    /// [`ReportOptions::bodies`](crate::ReportOptions::bodies).
     Body(&'a PageBody<'a>),
     /// The state was committed. Only reported with a [state directory](crate::CrawlBuilder::state_dir), up to thousands of times per second.
     Committed(&'a CommitRecord),
@@ -159,7 +159,7 @@ pub struct PageRecord {
     /// Whether the page asks not to be indexed, by a robots meta element or an `X-Robots-Tag` header.
     pub noindex: bool,
     /// The XXH3 hash of the body after decompression, 32 hexadecimal digits; `None` if the body is empty or truncated, or the
-    /// frontier did not compare the page and [`fingerprints`](crate::CrawlOptions::fingerprints) is off.
+    /// frontier did not compare the page and [`fingerprints`](crate::ReportOptions::fingerprints) is off.
     pub content_hash: Option<String>,
     /// The simhash of the visible text, 16 hexadecimal digits; `None` where `content_hash` is, and for fewer than 16 words.
     pub simhash: Option<String>,
@@ -332,7 +332,7 @@ impl Phase {
 /// ```
 /// use std::io;
 ///
-/// use crawler::{CrawlOptions, Event, Observer};
+/// use crawler::{CrawlOptions, Event, Observer, ReportOptions};
 ///
 /// /// Prints the length of each page's text, and the targets of its links.
 /// struct Indexer;
@@ -350,7 +350,8 @@ impl Phase {
 /// }
 ///
 /// // Without this option no Content event is reported.
-/// let options = CrawlOptions { report_content: true, ..CrawlOptions::default() };
+/// let reports = ReportOptions { content: true, ..ReportOptions::default() };
+/// let options = CrawlOptions { reports, ..CrawlOptions::default() };
 /// ```
 pub trait Observer: Send {
     /// Receives the next event. The crawl waits until this returns.

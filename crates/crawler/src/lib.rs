@@ -32,22 +32,22 @@
 //! | what happens with pages | a closure, by [`Crawl::on_event`], or an [`Observer`]; [`output`] has those that write files |
 //! | how a crawl is doing | [`Event::Tick`], with a [`Summary`] |
 //! | when to stop or pause, as after some pages or on Ctrl-C | a [`StopHandle`] |
-//! | what is selected from pages | [`CrawlOptions::fields`], each a [`Field`] |
+//! | what is selected from pages | [`ReportOptions::fields`], each a [`Field`] |
 //! | how to continue after a crash | [`CrawlBuilder::state_dir`]; [`SavedCrawl::read`] looks into one |
 //! | how to fetch pages again | [`CrawlOptions::refresh`]; or [`KnownLinks`], from the output of an earlier crawl |
 //!
 //! # Text and links of pages
 //!
-//! With [`report_content`](CrawlOptions::report_content) an observer gets the decoded text of each page, and all its links. Without it
+//! With [`ReportOptions::content`] an observer gets the decoded text of each page, and all its links. Without it
 //! a crawl does not keep them.
 //!
 //! ```no_run
-//! use crawler::{Crawl, CrawlOptions, Event};
+//! use crawler::{Crawl, CrawlOptions, Event, ReportOptions};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = CrawlOptions {
 //!     seeds: vec!["example.com".to_owned()],
-//!     report_content: true,
+//!     reports: ReportOptions { content: true, ..ReportOptions::default() },
 //!     ..CrawlOptions::default()
 //! };
 //! let crawl = Crawl::new(options)?.on_event(|event| {
@@ -95,7 +95,7 @@ pub mod summary;
 mod timestamp;
 
 #[doc(inline)]
-pub use config::{CrawlConfig, CrawlOptions, CrawlOptionsError};
+pub use config::{CrawlConfig, CrawlOptions, CrawlOptionsError, PageOptions, ReportOptions};
 pub use crawl::{Crawl, CrawlBuilder};
 pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};

@@ -106,10 +106,10 @@ pub(crate) fn is_compressed(file: &Path) -> bool {
 
 impl Outputs {
     pub(super) fn write_to(&self, crawl: &mut CrawlOptions, http: &mut HttpOptions) {
-        crawl.fields.clone_from(&self.select);
-        crawl.fingerprints = self.output.is_some();
-        crawl.keep_bodies = self.save.is_some();
-        crawl.report_links = self.links.is_some() || self.refused.is_some();
+        crawl.reports.fields.clone_from(&self.select);
+        crawl.reports.fingerprints = self.output.is_some();
+        crawl.reports.bodies = self.save.is_some();
+        crawl.reports.links = self.links.is_some() || self.refused.is_some();
         http.keep_exchanges = self.warc.is_some();
     }
 

@@ -54,9 +54,9 @@ macro_rules! table {
 pub(crate) const ALL: &[Setting] = table! {
     "Output" {
         /// Maximum values of one --select field on a page.
-        ["max-select-values"] Count => crawl.select_limits.values, SetOnly;
+        ["max-select-values"] Count => crawl.reports.select_limits.values, SetOnly;
         /// Maximum size of all values of one --select field on a page.
-        ["max-select-bytes"] Size => crawl.select_limits.bytes, SetOnly;
+        ["max-select-bytes"] Size => crawl.reports.select_limits.bytes, SetOnly;
         /// Size of a file of --output, --links, --refused or --warc after which FILE-00001.jsonl and so on follow.
         ["output-max-bytes"] Maybe<Size> => output_max_bytes, SetOnly;
         /// Name or address of the archive's operator, for the header of --warc.
@@ -81,17 +81,17 @@ pub(crate) const ALL: &[Setting] = table! {
         ///
         /// The crawler reads the sitemaps that robots.txt names. Where it names none, the crawler tries /sitemap.xml and
         /// /sitemap_index.xml. A seed that is a sitemap or a feed is read as one without this option, too.
-        ["sitemaps"] Switch => crawl.sitemaps, Flag;
+        ["sitemaps"] Switch => crawl.pages.sitemaps, Flag;
         /// Fetch images, media, scripts and style sheets, too.
         ///
         /// The scope and the limits apply to them as to pages, but no maximum depth. At most five in a row are followed, such as style
         /// sheets that load style sheets.
-        ["assets"] Switch => crawl.assets, Flag;
+        ["assets"] Switch => crawl.pages.assets, Flag;
         /// Follow links that say nofollow, too.
         ///
         /// Also those of pages whose robots meta element or X-Robots-Tag says it. To check links, follow them: what is broken is broken for
         /// readers, too.
-        ["follow-nofollow"] Switch => crawl.follow_nofollow, Flag;
+        ["follow-nofollow"] Switch => crawl.pages.follow_nofollow, Flag;
         /// Connect to private, loopback and link-local addresses, too.
         ///
         /// Without this option, only a seed can point to such an address, and only its own origin is fetched.
@@ -142,13 +142,13 @@ pub(crate) const ALL: &[Setting] = table! {
         /// By default there is no limit.
         ["max-time"] Maybe<Time> => crawl.max_time, Value("DURATION");
         /// Maximum links to follow from one page.
-        ["max-links-per-page"] Count => crawl.max_links_per_page, SetOnly;
+        ["max-links-per-page"] Count => crawl.pages.max_links_per_page, SetOnly;
         /// Maximum sitemaps to read in total.
         ["max-sitemaps"] Count => crawl.frontier.limits.max_sitemaps, SetOnly;
         /// Maximum size of a sitemap, after decompression.
-        ["max-sitemap-bytes"] Size => crawl.max_sitemap_bytes, SetOnly;
+        ["max-sitemap-bytes"] Size => crawl.pages.max_sitemap_bytes, SetOnly;
         /// Maximum URLs to take from one sitemap.
-        ["max-sitemap-urls"] Count => crawl.max_sitemap_urls, SetOnly;
+        ["max-sitemap-urls"] Count => crawl.pages.max_sitemap_urls, SetOnly;
         /// Maximum hosts to remember; URLs of further hosts are refused.
         ["max-hosts"] Positive => crawl.frontier.limits.max_hosts, SetOnly;
         /// Maximum URLs that wait, in memory without --state; further ones are refused, and counted.
@@ -183,7 +183,7 @@ pub(crate) const ALL: &[Setting] = table! {
         /// The crawler does not request robots.txt, so that Crawl-delay has no effect either.
         ["ignore-robots"] Off => crawl.frontier.politeness.ask_robots, Flag;
         /// Name that selects the robots.txt group, if it is not the one in --user-agent.
-        ["robots-name"] Maybe<Line> => crawl.robots_name, SetOnly;
+        ["robots-name"] Line => crawl.frontier.politeness.robots_name, SetOnly;
         /// Maximum Crawl-delay of a robots.txt to obey; with 0, only --delay counts.
         ["max-crawl-delay"] Time => crawl.frontier.politeness.max_crawl_delay, SetOnly;
     }

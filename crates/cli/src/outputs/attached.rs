@@ -116,7 +116,7 @@ pub(super) fn attach(
             Format::CsvBom => output::Format::CsvWithMark,
         };
         let attached = match output.option {
-            PAGES => Pages::new(to, format, &crawl.config().options().fields)
+            PAGES => Pages::new(to, format, &crawl.config().options().reports.fields)
                 .map(|pages| crawl.observe(matching(pages, options))),
             LINKS => LinkGraph::new(to, format).map(|links| crawl.observe(links)),
             _ => RefusedReport::new(to, format).map(|refused| crawl.observe(refused)),

@@ -117,7 +117,7 @@ impl CrawlBuilder {
 
 fn frontier_options(config: &CrawlConfig) -> FrontierConfig {
     let mut options = config.options().frontier.clone();
-    if config.options().fingerprints {
+    if config.options().reports.fingerprints {
         options.traps.compare_one_of = NonZeroU32::MIN;
     }
     if let Some(partition) = options.partition {

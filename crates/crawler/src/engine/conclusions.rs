@@ -75,7 +75,7 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
                 }
                 Err(error) => pages::not_answered(task, error),
             };
-            if lease.wants_fingerprint || config.options().fingerprints {
+            if lease.wants_fingerprint || config.options().reports.fingerprints {
                 settlement = settlement.with_fingerprint(fingerprint);
             }
             (settlement, Subject::Page(Box::new(report)))

@@ -111,7 +111,7 @@ fn read(mut answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Ur
             ..Fetched::not_parsed(Ok(answer))
         };
     }
-    let limits = options.sitemap_limits();
+    let limits = options.pages.sitemap_limits();
     let body = complete_part(&answer);
     let mut sitemap = sitemap::read(body, answer.content_type.as_deref(), url, &limits);
     if let (Some(cut), Ok(sitemap)) = (answer.truncation, &mut sitemap) {

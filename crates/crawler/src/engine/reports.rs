@@ -102,7 +102,7 @@ impl<S: Fetcher> Run<S> {
             Some(Err(name)) if !entry.is_refresh() => counts.failures.count_other_type(name),
             _ => {}
         }
-        if !page.links.is_empty() && self.config.options().report_links {
+        if !page.links.is_empty() && self.config.options().reports.links {
             self.observers.notify(&Event::Links {
                 from: entry,
                 links: &page.links,

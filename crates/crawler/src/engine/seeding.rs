@@ -123,7 +123,7 @@ impl<S: Fetcher> Run<S> {
     fn offer_well_known_sitemaps(&mut self) -> Result<(), CrawlError> {
         let config = Arc::clone(&self.config);
         let options = config.options();
-        if !options.sitemaps || options.frontier.politeness.ask_robots {
+        if !options.pages.sitemaps || options.frontier.politeness.ask_robots {
             return Ok(());
         }
         for seeds in config.seeds().chunks(LINKS_PER_COMMIT) {

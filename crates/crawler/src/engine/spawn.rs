@@ -41,10 +41,10 @@ impl<S: Fetcher> Run<S> {
     fn wanted(&self, lease: &Lease) -> ReadOptions {
         let options = self.config.options();
         ReadOptions {
-            fingerprint: lease.wants_fingerprint || options.fingerprints || options.refresh.is_some(),
+            fingerprint: lease.wants_fingerprint || options.reports.fingerprints || options.refresh.is_some(),
             // A seed is read as what it is.
-            sitemap: (options.sitemaps || lease.entry.depth == 0).then(|| options.sitemap_limits()),
-            known: (!options.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
+            sitemap: (options.pages.sitemaps || lease.entry.depth == 0).then(|| options.pages.sitemap_limits()),
+            known: (!options.reports.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
             ..self.config.read_options().clone()
         }
     }

@@ -13,9 +13,9 @@ use crate::saved_output::SavedOutput;
 /// `from` and `to` are absolute URLs. All links of one page to one URL are one line. `kind` is the element with the link (`anchor`, `area`,
 /// `frame`, `iframe`, `next`, `canonical`, `alternate`, `refresh`), or `redirect`. `verdict` says what the crawl did with the link:
 /// `queued`, `seen`, `nofollow`, `not_crawlable`, or the name of a [`Refusal`](frontier::Refusal). Links beyond
-/// [`max_links_per_page`](crate::CrawlOptions::max_links_per_page) are left out. `key` is that of the page that `to` leads to.
+/// [`max_links_per_page`](crate::PageOptions::max_links_per_page) are left out. `key` is that of the page that `to` leads to.
 ///
-/// It needs [`report_links`](crate::CrawlOptions::report_links). It keeps at most the lines of the last second in memory.
+/// It needs [`ReportOptions::links`](crate::ReportOptions::links). It keeps at most the lines of the last second in memory.
 #[derive(Debug)]
 pub struct LinkGraph {
     to: Lines,

@@ -19,7 +19,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Writes to a sink. `selected` are the [`fields`](crate::CrawlOptions::fields) of the crawl.
+    /// Writes to a sink. `selected` are the [`fields`](crate::ReportOptions::fields) of the crawl.
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresse
 /// The words are those of the [summary](crate::summary). The summary counts each page once, and each link as often as it was found. Here a
 /// URL and reason has one line, with the first page that links to it; after a million other lines it may be repeated. A URL that the
 /// seen-set dropped has no line: the seen-set cannot name such URLs, and the summary has their estimate. Class `not_followed` needs
-/// [`report_links`](crate::CrawlOptions::report_links).
+/// [`ReportOptions::links`](crate::ReportOptions::links).
 #[derive(Debug)]
 pub struct RefusedReport {
     to: Lines,

@@ -25,11 +25,12 @@
 //! use std::path::Path;
 //!
 //! use crawler::output::save::SavedFiles;
-//! use crawler::{Crawl, CrawlOptions};
+//! use crawler::{Crawl, CrawlOptions, ReportOptions};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let seeds = vec!["example.com".to_owned()];
-//! let options = CrawlOptions { seeds, keep_bodies: true, ..CrawlOptions::default() };
+//! let reports = ReportOptions { bodies: true, ..ReportOptions::default() };
+//! let options = CrawlOptions { seeds, reports, ..CrawlOptions::default() };
 //! let files = SavedFiles::create(Path::new("site"))?;
 //! Crawl::new(options)?.observe(files).run().await?;
 //! # Ok(())
@@ -60,7 +61,7 @@ use crate::saved_output::SavedOutput;
 /// Numbers the temporary files of a process.
 static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
 
-/// Writes the body of each page to a file. It needs [`keep_bodies`](crate::CrawlOptions::keep_bodies).
+/// Writes the body of each page to a file. It needs [`ReportOptions::bodies`](crate::ReportOptions::bodies).
 ///
 /// It writes in the task of the crawl, which waits until the system has accepted the bytes. It keeps about 32 bytes in memory per file,
 /// and at most 41.

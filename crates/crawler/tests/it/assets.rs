@@ -6,7 +6,7 @@ use frontier::Refusal;
 
 fn crawl_by(assets: bool, max_depth: u32, reply: impl Fn(&str) -> Response + Send + Sync + 'static) -> Run {
     let mut options = scripted::options("http://a.example/");
-    options.assets = assets;
+    options.pages.assets = assets;
     options.frontier.politeness.ask_robots = false;
     options.frontier.scope.max_depth = Some(max_depth);
     Scripted::new(move |call| Ok(reply(call.path()))).crawl(options)

@@ -55,7 +55,7 @@ fn heard(change: impl FnOnce(&mut CrawlOptions)) -> Vec<String> {
 #[test]
 fn who_asks_for_content_gets_the_text_and_every_link_of_each_page_after_its_record() {
     assert_eq!(
-        heard(|options| options.report_content = true),
+        heard(|options| options.reports.content = true),
         [
             "page http://site.example/",
             "content http://site.example/ Caf\u{e9}",
@@ -87,7 +87,7 @@ fn who_asks_for_content_gets_the_text_and_every_link_of_each_page_after_its_reco
 fn who_does_not_ask_for_content_gets_none() {
     let pages = ["", "b", "c", "image"].map(|path| format!("page http://site.example/{path}"));
     assert_eq!(heard(|_| {}), pages);
-    let with_links = heard(|options| options.report_links = true);
+    let with_links = heard(|options| options.reports.links = true);
     assert!(
         with_links.iter().all(|line| !line.starts_with("content")),
         "{with_links:?}"

@@ -277,7 +277,7 @@ fn parts_of_the_previous_pages_are_requested_again() {
         _ => unchanging(request, "image/png", ""),
     };
     let options = |options: &mut CrawlOptions| {
-        options.assets = true;
+        options.pages.assets = true;
         options.frontier.scope.max_depth = Some(1);
     };
     let first = crawl_with("http://a.example/", options, "", site);
@@ -319,7 +319,7 @@ fn the_lastmod_of_a_sitemap_and_the_validators_that_a_304_omits_are_kept() {
         },
         _ => unchanging(request, "text/html", ""),
     };
-    let sitemaps = |options: &mut CrawlOptions| options.sitemaps = true;
+    let sitemaps = |options: &mut CrawlOptions| options.pages.sitemaps = true;
     let first = crawl_with("http://a.example/", sitemaps, "", site.clone());
     let again = &first.pages.text();
     let second = crawl_with("http://a.example/", sitemaps, again, site);

@@ -61,8 +61,8 @@ fn options() -> CrawlOptions {
     options.frontier.retries.max_throttles = NonZeroU32::new(3).unwrap();
     options.frontier.scope.exclude = vec!["/excluded".to_owned()];
     options.frontier.scope.max_depth = Some(1);
-    options.report_links = true;
-    options.sitemaps = true;
+    options.reports.links = true;
+    options.pages.sitemaps = true;
     options
 }
 

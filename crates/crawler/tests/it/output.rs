@@ -48,8 +48,8 @@ fn crawl(fields: &[&str]) -> Files {
     let mut options = scripted::options("http://site.example/");
     options.frontier.retries.max_host_downtime = std::time::Duration::MAX;
     options.frontier.retries.max_first_downtime = std::time::Duration::MAX;
-    options.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
-    options.report_links = true;
+    options.reports.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
+    options.reports.links = true;
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());
     let observers = (
         Pages::new(Sink::new(pages.clone()), Format::JsonLines, &[]).unwrap(),
@@ -194,8 +194,8 @@ fn every_record_has_every_field_with_the_same_type() {
 /// Crawls the site with kept bodies and one more observer.
 fn crawl_with(observer: impl Observer + 'static, fields: &[&str]) -> Vec<Value> {
     let mut options = scripted::options("http://site.example/");
-    options.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
-    options.keep_bodies = true;
+    options.reports.fields = fields.iter().map(|field| field.parse().unwrap()).collect();
+    options.reports.bodies = true;
     let pages = MemoryFile::default();
     // Lines before the observer: the order must not matter.
     let lines = Pages::new(Sink::new(pages.clone()), Format::JsonLines, &[]).unwrap();

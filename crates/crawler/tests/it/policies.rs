@@ -377,7 +377,7 @@ fn a_page_that_fails_permanently_is_reported_with_its_last_status() {
 #[test]
 fn a_record_counts_all_links_and_new_links() {
     let mut options = options(&["http://a.example/"], 0);
-    options.max_links_per_page = 3;
+    options.pages.max_links_per_page = 3;
     let run = run(options, |url: &str| match url {
         "http://a.example/" => body("<a href=/1></a><a href=/2 rel=nofollow></a><a href=/></a><a href=/4></a>"),
         "http://a.example/1" => body("<a href=/5></a>"),

@@ -47,7 +47,7 @@ fn run(
     reply: impl Fn(&str, usize) -> Response + Send + Sync + 'static,
 ) -> Run {
     let mut options = scripted::options("http://site.example/");
-    options.report_links = true;
+    options.reports.links = true;
     options.frontier.politeness.delay = Duration::ZERO;
     change(&mut options.frontier);
     let (pages, links, refused) = (MemoryFile::default(), MemoryFile::default(), MemoryFile::default());

@@ -28,10 +28,10 @@ impl Folder {
             _ => Duration::from_millis(300),
         };
         let mut options = CrawlOptions {
-            keep_bodies: true,
             refresh: (day > 1).then_some(AGE),
             ..scripted::options("http://a.example/")
         };
+        options.reports.bodies = true;
         options.seeds.push(format!("http://a.example/slow{day}"));
         options.frontier.politeness.ask_robots = false;
         options.frontier.politeness.per_host = 2.try_into().unwrap();

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::scripted::{self, Scripted};
-use crawler::{CrawlOptions, PageRecord, Response, Summary};
+use crawler::{CrawlOptions, PageOptions, PageRecord, ReportOptions, Response, Summary};
 use frontier::{FrontierConfig, PolitenessConfig, ScopeConfig, SeenSetConfig};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -112,8 +112,14 @@ fn run(
     let options = CrawlOptions {
         seeds,
         concurrency: NonZeroUsize::MIN,
-        max_links_per_page: max_links,
-        report_links,
+        pages: PageOptions {
+            max_links_per_page: max_links,
+            ..PageOptions::default()
+        },
+        reports: ReportOptions {
+            links: report_links,
+            ..ReportOptions::default()
+        },
         frontier: FrontierConfig {
             scope: ScopeConfig {
                 max_depth,

@@ -96,7 +96,7 @@ fn a_304_that_nobody_asked_for_is_a_failed_attempt() {
 
     let robots = scripted::page("Sitemap: http://a.example/map.xml\n");
     let run = run(
-        |options| options.sitemaps = true,
+        |options| options.pages.sitemaps = true,
         vec![
             ("/robots.txt", robots),
             ("/map.xml", tagged(304)),
@@ -201,7 +201,7 @@ fn svg_has_links_and_assets() {
         <a xlink:href='/x'><text>x</text></a><a href='/y'/><image href='/i.png'/><use xlink:href='/u.svg#a'/>\
         <rect fill='url(/p.svg#a)'/></svg>";
     assert_eq!(asked("image/svg+xml", svg), ["/x", "/y"]);
-    let mut all = asked_with("image/svg+xml", svg, |options| options.assets = true);
+    let mut all = asked_with("image/svg+xml", svg, |options| options.pages.assets = true);
     all.sort();
     assert_eq!(all, ["/i.png", "/p.svg", "/u.svg", "/x", "/y"]);
 }
@@ -299,7 +299,7 @@ fn a_seed_that_is_a_sitemap_or_a_feed_is_read_as_one() {
         for (sitemaps, expected) in [(false, &["/feed"][..]), (true, &["/feed", "/x", "/y"])] {
             let home = page_of("text/html", "<a href=/feed></a>");
             let pages = vec![("/", home), ("/feed", page_of(content_type, body))];
-            let run = run(|options| options.sitemaps = sitemaps, pages);
+            let run = run(|options| options.pages.sitemaps = sitemaps, pages);
             assert_eq!(paths(&run), expected, "{content_type}, linked");
         }
     }
@@ -339,7 +339,7 @@ fn sitemaps_are_read_wherever_they_are_listed() {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     packer.write_all(b"<urlset><url><loc>/4</loc></url></urlset>").unwrap();
     let run = run(
-        |options| options.sitemaps = true,
+        |options| options.pages.sitemaps = true,
         vec![
             (
                 "/",
@@ -402,7 +402,7 @@ fn what_frames_show_and_links_lead_to_is_followed_and_backgrounds_are_assets() {
     let body = "<body background=/b.png><table background='/t.png'><tr background=/r.png><td background=/d.png><th background=/h.png>\
         </table><p background=/no.png><svg><style>a{fill:url(/s.svg#x)}</style><rect fill='url(/f.svg#a)' stroke=\"url('/k.svg#b')\" \
         filter='url(#own)' style='mask:url(/m.svg#c)'/></svg>";
-    let mut found = asked_with("text/html", body, |options| options.assets = true);
+    let mut found = asked_with("text/html", body, |options| options.pages.assets = true);
     found.sort();
     let expected = "/b.png /d.png /f.svg /h.png /k.svg /m.svg /r.png /s.svg /t.png";
     assert_eq!(found, expected.split(' ').collect::<Vec<_>>());

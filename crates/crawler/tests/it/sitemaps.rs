@@ -32,10 +32,9 @@ fn urlset(locations: &[&str]) -> String {
 }
 
 fn options() -> CrawlOptions {
-    CrawlOptions {
-        sitemaps: true,
-        ..scripted::options("http://a.example/")
-    }
+    let mut options = scripted::options("http://a.example/");
+    options.pages.sitemaps = true;
+    options
 }
 
 impl Run {
@@ -130,10 +129,8 @@ fn sitemaps_that_robots_txt_names_are_read_before_the_pages() {
 
 #[test]
 fn without_the_option_no_sitemap_is_requested() {
-    let options = CrawlOptions {
-        sitemaps: false,
-        ..options()
-    };
+    let mut options = options();
+    options.pages.sitemaps = false;
     let run = run_site(options, &[("/robots.txt", "Sitemap: http://a.example/sitemap.xml")]);
     assert_eq!(run.requests_of(ResourceKind::Sitemap), Vec::<&str>::new());
     assert!(!run.summary.to_string().contains("sitemaps"));
@@ -289,7 +286,7 @@ async fn sitemaps_are_resolved_against_their_robots_txt_and_what_cannot_be_used_
     })
     .await;
     let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
-    options.sitemaps = true;
+    options.pages.sitemaps = true;
     let records = Arc::new(Mutex::new(Vec::new()));
     let book = Arc::clone(&records);
     let crawl = Crawl::builder(options).unwrap().build().unwrap();

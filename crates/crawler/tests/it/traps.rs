@@ -358,10 +358,8 @@ fn without_budgets_the_same_trap_is_endless() {
 
 #[test]
 fn records_name_the_page_that_a_page_duplicates() {
-    let options = CrawlOptions {
-        fingerprints: true,
-        ..options()
-    };
+    let mut options = options();
+    options.reports.fingerprints = true;
     let run = run_with(options, |url| match url.path() {
         "/" => html(
             &words("home"),

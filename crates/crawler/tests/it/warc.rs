@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::{Crawl, CrawlError, CrawlOptions, HttpOptions, Summary};
+use crawler::{Crawl, CrawlError, CrawlOptions, HttpOptions, PageOptions, Summary};
 use data_encoding::BASE32;
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -142,7 +142,10 @@ fn crawl(server: &Server, archive: ArchiveOptions) -> Result<Summary, CrawlError
             },
             ..FrontierConfig::default()
         },
-        sitemaps: true,
+        pages: PageOptions {
+            sitemaps: true,
+            ..PageOptions::default()
+        },
         ..CrawlOptions::default()
     };
     let http = HttpOptions {

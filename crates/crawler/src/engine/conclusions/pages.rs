@@ -84,7 +84,7 @@ fn redirected(task: PageTask, entry: &Entry, answer: &Response, config: &CrawlCo
         wants_cookies: answer.target_cookies == TargetCookies::NotKept,
         ..PageReport::default()
     };
-    if config.options().report_links {
+    if config.options().reports.links {
         report.links = links.iter().map(link_record::redirect).collect();
     }
     report.uncrawlable.unresolvable += usize::from(links.is_empty());
@@ -104,7 +104,7 @@ fn fetched(
     let options = config.options();
     let found = page.links.len() + page.sitemap.as_ref().map_or(0, |sitemap| sitemap.entries.len());
     let known = page.known;
-    let records = match options.needs_all_links() {
+    let records = match options.reports.needs_all_links() {
         true => link_record::records_of(&page, &options.canonicalizer),
         false => Vec::new(),
     };
@@ -116,8 +116,8 @@ fn fetched(
     let wants_cookies = page.refreshes_itself && answer.target_cookies == TargetCookies::NotKept;
     let mut record = record(entry, answer, page, started);
     record.links_found += found + known;
-    if record.selected.is_none() && !options.fields.is_empty() {
-        record.selected = Some(Selected::without_values(&options.fields));
+    if record.selected.is_none() && !options.reports.fields.is_empty() {
+        record.selected = Some(Selected::without_values(&options.reports.fields));
     }
     let report = PageReport {
         record: Some(record),
@@ -149,7 +149,7 @@ fn fetched(
 /// Takes the body of a page that answered 2xx, if the crawl keeps bodies. It is copied if an archive needs the same
 /// bytes.
 fn kept_body(answer: &mut Response, config: &CrawlConfig) -> Option<Vec<u8>> {
-    let is_kept = config.options().keep_bodies && (200..300).contains(&answer.status) && !answer.body.is_empty();
+    let is_kept = config.options().reports.bodies && (200..300).contains(&answer.status) && !answer.body.is_empty();
     let exchange = answer.exchange.as_ref();
     let is_archived = exchange.is_some_and(|exchange| exchange.encoded_body.is_none());
     match (is_kept, is_archived) {

@@ -31,7 +31,7 @@ pub(super) fn sitemap_links(
 ) -> (Vec<Link>, Vec<SitemapRecord>) {
     let options = config.options();
     let (mut links, mut unusable, mut more) = (Vec::new(), Vec::new(), 0_u64);
-    if !options.sitemaps {
+    if !options.pages.sitemaps {
         return (links, unusable);
     }
     let referrer: Arc<str> = (*robots.url).into();
