@@ -8,10 +8,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crawler::peers::{Exchanged, Peers, PeersError};
-use frontier::{Frontier, Partition, Time};
+use frontier::{Frontier, Time};
 use tokio::sync::Notify;
 
-use crate::founded::Founded;
+use crate::founded::{Founded, Joining};
 use crate::link_log::{LogError, StreamEntry};
 use crate::member::{Member, Orders};
 use crate::post::Post;
@@ -53,10 +53,7 @@ pub struct Cluster {
     waiting: Arc<AtomicUsize>,
     woken: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
-    /// Of the crawl.
-    name: String,
-    partition: Partition,
-    owner: String,
+    process: Joining,
     /// Pages fetched at the last syncs, for their rate.
     pages: VecDeque<(Time, u64)>,
     has_news: bool,
@@ -82,14 +79,7 @@ struct News {
 }
 
 impl Cluster {
-    pub(crate) fn start(
-        member: Member,
-        post: Post<RedisLog>,
-        founded: Founded,
-        name: String,
-        partition: Partition,
-        owner: String,
-    ) -> Self {
+    pub(crate) fn start(member: Member, post: Post<RedisLog>, founded: Founded, process: Joining, said: Words) -> Self {
         let (to_thread, messages) = channel();
         let (to_loop, news) = channel();
         let (woken, waiting) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
@@ -113,19 +103,12 @@ impl Cluster {
             waiting,
             woken,
             thread: Some(thread::spawn(|| courier.run())),
-            name,
-            partition,
-            owner,
+            process,
             pages: VecDeque::new(),
             has_news: false,
             is_stopped: false,
-            said: Words::default(),
+            said,
         }
-    }
-
-    /// Notes what the others said when this process joined.
-    pub(crate) fn after(self, said: Words) -> Self {
-        Self { said, ..self }
     }
 
     fn send(&self, message: Message) {
@@ -144,7 +127,7 @@ impl Cluster {
         });
         let report = frontier.report();
         PartitionStatus {
-            owner: self.owner.clone(),
+            owner: self.process.owner.clone(),
             at: 0,
             pages,
             rate,
@@ -240,7 +223,8 @@ impl Peers for Cluster {
                 End::Complete => (log::Level::Info, ""),
                 End::Incomplete => (log::Level::Warn, ", incomplete: links were lost with a state directory"),
             };
-            let (name, partition, id) = (&self.name, self.partition, &self.member.kept().crawl);
+            let (name, partition) = (self.process.address.name(), self.process.partition);
+            let id = &self.member.kept().crawl;
             log::log!(
                 target: "crawler::cluster", level, name:%, partition:%, id:%;
                 "the crawl {name} has ended in all partitions{how}"

@@ -1,4 +1,4 @@
-//! What all processes of a crawl have to agree on.
+//! What a process joins a crawl with, and what all processes have to agree on.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,6 +6,28 @@ use frontier::Partition;
 
 use crate::link_log::LogError;
 use crate::redis_log::RedisLog;
+use crate::url::Address;
+
+/// Which crawl a process shares, and what it has of it.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// Where the crawl is.
+    pub address: Address,
+    /// The partition of this process.
+    pub partition: Partition,
+    /// The hash of the rules of which URLs are the same: `CrawlBuilder::hash_of_rules`.
+    pub rules: u64,
+    /// The hash of the seeds: `CrawlBuilder::hash_of_seeds`.
+    pub seeds: u64,
+    /// What an earlier run has kept: `Crawl::kept_of_peers`.
+    pub kept: Vec<u8>,
+    /// Whether Redis has answered at this address: then it is waited for. [`check`](Self::check) sets it.
+    pub has_answered: bool,
+    /// Whether a directory that is an old copy, or new, continues all the same.
+    pub accepts_loss: bool,
+    /// The machine and the process, for people.
+    pub owner: String,
+}
 
 /// What all processes of a crawl have to agree on, with the id of the crawl.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,15 +3,12 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use frontier::Partition;
-
 use crate::cluster::Cluster;
-use crate::founded::Founded;
+use crate::founded::{Founded, Joining};
 use crate::link_log::{LinkLog as _, LogError};
 use crate::member::{Kept, Limits, Member};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
-use crate::url::Address;
 use crate::word::{Word, words_of};
 
 /// How long a process that lives may say nothing.
@@ -20,27 +17,6 @@ const LONGEST_SILENCE: Duration = Duration::from_millis(2500);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often it is said that another process is waited for.
 const SAY_EVERY: Duration = Duration::from_secs(10);
-
-/// Which crawl a process shares, and what it has of it.
-#[derive(Debug, Clone)]
-pub struct Joining {
-    /// Where the crawl is.
-    pub address: Address,
-    /// The partition of this process.
-    pub partition: Partition,
-    /// The hash of the rules of which URLs are the same: `CrawlBuilder::hash_of_rules`.
-    pub rules: u64,
-    /// The hash of the seeds: `CrawlBuilder::hash_of_seeds`.
-    pub seeds: u64,
-    /// What an earlier run has kept: `Crawl::kept_of_peers`.
-    pub kept: Vec<u8>,
-    /// Whether Redis has answered at this address: then it is waited for. [`check`](Self::check) sets it.
-    pub has_answered: bool,
-    /// Whether a directory that is an old copy, or new, continues all the same.
-    pub accepts_loss: bool,
-    /// The machine and the process, for people.
-    pub owner: String,
-}
 
 /// Why a process cannot join.
 #[derive(Debug, thiserror::Error)]
@@ -175,8 +151,14 @@ impl Joining {
             if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
                 return Err(JoinError::OtherSeeds { name: self.name() });
             }
-            log.enter(&founded.id, partition.index(), partition.count());
-            self.check_taken(log)?;
+            let index = partition.index();
+            log.enter(&founded.id, index, partition.count());
+            if let Some(owner) = beating(log, |of| of == index)? {
+                return Err(JoinError::Taken {
+                    partition: index,
+                    owner,
+                });
+            }
             let last: Result<Vec<_>, _> = partition.peers().map(|peer| log.last(peer)).collect();
             Ok((founded, last?))
         })?;
@@ -193,14 +175,14 @@ impl Joining {
         let mut post = Post::new(log, partition, limits.window);
         let mut member = Member::new(partition, limits, kept, self.accepts_loss, random()?);
         member.start(last.into_iter().flatten());
-        let (name, id) = (self.name(), &founded.id);
+        let (name, id) = (self.address.name(), &founded.id);
         log::info!(
             target: "crawler::cluster", name:%, partition:%, id:%;
             "joined the crawl {name} as partition {partition}"
         );
         // Without an answer, what does not fit is found later.
         let said = post.words().unwrap_or_default().0;
-        Ok(Cluster::start(member, post, founded, name, partition, self.owner).after(said))
+        Ok(Cluster::start(member, post, founded, self, said))
     }
 
     /// Calls this with a connection, and again while Redis is away, as a crawl that runs waits for it. Only if the crawl has not begun, and
@@ -307,18 +289,6 @@ impl Joining {
             () if found.rules != ours.rules => Err(JoinError::OtherRules { name }),
             () if found.seeds != ours.seeds => Err(JoinError::OtherSeeds { name }),
             () => Ok(found),
-        }
-    }
-
-    /// Fails if a process of this partition lives.
-    fn check_taken(&self, log: &mut RedisLog) -> Result<(), JoinError> {
-        let index = self.partition.index();
-        match beating(log, |of| of == index)? {
-            Some(owner) => Err(JoinError::Taken {
-                partition: index,
-                owner,
-            }),
-            None => Ok(()),
         }
     }
 }

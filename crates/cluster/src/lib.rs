@@ -57,7 +57,8 @@ mod wire;
 mod word;
 
 pub use cluster::Cluster;
-pub use join::{JoinError, Joining};
+pub use founded::Joining;
+pub use join::JoinError;
 pub use link_log::{EntryId, LinkLog, LogError, StreamEntry};
 pub use member::{Batches, Kept, Limits, Member, MemberError, Offered, Orders};
 pub use overview::{Numbers, Overview, OverviewError, Row, stop};
