@@ -39,7 +39,7 @@ fn ask_all(names: &BTreeSet<String>, folder: &Path, label: &str, shield: Option<
         }
     }
     let (bytes, rate) = match shield.map(Filter::load) {
-        Some(load) => (load.memory_bytes, load.false_positive_rate),
+        Some(load) => (load.memory_bytes, load.rate),
         None => (0, 1.0),
     };
     println!(

@@ -30,7 +30,7 @@ fn main() -> Result<(), sieve::ConfigError> {
             sieve.set_now(Duration::from_millis(exact.len() as u64));
             sieve.push(key);
         }
-        let truly_lost = exact.len() as u64 - sieve.tally().accepted;
+        let truly_lost = exact.len() as u64 - sieve.counters().accepted;
         let now = sieve.saturation();
         println!(
             "{:>8} {truly_lost:>10} {:>10.0} {:>13.0} {:>8.1} %",

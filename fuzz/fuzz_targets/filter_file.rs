@@ -76,13 +76,13 @@ fn works<F: Filter + Snapshot>(file: &[u8]) {
         Sieve::<F, VecDeque<String>>::resume(&mut &file[..], file.len() as u64, Some(SECRET), VecDeque::new()).unwrap()
     };
     let mut sieve = resume(file);
-    let before = sieve.tally().accepted;
+    let before = sieve.counters().accepted;
     for n in 0..4 {
         let key = format!("https://example.com/{n}");
         sieve.push(key.as_str());
         assert!(sieve.contains(&key), "a key that was offered looks new");
     }
-    assert_eq!(sieve.tally().accepted - before, sieve.len() as u64);
+    assert_eq!(sieve.counters().accepted - before, sieve.len() as u64);
     let saturation = sieve.saturation();
     assert!(saturation.estimated.is_finite() && saturation.estimate_noise >= 0.0);
     assert!((0.0..=1.0).contains(&saturation.rate) && (0.0..=1.0).contains(&saturation.fill));

@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sieve::{
     BloomFilter, CountingBloomFilter, ExactFilter, Hashing, OnSaturation, PackedQueue, Packing, Refused, RefusedBy,
-    RotatingBloomFilter, SeenSet, Sieve, Sizing,
+    RotatingBloomFilter, ScalableBloomFilter, SeenSet, Sieve, Sizing,
 };
 use sieve_fuzz::keys::{KEYS, LONGEST_SHARING, NOT_LONG};
 use sieve_fuzz::logging;
@@ -85,7 +85,7 @@ enum Operation {
 
 /// Few keys fill them. Made once, as finding their size takes longer than a whole run; of eight probes, whose rate has the fewest
 /// terms.
-static GROWING: LazyLock<SeenSet> = LazyLock::new(|| SeenSet::growing(4, 0.1, Hashing::default()).unwrap());
+static GROWING: LazyLock<SeenSet> = LazyLock::new(|| SeenSet::Growing(ScalableBloomFilter::new(4, 0.1).unwrap()));
 static ROTATING: LazyLock<RotatingBloomFilter> =
     LazyLock::new(|| RotatingBloomFilter::new(12, 0.01, NonZeroU32::new(GENERATIONS).unwrap()).unwrap());
 
@@ -295,7 +295,7 @@ impl<F: Subject, Q: ToVisit> Run<F, Q> {
     fn check(&self) {
         assert_eq!(self.sieve.len(), self.waiting.len());
         assert_eq!(self.sieve.is_empty(), self.waiting.is_empty());
-        assert_eq!(self.sieve.tally().accepted, self.accepted);
+        assert_eq!(self.sieve.counters().accepted, self.accepted);
         if let Some((most, held)) = self.sieve.queue().bound() {
             assert!(held <= most, "{held} bytes, {most} allowed");
         }

@@ -403,8 +403,8 @@ mod tests {
             let hosts = host.map(|(host, is_away)| figures(host, is_away));
             Arc::make_mut(&mut summary.host_table).hosts = hosts.into_iter().collect();
             let saturation = &mut summary.report.saturation;
-            (saturation.capacity, saturation.grown_capacity) = (capacity, grown);
-            (saturation.estimated, saturation.rate) = (keys, 0.032);
+            (saturation.load.capacity, saturation.load.grown_capacity) = (capacity, grown);
+            (saturation.load.estimated, saturation.load.rate) = (keys, 0.032);
             saturation.level = Level::of(keys / 1e6);
             let (template, [_, pages, shown]) = reporter.view(&summary, Phase::Running);
             assert_eq!(shown, format!("seen-set{expected}"));

@@ -2,41 +2,27 @@
 
 use crate::bloom::BloomFilter;
 use crate::delta::Delta;
+use crate::hash::Hashing;
+use crate::sizing::Sizing;
 use crate::snapshot::fingerprint;
 
 /// Why two filters cannot be combined.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AlgebraError {
     /// They differ in a property that must be equal.
+    #[error("the filters differ in their {what}: build both with the same capacity, rate, layout, hash and seed")]
     Mismatch {
         /// The property: `layout`, `number of bits`, `number of probes`, `hash` or `seed or key`.
         what: &'static str,
     },
     /// The filter given as the older one has bits that the newer one lacks.
+    #[error("the older filter has bits that the newer one lacks: give an earlier copy of the same filter")]
     NotOlder,
     /// The delta belongs to another state of the filter.
+    #[error("the delta belongs to another state of the filter: apply the deltas in order, or send the whole filter")]
     WrongBase,
 }
-
-impl std::fmt::Display for AlgebraError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mismatch { what } => write!(
-                f,
-                "the filters differ in their {what}: build both with the same capacity, rate, layout, hash and seed"
-            ),
-            Self::NotOlder => f.write_str(
-                "the older filter has bits that the newer one lacks: give an earlier copy of the same filter",
-            ),
-            Self::WrongBase => f.write_str(
-                "the delta belongs to another state of the filter: apply the deltas in order, or send the whole filter",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for AlgebraError {}
 
 impl BloomFilter {
     /// Adds all keys of another filter. The result is the same as if the keys of both had been inserted into one filter.
@@ -62,9 +48,9 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn union(&mut self, other: &Self) -> Result<(), AlgebraError> {
-        self.check_same(other)?;
+        self.check_shape(other.sizing(), other.hashing())?;
         self.change_words(|words| {
-            for (word, theirs) in words.iter_mut().zip(other.memory().words()) {
+            for (word, theirs) in words.iter_mut().zip(other.memory.words()) {
                 *word |= theirs;
             }
         });
@@ -77,8 +63,8 @@ impl BloomFilter {
     ///
     /// As [`union`](Self::union).
     pub fn estimated_union(&self, other: &Self) -> Result<f64, AlgebraError> {
-        self.check_same(other)?;
-        let both = self.memory().words().iter().zip(other.memory().words());
+        self.check_shape(other.sizing(), other.hashing())?;
+        let both = self.memory.words().iter().zip(other.memory.words());
         let ones = both.map(|(ours, theirs)| u64::from((ours | theirs).count_ones())).sum();
         Ok(self.sizing().keys_at(ones))
     }
@@ -118,8 +104,8 @@ impl BloomFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn delta(&self, older: &Self) -> Result<Delta, AlgebraError> {
-        self.check_same(older)?;
-        let (old, new) = (older.memory().words(), self.memory().words());
+        self.check_shape(older.sizing(), older.hashing())?;
+        let (old, new) = (older.memory.words(), self.memory.words());
         if old.iter().zip(new).any(|(old, new)| old & !new != 0) {
             return Err(AlgebraError::NotOlder);
         }
@@ -134,8 +120,8 @@ impl BloomFilter {
     ///
     /// A delta that belongs to another shape, hash or seed, or to another state of the filter. On an error nothing is changed.
     pub fn apply(&mut self, delta: &Delta) -> Result<(), AlgebraError> {
-        same(&(self.sizing(), self.hashing()), &(delta.sizing(), delta.hashing()))?;
-        if fingerprint(self.memory().words()) != delta.base() {
+        self.check_shape(delta.sizing, delta.hashing)?;
+        if fingerprint(self.memory.words()) != delta.base {
             return Err(AlgebraError::WrongBase);
         }
         // A first pass without changes, so that a delta with an error in the middle leaves the filter as it was.
@@ -149,23 +135,18 @@ impl BloomFilter {
         valid.ok_or(AlgebraError::WrongBase)
     }
 
-    fn check_same(&self, other: &Self) -> Result<(), AlgebraError> {
-        same(&(self.sizing(), self.hashing()), &(other.sizing(), other.hashing()))
-    }
-}
-
-type Shape = (crate::sizing::Sizing, crate::hash::Hashing);
-
-fn same((ours, our_hash): &Shape, (theirs, their_hash): &Shape) -> Result<(), AlgebraError> {
-    let differs = [
-        (ours.layout() != theirs.layout(), "layout"),
-        (ours.bits() != theirs.bits(), "number of bits"),
-        (ours.hashes() != theirs.hashes(), "number of probes"),
-        (our_hash.name() != their_hash.name(), "hash"),
-        (our_hash != their_hash, "seed or key"),
-    ];
-    match differs.into_iter().find(|(differs, _)| *differs) {
-        Some((_, what)) => Err(AlgebraError::Mismatch { what }),
-        None => Ok(()),
+    fn check_shape(&self, sizing: Sizing, hashing: Hashing) -> Result<(), AlgebraError> {
+        let (ours, our_hash) = (self.sizing(), self.hashing());
+        let differs = [
+            (ours.layout() != sizing.layout(), "layout"),
+            (ours.bits() != sizing.bits(), "number of bits"),
+            (ours.hashes() != sizing.hashes(), "number of probes"),
+            (our_hash.name() != hashing.name(), "hash"),
+            (our_hash != hashing, "seed or key"),
+        ];
+        match differs.into_iter().find(|(differs, _)| *differs) {
+            Some((_, what)) => Err(AlgebraError::Mismatch { what }),
+            None => Ok(()),
+        }
     }
 }

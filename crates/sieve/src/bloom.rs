@@ -10,7 +10,7 @@ use crate::memory::{Block, Line, Memory};
 use crate::prefetch::prefetch;
 use crate::probes::eight::EightProbes;
 use crate::probes::{Probes, blocks, classic};
-use crate::sizing::{ConfigError, Layout, RateModel, Sizing};
+use crate::sizing::{ConfigError, Layout, Sizing};
 
 /// A Bloom filter: m bits, k distinct probes per key, one hash per key.
 ///
@@ -36,10 +36,9 @@ use crate::sizing::{ConfigError, Layout, RateModel, Sizing};
 /// ```
 #[derive(Debug, Clone)]
 pub struct BloomFilter {
-    memory: Memory,
+    pub(crate) memory: Memory,
     sizing: Sizing,
     hashing: Hashing,
-    rate: RateModel,
     ones: u64,
     /// The way to mark keys in the usual shape, which are blocks with eight probes, as at a rate of 1 %; `None` in another shape.
     eight_probes: Option<EightProbes>,
@@ -81,7 +80,6 @@ impl BloomFilter {
             memory,
             sizing,
             hashing,
-            rate: RateModel::of(&sizing),
             ones,
             eight_probes,
             insert_one: InsertOne::choose(eight_probes, &hashing),
@@ -116,7 +114,7 @@ impl BloomFilter {
     pub fn false_positive_rate(&self) -> f64 {
         match self.sizing.layout() {
             Layout::Blocks if self.ones == self.sizing.bits() => 1.0,
-            Layout::Blocks => self.rate.at(self.estimated_len()),
+            Layout::Blocks => self.sizing.rate_at(self.estimated_len()),
             Layout::Classic => {
                 let (ones, bits) = (self.ones as f64, self.sizing.bits() as f64);
                 (0..self.sizing.hashes())
@@ -150,10 +148,6 @@ impl BloomFilter {
     /// Returns the number of bits that are set.
     pub fn ones(&self) -> u64 {
         self.ones
-    }
-
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
     }
 
     /// Changes the words and counts the ones again.
@@ -228,7 +222,7 @@ impl BloomFilter {
         for layer in older {
             let older = layer.load();
             variance += older.estimate_noise * older.estimate_noise;
-            load.estimated_len += older.estimated_len;
+            load.estimated += older.estimated;
             load.bits += older.bits;
             load.ones += older.ones;
             load.memory_bytes += older.memory_bytes;

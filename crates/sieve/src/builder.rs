@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use crate::bloom::BloomFilter;
 use crate::hash::Hashing;
 use crate::on_saturation::OnSaturation;
 use crate::queue::Queue;
+use crate::scalable::ScalableBloomFilter;
 use crate::seen_set::SeenSet;
 use crate::sieve::Sieve;
 use crate::sizing::{ConfigError, Layout, Sizing};
@@ -132,13 +134,15 @@ impl SieveBuilder {
     /// The errors of [`build`](Self::build).
     pub fn build_filter(self) -> Result<SeenSet, ConfigError> {
         match self.on_saturation {
-            OnSaturation::Grow => SeenSet::growing(self.capacity, self.rate, self.hashing),
+            OnSaturation::Grow => {
+                ScalableBloomFilter::with_hashing(self.capacity, self.rate, self.hashing).map(SeenSet::Growing)
+            }
             OnSaturation::Warn | OnSaturation::Refuse => {
                 let sizing = match self.layout {
                     Some(layout) => Sizing::in_layout(layout, self.capacity, self.rate),
                     None => Sizing::for_rate(self.capacity, self.rate),
                 }?;
-                SeenSet::fixed(sizing, self.hashing)
+                BloomFilter::with_hashing(sizing, self.hashing).map(SeenSet::Fixed)
             }
         }
     }

@@ -146,7 +146,7 @@ impl ConcurrentBloomFilter {
     pub fn from_filter(filter: &crate::BloomFilter) -> Result<Self, ConfigError> {
         let shared = Self::with_hashing(filter.sizing(), filter.hashing())?;
         let words = shared.blocks.iter().flat_map(|block| &block.0);
-        for (word, theirs) in words.zip(filter.memory().words()) {
+        for (word, theirs) in words.zip(filter.memory.words()) {
             // This sets no lock: in a plain filter, and in its file, the bit of the lock is zero.
             word.store(*theirs, Ordering::Relaxed);
         }

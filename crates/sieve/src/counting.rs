@@ -4,7 +4,7 @@ use crate::filter::{Filter, Load};
 use crate::hash::{Digest, Hashing};
 use crate::memory::Memory;
 use crate::probes::Probes;
-use crate::sizing::{ConfigError, RateModel, Sizing};
+use crate::sizing::{ConfigError, Sizing};
 
 const COUNTERS_PER_WORD: u64 = 16;
 
@@ -38,10 +38,9 @@ pub const MAX_COUNT: u64 = 0xf;
 /// ```
 #[derive(Debug, Clone)]
 pub struct CountingBloomFilter {
-    counters: Memory,
+    pub(crate) counters: Memory,
     sizing: Sizing,
     hashing: Hashing,
-    rate: RateModel,
     /// Counters above zero.
     ones: u64,
     removed: u64,
@@ -63,14 +62,17 @@ impl CountingBloomFilter {
     ///
     /// Memory that cannot be allocated.
     pub fn with_hashing(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
-        Ok(Self {
-            counters: Memory::zeroed(Self::words(&sizing))?,
+        Ok(Self::of(Memory::zeroed(Self::words(&sizing))?, sizing, hashing))
+    }
+
+    fn of(counters: Memory, sizing: Sizing, hashing: Hashing) -> Self {
+        Self {
+            counters,
             sizing,
             hashing,
-            rate: RateModel::of(&sizing),
             ones: 0,
             removed: 0,
-        })
+        }
     }
 
     /// Inserts a key unless it looks seen: `true` if it was new (the polarity of `HashSet::insert`).
@@ -119,7 +121,7 @@ impl CountingBloomFilter {
         if self.ones == self.sizing.bits() {
             1.0
         } else {
-            self.rate.at(self.estimated_len())
+            self.sizing.rate_at(self.estimated_len())
         }
     }
 
@@ -147,20 +149,10 @@ impl CountingBloomFilter {
         sizing.bits().div_ceil(COUNTERS_PER_WORD)
     }
 
-    pub(crate) fn counters(&self) -> &Memory {
-        &self.counters
-    }
-
     /// Takes counters that have the shape's length; `None` when one is above zero that no probe could have counted.
     pub(crate) fn from_counters(counters: Memory, sizing: Sizing, hashing: Hashing, removed: u64) -> Option<Self> {
-        let mut filter = Self {
-            counters,
-            sizing,
-            hashing,
-            rate: RateModel::of(&sizing),
-            ones: 0,
-            removed,
-        };
+        let mut filter = Self::of(counters, sizing, hashing);
+        filter.removed = removed;
         let words = filter.counters.words();
         filter.ones = words.iter().map(|&word| above_zero(word)).sum();
         let all = Self::words(&sizing) * COUNTERS_PER_WORD;

@@ -13,9 +13,10 @@ use crate::snapshot::{Header, Kind, SnapshotCounts, SnapshotError, fingerprint, 
 /// The bits that a filter gained since a copy of it was made; see [`BloomFilter::delta`](crate::BloomFilter::delta).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delta {
-    sizing: Sizing,
-    hashing: Hashing,
-    base: u64,
+    pub(crate) sizing: Sizing,
+    pub(crate) hashing: Hashing,
+    /// The fingerprint of the state that it belongs to.
+    pub(crate) base: u64,
     added: u64,
     parameter: u32,
     code: Vec<u8>,
@@ -165,18 +166,6 @@ impl Delta {
             code: framed,
         })
     }
-
-    pub(crate) fn sizing(&self) -> Sizing {
-        self.sizing
-    }
-
-    pub(crate) fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    pub(crate) fn base(&self) -> u64 {
-        self.base
-    }
 }
 
 fn ones(words: impl Iterator<Item = u64>) -> u64 {
@@ -286,16 +275,16 @@ mod tests {
 
     /// A delta to any words.
     fn crafted(filter: &BloomFilter, change: impl FnOnce(&mut [u64])) -> Delta {
-        let mut new = filter.memory().words().to_vec();
+        let mut new = filter.memory.words().to_vec();
         change(&mut new);
-        Delta::between(filter.memory().words(), &new, filter.sizing(), filter.hashing())
+        Delta::between(filter.memory.words(), &new, filter.sizing(), filter.hashing())
     }
 
     #[track_caller]
     fn is_refused_without_a_change(filter: &BloomFilter, delta: &Delta) {
         let mut target = filter.clone();
         assert_eq!(target.apply(delta), Err(AlgebraError::WrongBase));
-        assert_eq!(target.memory().words(), filter.memory().words());
+        assert_eq!(target.memory.words(), filter.memory.words());
         assert_eq!(target.ones(), filter.ones());
     }
 

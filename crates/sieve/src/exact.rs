@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::filter::{Filter, Load};
+use crate::hash::Digest;
 
 /// A filter that stores every key and is never wrong.
 ///
@@ -37,11 +38,14 @@ impl ExactFilter {
 }
 
 impl Filter for ExactFilter {
-    type Digest = ();
+    type Digest = Digest;
 
-    fn digest(&self, _key: &[u8]) {}
+    /// The same for each key: the filter needs the key itself.
+    fn digest(&self, _key: &[u8]) -> Digest {
+        Digest::default()
+    }
 
-    fn insert_digest(&mut self, key: &[u8], (): ()) -> bool {
+    fn insert_digest(&mut self, key: &[u8], _digest: Digest) -> bool {
         if self.keys.contains(key) {
             return false;
         }
@@ -57,7 +61,7 @@ impl Filter for ExactFilter {
         // A slot of the table is a pointer, a length and a control byte.
         let slots = self.keys.capacity() as u64 * 17;
         Load {
-            estimated_len: self.keys.len() as f64,
+            estimated: self.keys.len() as f64,
             ones: self.ones(),
             memory_bytes: slots + self.key_bytes,
             ..Load::default()

@@ -101,7 +101,7 @@ pub trait Filter {
 ///     }
 ///     fn load(&self) -> Load {
 ///         let mut load = Load::default();
-///         load.estimated_len = self.0.len() as f64;
+///         load.estimated = self.0.len() as f64;
 ///         load.ones = self.ones();
 ///         load
 ///     }
@@ -117,18 +117,19 @@ pub trait Filter {
 /// assert!(to_visit.push("https://example.com/") && !to_visit.push("https://example.com/"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Load {
-    /// The number of keys that it was configured for; `None` without a limit.
+    /// The number of keys that it was configured for; `None` for one without a limit: exact, or forgetting.
     pub capacity: Option<u64>,
     /// The number of keys that it holds at its rate now that it has grown; `None` if it has not.
     pub grown_capacity: Option<u64>,
     /// The estimated number of distinct keys that were *offered*, including those wrongly dropped.
-    pub estimated_len: f64,
+    pub estimated: f64,
     /// The standard deviation of that estimate, in keys.
     pub estimate_noise: f64,
-    /// The chance that the next new key is treated as seen.
-    pub false_positive_rate: f64,
+    /// The chance that the next new key is treated as seen, from 0 to 1.
+    pub rate: f64,
     /// Bits, m; 0 for a filter without bits.
     pub bits: u64,
     /// Bits that are set, X, or keys stored.
@@ -138,6 +139,7 @@ pub struct Load {
     /// Layers: 1, unless the filter has grown or has generations.
     pub layers: u32,
     /// Whether keys were removed or forgotten. Then the estimate does not say how many keys were accepted in all.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub forgets: bool,
     /// Memory of the filter, in bytes.
     pub memory_bytes: u64,
@@ -148,9 +150,9 @@ impl Default for Load {
         Self {
             capacity: None,
             grown_capacity: None,
-            estimated_len: 0.0,
+            estimated: 0.0,
             estimate_noise: 0.0,
-            false_positive_rate: 0.0,
+            rate: 0.0,
             bits: 0,
             ones: 0,
             hashes: 0,

@@ -196,7 +196,9 @@ fn one_hardened(key: &[u8], secret: &[u8; 16]) -> Digest {
 
 #[inline]
 pub(crate) fn murmur3(key: &[u8], seed: u64) -> Digest {
-    Digest::from_native_bytes(fastmurmur3::murmur3_x64_128(key, seed).to_ne_bytes())
+    // It lays its two words out in the platform's order; taking them apart in the same order gives the same words on every platform.
+    let [first, second] = bytemuck::cast(fastmurmur3::murmur3_x64_128(key, seed));
+    Digest { first, second }
 }
 
 #[inline]
@@ -265,17 +267,6 @@ impl From<u128> for Digest {
 }
 
 impl Digest {
-    /// fastmurmur3 lays its two words out in the platform's order; taking them apart in the same order gives the same words
-    /// on every platform.
-    #[inline]
-    fn from_native_bytes(bytes: [u8; 16]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bytes;
-        Self {
-            first: u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-            second: u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
-        }
-    }
-
     /// Makes two halves of one word. Two keys fall together in both with a chance of 2⁻⁶⁴, far below any rate that a filter is sized for.
     #[inline]
     fn spread(word: u64) -> Self {
@@ -284,39 +275,17 @@ impl Digest {
             second: word.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32),
         }
     }
-
-    /// Returns two further words, for probes that need more than the digest's bits.
-    #[inline]
-    pub(crate) fn stretched(self) -> [u64; 2] {
-        let mut words = Words::from(self);
-        [words.next(), words.next()]
-    }
 }
 
-/// Random words from a digest: a Weyl sequence through one round of mixing.
-pub(crate) struct Words {
-    state: u64,
-    step: u64,
-}
-
-impl From<Digest> for Words {
-    #[inline]
-    fn from(digest: Digest) -> Self {
-        // An odd step visits all 2^64 states, whatever the second half is.
-        Self {
-            state: digest.first,
-            step: digest.second | 1,
-        }
-    }
-}
-
-impl Words {
-    #[inline]
-    pub(crate) fn next(&mut self) -> u64 {
+/// Returns a source of random words from a digest: a Weyl sequence through one round of mixing.
+#[inline]
+pub(crate) fn words(digest: Digest) -> impl FnMut() -> u64 {
+    // An odd step visits all 2^64 states, whatever the second half is.
+    let (mut state, step) = (digest.first, digest.second | 1);
+    move || {
         // The constants are those of D. Stafford's "Mix13" finaliser, with its last shift left out: only high bits are used.
-        self.state = self.state.wrapping_add(self.step);
-        let mut word = self.state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        state = state.wrapping_add(step);
+        let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
 }

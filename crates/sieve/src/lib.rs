@@ -162,40 +162,25 @@ pub mod snapshot;
 pub mod sources {}
 mod sync;
 
-#[doc(inline)]
 pub use algebra::AlgebraError;
-#[doc(inline)]
 pub use bloom::BloomFilter;
-#[doc(inline)]
 pub use builder::{DEFAULT_FALSE_POSITIVE_RATE, SieveBuilder};
-#[doc(inline)]
 pub use concurrent::ConcurrentBloomFilter;
-#[doc(inline)]
 pub use counting::{CountingBloomFilter, MAX_COUNT};
-#[doc(inline)]
 pub use delta::Delta;
-#[doc(inline)]
 pub use exact::ExactFilter;
-#[doc(inline)]
 pub use filter::{Filter, Load};
 #[doc(inline)]
 pub use hash::{Digest, Hashing};
-#[doc(inline)]
 pub use on_saturation::OnSaturation;
-#[doc(inline)]
 pub use packed::{BoundTooSmall, PackedQueue, Packing, QueueFull};
-#[doc(inline)]
 pub use queue::{Accepts, Fifo, Queue};
-#[doc(inline)]
 pub use rotating::RotatingBloomFilter;
 #[doc(inline)]
 pub use saturation::{Level, Saturation, SelfCheck};
-#[doc(inline)]
 pub use scalable::{GROWTH, ScalableBloomFilter, TIGHTENING};
-#[doc(inline)]
 pub use seen_set::SeenSet;
-#[doc(inline)]
-pub use sieve::{Counters, Refused, RefusedBy, Sieve, Tally};
+pub use sieve::{Counters, Refused, RefusedBy, Sieve};
 #[doc(inline)]
 pub use sizing::{ConfigError, Layout, Sizing};
 #[doc(inline)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::on_saturation::OnSaturation;
-use crate::saturation::rounded::Grouped;
+use crate::saturation::rounded::{enough, grouped};
 use crate::saturation::{Level, Notice, Saturation, SelfCheck};
 
 /// The `log` target of the saturation lines.
@@ -60,10 +60,10 @@ fn forecast(level: Level, wait: Option<Duration>) -> String {
 /// Says what was done, and what the operator can do.
 fn remedy(saturation: &Saturation, notice: &Notice, policy: OnSaturation) -> String {
     if matches!(notice, Notice::Grown) {
-        let bytes = Grouped::exactly(saturation.memory_bytes);
+        let bytes = grouped(saturation.memory_bytes);
         return format!(". The filter takes {bytes} bytes");
     }
-    let enough = Grouped::enough(match policy {
+    let enough = enough(match policy {
         OnSaturation::Warn => saturation.sufficient_capacity(),
         // They drop none, or next to none.
         OnSaturation::Grow | OnSaturation::Refuse => saturation.estimated * 2.0,

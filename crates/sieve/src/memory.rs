@@ -7,7 +7,6 @@
 
 use std::io;
 
-use bytemuck::cast_slice;
 use memmap2::{MmapMut, MmapOptions};
 
 use crate::sizing::{ConfigError, WORDS};
@@ -31,22 +30,10 @@ const LEAST_LARGE_BYTES: usize = LARGE_PAGE_BYTES / 16 * 15;
 /// Zeroed words.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    Heap(Aligned),
-    Mapped(Mapping),
-}
-
-/// Words of the allocator, of which the first ones are left out: a block is a cache line.
-#[derive(Debug)]
-pub(crate) struct Aligned {
-    words: Vec<u64>,
-    first: usize,
-}
-
-/// Mapped memory, and how much of it is used.
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    map: MmapMut,
-    bytes: usize,
+    /// Words of the allocator, of which the first ones are left out: a block is a cache line.
+    Heap { words: Vec<u64>, first: usize },
+    /// Mapped memory, and how many bytes of it are used.
+    Mapped { map: MmapMut, bytes: usize },
 }
 
 impl Memory {
@@ -61,31 +48,31 @@ impl Memory {
             .filter(|&bytes| bytes <= isize::MAX as usize)
             .ok_or_else(|| refused.clone())?;
         if bytes >= LEAST_MAPPED_BYTES
-            && let Ok(mapping) = Mapping::zeroed(bytes)
+            && let Ok(map) = mapped(bytes)
         {
-            return Ok(Self::Mapped(mapping));
+            return Ok(Self::Mapped { map, bytes });
         }
         let mut words = Vec::new();
         words.try_reserve_exact(bytes / 8 + WORDS - 1).map_err(|_| refused)?;
         words.resize(bytes / 8 + WORDS - 1, 0);
         let first = words.as_ptr().align_offset(size_of::<Block>()).min(WORDS - 1);
         words.truncate(first + bytes / 8);
-        Ok(Self::Heap(Aligned { words, first }))
+        Ok(Self::Heap { words, first })
     }
 
     #[inline]
     pub(crate) fn words(&self) -> &[u64] {
         match self {
-            Self::Heap(heap) => &heap.words[heap.first..],
-            Self::Mapped(mapping) => cast_slice(&mapping.map[..mapping.bytes]),
+            Self::Heap { words, first } => &words[*first..],
+            Self::Mapped { map, bytes } => bytemuck::cast_slice(&map[..*bytes]),
         }
     }
 
     #[inline]
     pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         match self {
-            Self::Heap(heap) => &mut heap.words[heap.first..],
-            Self::Mapped(mapping) => bytemuck::cast_slice_mut(mapping.bytes_mut()),
+            Self::Heap { words, first } => &mut words[*first..],
+            Self::Mapped { map, bytes } => bytemuck::cast_slice_mut(&mut map[..*bytes]),
         }
     }
 
@@ -104,8 +91,8 @@ impl Memory {
     #[inline]
     pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
         let bytes: &mut [u8] = match self {
-            Self::Heap(heap) => bytemuck::cast_slice_mut(&mut heap.words[heap.first..]),
-            Self::Mapped(mapping) => mapping.bytes_mut(),
+            Self::Heap { words, first } => bytemuck::cast_slice_mut(&mut words[*first..]),
+            Self::Mapped { map, bytes } => &mut map[..*bytes],
         };
         bytes.as_chunks_mut().0
     }
@@ -123,31 +110,23 @@ impl Clone for Memory {
                 copy
             }
             // Out of memory: aborts, as the clone of any collection does.
-            Err(_) => Self::Heap(Aligned {
+            Err(_) => Self::Heap {
                 words: self.words().to_vec(),
                 first: 0,
-            }),
+            },
         }
     }
 }
 
-impl Mapping {
-    fn zeroed(bytes: usize) -> io::Result<Self> {
-        let mut options = MmapOptions::new();
-        if bytes < LEAST_LARGE_BYTES {
-            let map = options.len(bytes).populate().map_anon()?;
-            return Ok(Self { map, bytes });
-        }
-        // Linux, since 6.7, aligns a mapping to large pages if its length is a multiple of them.
-        let map = options.len(bytes.next_multiple_of(LARGE_PAGE_BYTES)).map_anon()?;
-        advise(&map, bytes);
-        Ok(Self { map, bytes })
+fn mapped(bytes: usize) -> io::Result<MmapMut> {
+    let mut options = MmapOptions::new();
+    if bytes < LEAST_LARGE_BYTES {
+        return options.len(bytes).populate().map_anon();
     }
-
-    #[inline]
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.map[..self.bytes]
-    }
+    // Linux, since 6.7, aligns a mapping to large pages if its length is a multiple of them.
+    let map = options.len(bytes.next_multiple_of(LARGE_PAGE_BYTES)).map_anon()?;
+    advise(&map, bytes);
+    Ok(map)
 }
 
 /// Asks for large pages, and for small ones where a part of a large one would stay unused. Populates the last large page, if it is not used

@@ -163,7 +163,7 @@ impl Filter for RotatingBloomFilter {
     fn load(&self) -> Load {
         Load {
             capacity: None,
-            false_positive_rate: self.false_positive_rate(),
+            rate: self.false_positive_rate(),
             forgets: true,
             ..self.newest.load_with(&self.older)
         }

@@ -35,6 +35,7 @@ mod shown;
 mod watch;
 
 use std::fmt;
+use std::ops::Deref;
 
 pub(crate) use watch::{Notice, Watch};
 
@@ -140,25 +141,18 @@ pub enum SelfCheck {
     },
 }
 
-/// One measurement of a sieve: how full, how wrong, how much lost.
+/// One measurement of a sieve: the [`Load`] of its filter, and what that has cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Saturation {
-    /// The keys the filter was configured for; `None` for one without a limit: exact, or forgetting.
-    pub capacity: Option<u64>,
-    /// The keys that it holds at its rate now that it has grown; `None` for a filter that has not.
-    pub grown_capacity: Option<u64>,
-    /// The estimated number of distinct keys that were offered, s.
-    pub estimated: f64,
-    /// The standard deviation of that estimate, in keys.
-    pub estimate_noise: f64,
+    /// How full the filter is. Its fields are those of the measurement, too: `saturation.estimated`.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub load: Load,
     /// The keys that were accepted, A.
     pub accepted: u64,
     /// The share of bits that are set, from 0 to 1.
     pub fill: f64,
-    /// The chance that the next new key is wrongly dropped, from 0 to 1.
-    pub rate: f64,
     /// The estimated number of new keys that were wrongly dropped so far, L1, to two decimals.
     pub lost: f64,
     /// The standard deviation of the number that was truly lost, in keys.
@@ -169,44 +163,31 @@ pub struct Saturation {
     pub level: Level,
     /// Whether the two loss estimates agree.
     pub check: SelfCheck,
-    /// Bits, m; 0 for an exact filter.
-    pub bits: u64,
-    /// Bits that are set, X.
-    pub ones: u64,
-    /// Probes per key, k, of the newest layer.
-    pub hashes: u32,
-    /// Layers: 1 unless the filter has grown, or keeps generations.
-    pub layers: u32,
-    /// Memory of the filter, in bytes.
-    pub memory_bytes: u64,
+}
+
+impl Deref for Saturation {
+    type Target = Load;
+
+    fn deref(&self) -> &Load {
+        &self.load
+    }
 }
 
 impl Saturation {
     /// Puts a filter's load and a sieve's counts together.
-    pub(crate) fn of(load: &Load, accepted: u64, loss: &LossMeter) -> Self {
-        let ratio = load
-            .capacity
-            .map_or(0.0, |capacity| load.estimated_len / capacity as f64);
+    pub(crate) fn of(load: Load, accepted: u64, loss: &LossMeter) -> Self {
+        let ratio = load.capacity.map_or(0.0, |capacity| load.estimated / capacity as f64);
         let mut saturation = Self {
-            capacity: load.capacity,
-            grown_capacity: load.grown_capacity,
-            estimated: load.estimated_len,
-            estimate_noise: load.estimate_noise,
+            load,
             accepted,
             fill: load.fill(),
-            rate: load.false_positive_rate,
             lost: (loss.lost() * 100.0).round() / 100.0,
             lost_noise: loss.variance().sqrt(),
-            lost_by_difference: load.estimated_len - accepted as f64,
+            lost_by_difference: load.estimated - accepted as f64,
             level: Level::of(ratio),
             check: SelfCheck::Unknown,
-            bits: load.bits,
-            ones: load.ones,
-            hashes: load.hashes,
-            layers: load.layers,
-            memory_bytes: load.memory_bytes,
         };
-        saturation.check = saturation.self_check(load);
+        saturation.check = saturation.self_check();
         saturation
     }
 
@@ -254,9 +235,9 @@ impl Saturation {
         self.lost_noise * self.lost_noise + self.lost * self.lost / (4.0 * blocks)
     }
 
-    fn self_check(&self, load: &Load) -> SelfCheck {
-        let clear = load.bits.saturating_sub(load.ones);
-        if self.accepted == 0 || clear < MIN_CLEAR_BITS || load.forgets {
+    fn self_check(&self) -> SelfCheck {
+        let clear = self.bits.saturating_sub(self.ones);
+        if self.accepted == 0 || clear < MIN_CLEAR_BITS || self.forgets {
             return SelfCheck::Unknown;
         }
         // The estimate treats the distinct probes of a key as independent, which in a tiny filter is off by k/2m of it.
@@ -325,9 +306,9 @@ mod tests {
         let load = Load {
             capacity: Some(1000),
             grown_capacity: None,
-            estimated_len: 850.0,
+            estimated: 850.0,
             estimate_noise: 1.0,
-            false_positive_rate: 0.005,
+            rate: 0.005,
             bits: 10_000,
             ones: 4_500,
             hashes: 7,
@@ -338,7 +319,7 @@ mod tests {
         let mut watch = Watch::new(ones_above, &load);
         watch.set_now(Duration::from_secs(100), || 0.0);
         watch.set_now(Duration::from_secs(150), || unreachable!("the pace starts once"));
-        let saturation = Saturation::of(&load, 850, &LossMeter::default());
+        let saturation = Saturation::of(load, 850, &LossMeter::default());
         let Some(Notice::Level { next_level_in }) = watch.look(&saturation, 4_500, ones_above) else {
             panic!("0.8 of the capacity was exceeded");
         };

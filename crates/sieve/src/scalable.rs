@@ -47,10 +47,9 @@ const MAX_GROWTH: u64 = 5;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ScalableBloomFilter {
-    newest: BloomFilter,
+    pub(crate) newest: BloomFilter,
     older: Vec<BloomFilter>,
     rate: f64,
-    hashing: Hashing,
     max_bytes: Option<u64>,
     /// By which its load is reported.
     capacity: u64,
@@ -60,8 +59,8 @@ pub struct ScalableBloomFilter {
     older_rate: f64,
     /// New keys that older layers took for seen: they set no bit of the newest.
     hidden: LossMeter,
+    /// `u64::MAX` while it cannot grow.
     grow_at: u64,
-    stuck: bool,
 }
 
 impl ScalableBloomFilter {
@@ -84,7 +83,7 @@ impl ScalableBloomFilter {
             return Err(ConfigError::RateOutOfRange(rate));
         }
         let first = BloomFilter::with_hashing(layer_sizing(capacity, rate, 0)?, hashing)?;
-        Ok(Self::with_layer(first, rate, hashing))
+        Ok(Self::with_layer(first, rate))
     }
 
     /// Marks a key as seen: `true` if it was new. Adds a layer if the newest one is full then.
@@ -95,7 +94,7 @@ impl ScalableBloomFilter {
 
     /// Returns whether the key was seen: "no" is certain, "yes" is wrong at the false-positive rate.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        let digest = self.hashing.digest(key.as_ref());
+        let digest = self.newest.digest(key.as_ref());
         self.newest.contains_digest(digest) || self.older_contain(digest)
     }
 
@@ -109,22 +108,14 @@ impl ScalableBloomFilter {
         1.0 - (1.0 - self.older_rate) * (1.0 - self.newest.false_positive_rate())
     }
 
-    /// Returns the keys that its first layer was sized for: the capacity that it was created with.
-    pub fn first_capacity(&self) -> u64 {
-        self.older.first().unwrap_or(&self.newest).sizing().capacity()
-    }
-
     /// Sets the most memory that all layers may take, in bytes; `None`, the default, for no bound.
     ///
     /// A layer that would pass it is not added: the rate then rises as in any full filter, and the log says so. A first layer that is
     /// larger stays.
     pub fn set_max_bytes(&mut self, bytes: Option<u64>) {
         self.max_bytes = bytes;
-        if self.stuck {
-            // It is tried again with the next key.
-            self.stuck = false;
-            self.grow_at = full_at(&self.newest);
-        }
+        // One that could not grow tries it again with the next key.
+        self.grow_at = full_at(&self.newest);
     }
 
     fn has_room_for(&self, sizing: &Sizing) -> bool {
@@ -157,16 +148,12 @@ impl ScalableBloomFilter {
 
     /// Returns the hash, with its seed or key.
     pub fn hashing(&self) -> Hashing {
-        self.hashing
+        self.newest.hashing()
     }
 
     /// Returns the configured total rate.
     pub fn rate(&self) -> f64 {
         self.rate
-    }
-
-    pub(crate) fn newest(&self) -> &BloomFilter {
-        &self.newest
     }
 
     pub(crate) fn hidden(&self) -> f64 {
@@ -183,10 +170,10 @@ impl ScalableBloomFilter {
     }
 
     /// `None` without layers.
-    pub(crate) fn from_layers(layers: Vec<BloomFilter>, rate: f64, hidden: f64, hashing: Hashing) -> Option<Self> {
+    pub(crate) fn from_layers(layers: Vec<BloomFilter>, rate: f64, hidden: f64) -> Option<Self> {
         let mut layers = layers.into_iter();
         let first = layers.next()?;
-        let mut filter = Self::with_layer(first, rate, hashing);
+        let mut filter = Self::with_layer(first, rate);
         for layer in layers {
             filter.add_layer(layer);
         }
@@ -194,7 +181,7 @@ impl ScalableBloomFilter {
         Some(filter)
     }
 
-    fn with_layer(newest: BloomFilter, rate: f64, hashing: Hashing) -> Self {
+    fn with_layer(newest: BloomFilter, rate: f64) -> Self {
         Self {
             grow_at: full_at(&newest),
             max_bytes: None,
@@ -202,12 +189,10 @@ impl ScalableBloomFilter {
             newest,
             older: Vec::new(),
             rate,
-            hashing,
             older_ones: 0,
             older_estimate: 0.0,
             older_rate: 0.0,
             hidden: LossMeter::default(),
-            stuck: false,
         }
     }
 
@@ -237,13 +222,10 @@ impl ScalableBloomFilter {
     #[cold]
     fn grow(&mut self) {
         let sizing = self.next_sizing().ok().filter(|sizing| self.has_room_for(sizing));
-        let next = sizing.and_then(|sizing| BloomFilter::with_hashing(sizing, self.hashing).ok());
-        let Some(next) = next else {
-            self.stuck = true;
-            self.grow_at = u64::MAX;
-            return;
-        };
-        self.add_layer(next);
+        match sizing.and_then(|sizing| BloomFilter::with_hashing(sizing, self.hashing()).ok()) {
+            Some(next) => self.add_layer(next),
+            None => self.grow_at = u64::MAX,
+        }
     }
 
     fn next_sizing(&self) -> Result<Sizing, ConfigError> {
@@ -270,7 +252,7 @@ impl Filter for ScalableBloomFilter {
 
     #[inline]
     fn digest(&self, key: &[u8]) -> Digest {
-        self.hashing.digest(key)
+        self.newest.digest(key)
     }
 
     // Not inlined: it would stand in the loop of each hash, and in callers that mostly have a plain filter.
@@ -302,7 +284,7 @@ impl Filter for ScalableBloomFilter {
     #[inline]
     fn insert(&mut self, key: &[u8]) -> bool {
         if !self.older.is_empty() {
-            let digest = self.hashing.digest(key);
+            let digest = self.newest.digest(key);
             return self.insert_digest(key, digest);
         }
         let is_new = Filter::insert(&mut self.newest, key);
@@ -314,7 +296,8 @@ impl Filter for ScalableBloomFilter {
 
     #[inline]
     fn digest_batch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, digests: &mut [Digest]) -> usize {
-        self.hashing.digest_batch(keys, digests, |digest| self.prefetch(digest))
+        self.hashing()
+            .digest_batch(keys, digests, |digest| self.prefetch(digest))
     }
 
     /// With one layer that has room for all, as the layer does.
@@ -337,8 +320,8 @@ impl Filter for ScalableBloomFilter {
         Load {
             capacity: Some(self.capacity),
             grown_capacity: (!self.older.is_empty()).then(|| self.capacity()),
-            estimated_len: self.estimated_len(),
-            false_positive_rate: self.false_positive_rate(),
+            estimated: self.estimated_len(),
+            rate: self.false_positive_rate(),
             ..self.newest.load_with(&self.older)
         }
     }
@@ -410,7 +393,7 @@ mod tests {
             filter.insert(n.to_le_bytes());
         }
         let load = filter.load();
-        let off = (load.estimated_len - 60_000.0) / load.estimate_noise;
+        let off = (load.estimated - 60_000.0) / load.estimate_noise;
         assert!(off.abs() < 5.0, "{off} standard deviations");
         assert_eq!(load.layers, 5);
         assert_eq!(load.ones, Filter::ones(&filter));
@@ -426,7 +409,7 @@ mod tests {
         }
         let load = filter.load();
         assert!(filter.hidden() > 3_000.0, "{}", filter.hidden());
-        let off = (load.estimated_len - 60_000.0) / load.estimate_noise;
+        let off = (load.estimated - 60_000.0) / load.estimate_noise;
         assert!(off.abs() < 3.5, "{off} standard deviations");
     }
 
@@ -435,10 +418,10 @@ mod tests {
         // As if its newest layer were of terabytes: a further one has more bits than there may be.
         let sizing = Sizing::explicit_blocks(64, 8).unwrap().with_capacity(1 << 60).unwrap();
         let layer = BloomFilter::with_hashing(sizing, Hashing::default()).unwrap();
-        let mut filter = ScalableBloomFilter::from_layers(vec![layer], 0.01, 0.0, Hashing::default()).unwrap();
+        let mut filter = ScalableBloomFilter::from_layers(vec![layer], 0.01, 0.0).unwrap();
         filter.grow_at = 800;
         for n in 0_u64..4_000 {
-            assert_eq!(filter.stuck, Filter::ones(&filter) >= 800);
+            assert_eq!(filter.grow_at == u64::MAX, Filter::ones(&filter) >= 800);
             filter.insert(n.to_le_bytes());
         }
         assert_eq!(filter.layers().len(), 1);
@@ -458,12 +441,12 @@ mod tests {
             filter.insert(n.to_le_bytes());
             assert!(filter.memory_bytes() <= 12 << 10);
         }
-        assert!(filter.stuck && filter.false_positive_rate() > 0.01);
+        assert!(filter.grow_at == u64::MAX && filter.false_positive_rate() > 0.01);
         filter.set_max_bytes(None);
         for n in 9_000_u64..10_000 {
             filter.insert(n.to_le_bytes());
         }
-        assert!(!filter.stuck && filter.memory_bytes() > 12 << 10);
+        assert!(filter.grow_at < u64::MAX && filter.memory_bytes() > 12 << 10);
         assert!((0_u64..10_000).all(|n| filter.contains(n.to_le_bytes())));
     }
 

@@ -3,9 +3,8 @@
 use crate::bloom::BloomFilter;
 use crate::exact::ExactFilter;
 use crate::filter::{Filter, Load};
-use crate::hash::{Digest, Hashing};
+use crate::hash::Digest;
 use crate::scalable::ScalableBloomFilter;
-use crate::sizing::{ConfigError, Sizing};
 
 /// The default filter of a [`Sieve`](crate::Sieve): a plain Bloom filter, one that grows, or an exact one.
 ///
@@ -22,24 +21,6 @@ pub enum SeenSet {
 }
 
 impl SeenSet {
-    /// Creates a plain filter.
-    ///
-    /// # Errors
-    ///
-    /// Memory that cannot be allocated.
-    pub fn fixed(sizing: Sizing, hashing: Hashing) -> Result<Self, ConfigError> {
-        BloomFilter::with_hashing(sizing, hashing).map(Self::Fixed)
-    }
-
-    /// Creates a filter that grows.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Sizing::for_rate`], or memory that cannot be allocated.
-    pub fn growing(capacity: u64, rate: f64, hashing: Hashing) -> Result<Self, ConfigError> {
-        ScalableBloomFilter::with_hashing(capacity, rate, hashing).map(Self::Growing)
-    }
-
     /// Creates an exact filter, which stores every key.
     ///
     /// ```
@@ -54,38 +35,39 @@ impl SeenSet {
     }
 }
 
-/// Not inlined, so that the caller's code contains the usual filter only.
-#[inline(never)]
-fn insert_into_layers(filter: &mut ScalableBloomFilter, key: &[u8], digest: Digest) -> bool {
-    filter.insert_digest(key, digest)
-}
-
 impl SeenSet {
-    /// Inserts as [`Filter::insert`] does, of whatever kind the filter is. Not inlined: a push tests for the usual filter first.
+    /// Returns the filter, of whatever kind. A key for the usual kind is not marked through it.
+    fn any(&self) -> &dyn Filter<Digest = Digest> {
+        match self {
+            Self::Fixed(filter) => filter,
+            Self::Growing(filter) => filter,
+            Self::Exact(filter) => filter,
+        }
+    }
+
+    fn any_mut(&mut self) -> &mut dyn Filter<Digest = Digest> {
+        match self {
+            Self::Fixed(filter) => filter,
+            Self::Growing(filter) => filter,
+            Self::Exact(filter) => filter,
+        }
+    }
+
+    /// Not inlined: a push tests for the usual filter first.
     #[inline(never)]
     fn insert_into_any(&mut self, key: &[u8]) -> bool {
-        match self {
-            Self::Fixed(filter) => Filter::insert(filter, key),
-            Self::Growing(filter) => Filter::insert(filter, key),
-            Self::Exact(filter) => filter.insert(key),
-        }
+        self.any_mut().insert(key)
     }
 
-    /// Returns what [`Filter::ones`] does, not inlined either.
+    #[inline(never)]
+    fn insert_digest_into_any(&mut self, key: &[u8], digest: Digest) -> bool {
+        self.any_mut().insert_digest(key, digest)
+    }
+
     #[inline(never)]
     fn ones_of_any(&self) -> u64 {
-        match self {
-            Self::Fixed(filter) => filter.ones(),
-            Self::Growing(filter) => Filter::ones(filter),
-            Self::Exact(filter) => filter.ones(),
-        }
+        self.any().ones()
     }
-}
-
-/// An exact filter needs the key, not its digest.
-#[inline(never)]
-fn insert_exactly(filter: &mut ExactFilter, key: &[u8]) -> bool {
-    filter.insert(key)
 }
 
 impl Filter for SeenSet {
@@ -95,8 +77,7 @@ impl Filter for SeenSet {
     fn digest(&self, key: &[u8]) -> Digest {
         match self {
             Self::Fixed(filter) => filter.digest(key),
-            Self::Growing(filter) => filter.digest(key),
-            Self::Exact(_) => Digest::default(),
+            _ => self.any().digest(key),
         }
     }
 
@@ -104,8 +85,7 @@ impl Filter for SeenSet {
     fn prefetch(&self, digest: Digest) {
         match self {
             Self::Fixed(filter) => filter.prefetch(digest),
-            Self::Growing(filter) => filter.prefetch(digest),
-            Self::Exact(_) => {}
+            _ => self.any().prefetch(digest),
         }
     }
 
@@ -114,8 +94,7 @@ impl Filter for SeenSet {
     fn insert_digest(&mut self, key: &[u8], digest: Digest) -> bool {
         match self {
             Self::Fixed(filter) => filter.insert_digest(key, digest),
-            Self::Growing(filter) => insert_into_layers(filter, key, digest),
-            Self::Exact(filter) => insert_exactly(filter, key),
+            _ => self.insert_digest_into_any(key, digest),
         }
     }
 
@@ -133,12 +112,7 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.digest_batch(keys, digests),
             Self::Growing(filter) => filter.digest_batch(keys, digests),
-            // It needs no digests.
-            Self::Exact(_) => digests
-                .iter_mut()
-                .zip(keys)
-                .map(|(digest, _)| *digest = Digest::default())
-                .count(),
+            Self::Exact(filter) => filter.digest_batch(keys, digests),
         }
     }
 
@@ -147,28 +121,16 @@ impl Filter for SeenSet {
         match self {
             Self::Fixed(filter) => filter.insert_batch(keys, digests, is_new),
             Self::Growing(filter) => filter.insert_batch(keys, digests, is_new),
-            Self::Exact(filter) => {
-                for (key, new) in keys.zip(is_new) {
-                    *new = insert_exactly(filter, key);
-                }
-            }
+            Self::Exact(filter) => filter.insert_batch(keys, digests, is_new),
         }
     }
 
     fn contains(&self, key: &[u8]) -> bool {
-        match self {
-            Self::Fixed(filter) => filter.contains(key),
-            Self::Growing(filter) => filter.contains(key),
-            Self::Exact(filter) => filter.contains(key),
-        }
+        self.any().contains(key)
     }
 
     fn load(&self) -> Load {
-        match self {
-            Self::Fixed(filter) => filter.load(),
-            Self::Growing(filter) => filter.load(),
-            Self::Exact(filter) => filter.load(),
-        }
+        self.any().load()
     }
 
     #[inline]
@@ -188,10 +150,6 @@ impl Filter for SeenSet {
     }
 
     fn ones_above(&self, keys: f64) -> Option<u64> {
-        match self {
-            Self::Fixed(filter) => filter.ones_above(keys),
-            Self::Growing(filter) => filter.ones_above(keys),
-            Self::Exact(filter) => filter.ones_above(keys),
-        }
+        self.any().ones_above(keys)
     }
 }

@@ -9,30 +9,15 @@ mod sift;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use batch::Sifted;
 pub use counters::Counters;
 pub use refused::{Refused, RefusedBy};
 
 use crate::counting::CountingBloomFilter;
 use crate::filter::Filter;
-use crate::loss::LossMeter;
 use crate::on_saturation::OnSaturation;
 use crate::queue::{Accepts, Fifo, Queue};
-use crate::saturation::{Saturation, Watch};
+use crate::saturation::Saturation;
 use crate::seen_set::SeenSet;
-
-/// The numbers of items that were accepted, seen and refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Tally {
-    /// New, marked and queued.
-    pub accepted: u64,
-    /// Seen: duplicates, and new keys that were wrongly dropped.
-    pub seen: u64,
-    /// Refused, and not marked as seen.
-    pub refused: u64,
-}
 
 /// A filter in front of a to-visit queue: [`push`](Self::push) drops keys that were seen, [`pop`](Self::pop) returns the next one.
 ///
@@ -93,9 +78,7 @@ pub struct Sieve<F = SeenSet, Q = VecDeque<String>> {
     filter: F,
     queue: Q,
     on_saturation: OnSaturation,
-    tally: Tally,
-    loss: LossMeter,
-    watch: Watch,
+    counters: Counters,
     is_silent: bool,
 }
 
@@ -113,15 +96,11 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// assert!(exact.push(vec![1, 2, 3]));
     /// ```
     pub fn from_parts(filter: F, queue: Q) -> Self {
-        let load = filter.load();
-        let watch = Watch::new(|keys| filter.ones_above(keys), &load);
         Self {
+            counters: Counters::new(&filter),
             filter,
             queue,
             on_saturation: OnSaturation::default(),
-            tally: Tally::default(),
-            loss: LossMeter::default(),
-            watch,
             is_silent: false,
         }
     }
@@ -140,7 +119,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
 
     /// Queues an item unless its key was seen: `true` if it was new (the polarity of `HashSet::insert`).
     ///
-    /// It is also `false` for an item that is refused, which the [`tally`](Self::tally) counts. [`try_push`](Self::try_push)
+    /// It is also `false` for an item that is refused, which the [`counters`](Self::counters) count. [`try_push`](Self::try_push)
     /// distinguishes the two and returns the item.
     #[inline]
     pub fn push<T: AsRef<[u8]>>(&mut self, item: T) -> bool
@@ -171,39 +150,15 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// Queues all items whose keys were not seen, and returns their number.
     ///
     /// It is faster than as many [`push`](Self::push)es: it hashes a batch of keys, and fetches the filter's memory for all of them at
-    /// once, before it marks the first. Push the links of a page at once. Refused items are counted in the [`tally`](Self::tally) and
+    /// once, before it marks the first. Push the links of a page at once. Refused items are [counted](Self::counters) and
     /// dropped; [`try_push_all`](Self::try_push_all) returns them.
     pub fn push_all<T: AsRef<[u8]>>(&mut self, items: impl IntoIterator<Item = T>) -> usize
     where
         Q: Accepts<T>,
     {
-        let mut fresh = 0;
-        self.sift_all(items, |sifted| {
-            fresh += match sifted {
-                Sifted::Of(outcome) => usize::from(outcome.unwrap_or(false)),
-                Sifted::OfBatch { new, .. } => new,
-            }
-        });
-        fresh
-    }
-
-    /// Pushes all items as [`try_push`](Self::try_push) does, in order, and calls `each` with each result.
-    ///
-    /// # Panics
-    ///
-    /// If the iterator or `each` panics. Items that are marked are queued even then. Up to 31 items of the batch are dropped, neither
-    /// marked nor queued, and can be pushed again.
-    pub fn try_push_all<T: AsRef<[u8]>>(
-        &mut self,
-        items: impl IntoIterator<Item = T>,
-        mut each: impl FnMut(Result<bool, Refused<T, Q::Refusal>>),
-    ) where
-        Q: Accepts<T>,
-    {
-        self.sift_all(items, |sifted| match sifted {
-            Sifted::Of(outcome) => each(outcome),
-            Sifted::OfBatch { is_new, .. } => is_new.iter().for_each(|&new| each(Ok(new))),
-        });
+        let before = self.counters.accepted;
+        self.try_push_all(items, |_| ());
+        (self.counters.accepted - before) as usize
     }
 
     /// Queues an item without the filter, for retries: whether its key was seen is neither asked nor changed.
@@ -240,23 +195,18 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
 
     /// Measures how full the filter is and what that has cost so far. Cost: O(1).
     pub fn saturation(&self) -> Saturation {
-        Saturation::of(&self.filter.load(), self.tally.accepted, &self.loss)
+        self.counters.saturation(self.filter.load())
     }
 
     /// Says whether new keys are refused now: under [`OnSaturation::Refuse`], past the capacity. Cost: O(1).
     #[inline]
     pub fn is_refusing(&self) -> bool {
-        self.on_saturation == OnSaturation::Refuse && self.watch.is_past_capacity(self.filter.ones())
-    }
-
-    /// Returns the numbers of items that were accepted, seen and refused.
-    pub fn tally(&self) -> Tally {
-        self.tally
+        self.on_saturation == OnSaturation::Refuse && self.counters.watch.is_past_capacity(self.filter.ones())
     }
 
     /// Sets the time, from any monotonic clock. The saturation lines then contain a forecast of the next level.
     pub fn set_now(&mut self, now: Duration) {
-        self.watch.set_now(now, || self.filter.load().estimated_len);
+        self.counters.watch.set_now(now, || self.filter.load().estimated);
     }
 
     /// Stops or resumes the saturation lines of the log. What is due while they are stopped is never logged.
@@ -303,7 +253,8 @@ impl<Q: Queue> Sieve<CountingBloomFilter, Q> {
     /// [`OnSaturation::Refuse`], new keys are accepted again as soon as the estimate is within the capacity.
     pub fn forget(&mut self, key: impl AsRef<[u8]>) -> bool {
         let removed = self.filter.remove(key.as_ref());
-        self.loss
+        self.counters
+            .loss
             .fell_to(Filter::ones(&self.filter), self.filter.sizing().bits());
         removed
     }

@@ -47,7 +47,7 @@ use std::f64::consts::LN_2;
 
 #[cfg(test)]
 pub(crate) use blocks::bits_in_word;
-pub(crate) use blocks::{BLOCK_BITS, BlockRate, WORDS};
+pub(crate) use blocks::{BLOCK_BITS, WORDS};
 pub use blocks::{MAX_BLOCK_HASHES, MIN_BLOCK_RATE};
 pub use classic::false_positive_rate;
 pub use practice::{Practice, best_practice};
@@ -61,14 +61,17 @@ pub const MAX_HASHES: u32 = 32;
 pub const MAX_BITS: u64 = 1 << 48;
 
 /// Why a filter cannot be built.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The capacity is zero.
+    #[error("the capacity is 0: give the number of distinct keys you expect, at least 1")]
     ZeroCapacity,
     /// The false-positive rate is not a number above 0 and below 1.
+    #[error("the false-positive rate {0} is not between 0 and 1: give a fraction such as 0.01 for 1 %")]
     RateOutOfRange(f64),
     /// The number of bits is zero, or below the number of probes, which must all be distinct.
+    #[error("{bits} bits are too few for {hashes} distinct probes per key: give at least as many bits as probes")]
     TooFewBits {
         /// The bits asked for.
         bits: u64,
@@ -76,59 +79,35 @@ pub enum ConfigError {
         hashes: u32,
     },
     /// The number of probes per key is zero or above [`MAX_HASHES`] ([`MAX_BLOCK_HASHES`] in blocks).
+    #[error(
+        "{0} probes per key are not possible: give 1 to {most}, or to {most_in_blocks} in blocks",
+        most = MAX_HASHES,
+        most_in_blocks = MAX_BLOCK_HASHES
+    )]
     HashesOutOfRange(u32),
     /// The false-positive rate is below [`MIN_BLOCK_RATE`], and the layout is blocks.
+    #[error(
+        "blocks keep no false-positive rate as small as {0}: give at least {least}, or the classic layout",
+        least = MIN_BLOCK_RATE
+    )]
     RateTooSmallForBlocks(f64),
     /// The layout is classic, and the filter supports blocks only.
+    #[error("a concurrent filter supports blocks only: give a shape in Layout::Blocks")]
     BlocksNeeded,
     /// The filter would need more than [`MAX_BITS`].
+    #[error(
+        "such a filter needs more than 2^48 bits (32 TiB): give a smaller capacity or a larger false-positive rate"
+    )]
     TooManyBits,
     /// The allocator cannot allocate this many bytes.
+    #[error(
+        "{bytes} bytes for the filter cannot be allocated: give a smaller capacity or a larger false-positive rate"
+    )]
     CannotAllocate {
         /// The bytes asked for.
         bytes: u64,
     },
 }
-
-impl std::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::ZeroCapacity => {
-                f.write_str("the capacity is 0: give the number of distinct keys you expect, at least 1")
-            }
-            Self::RateOutOfRange(rate) => {
-                write!(
-                    f,
-                    "the false-positive rate {rate} is not between 0 and 1: give a fraction such as 0.01 for 1 %"
-                )
-            }
-            Self::TooFewBits { bits, hashes } => write!(
-                f,
-                "{bits} bits are too few for {hashes} distinct probes per key: give at least as many bits as probes"
-            ),
-            Self::HashesOutOfRange(hashes) => {
-                write!(
-                    f,
-                    "{hashes} probes per key are not possible: give 1 to {MAX_HASHES}, or to {MAX_BLOCK_HASHES} in blocks"
-                )
-            }
-            Self::RateTooSmallForBlocks(rate) => {
-                write!(
-                    f,
-                    "blocks keep no false-positive rate as small as {rate}: give at least {MIN_BLOCK_RATE}, or the classic layout"
-                )
-            }
-            Self::BlocksNeeded => f.write_str("a concurrent filter supports blocks only: give a shape in Layout::Blocks"),
-            Self::TooManyBits => f.write_str("such a filter needs more than 2^48 bits (32 TiB): give a smaller capacity or a larger false-positive rate"),
-            Self::CannotAllocate { bytes } => write!(
-                f,
-                "{bytes} bytes for the filter cannot be allocated: give a smaller capacity or a larger false-positive rate"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// The layout of the probes of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -282,7 +261,14 @@ impl Sizing {
     ///
     /// Cost: microseconds; in blocks half a millisecond, the first time that a number of probes is used.
     pub fn expected_rate(&self) -> f64 {
-        RateModel::of(self).at(self.capacity as f64)
+        self.rate_at(self.capacity as f64)
+    }
+
+    pub(crate) fn rate_at(&self, keys: f64) -> f64 {
+        match self.layout {
+            Layout::Classic => classic::rate_at(self.bits, self.hashes, keys),
+            Layout::Blocks => blocks::rate_at(self.blocks(), self.hashes, keys),
+        }
     }
 
     pub(crate) fn words(&self) -> u64 {
@@ -302,35 +288,6 @@ impl Sizing {
 
     pub(crate) fn blocks(&self) -> u64 {
         self.bits / BLOCK_BITS
-    }
-}
-
-/// The false-positive rate of a shape as a function of the number of keys.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum RateModel {
-    Classic { bits: u64, hashes: u32 },
-    Blocks { model: &'static BlockRate, blocks: u64 },
-}
-
-impl RateModel {
-    pub(crate) fn of(sizing: &Sizing) -> Self {
-        match sizing.layout {
-            Layout::Classic => Self::Classic {
-                bits: sizing.bits,
-                hashes: sizing.hashes,
-            },
-            Layout::Blocks => Self::Blocks {
-                model: BlockRate::of(sizing.hashes),
-                blocks: sizing.blocks(),
-            },
-        }
-    }
-
-    pub(crate) fn at(&self, keys: f64) -> f64 {
-        match self {
-            Self::Classic { bits, hashes } => classic::rate_at(*bits, *hashes, keys),
-            Self::Blocks { model, blocks } => model.at(*blocks, keys),
-        }
     }
 }
 

@@ -110,16 +110,20 @@ pub trait Snapshot: Sized {
 }
 
 /// Why a file could not be loaded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The reader failed, or ended early.
-    Io(io::Error),
+    #[error("{}", of_reader(.0))]
+    Io(#[from] io::Error),
     /// It does not begin like the file of a filter.
+    #[error("the file is not the file of a filter: check the path")]
     NotAFilter,
     /// It has a version of the format that this crate does not support.
+    #[error("the filter's file has version {0}, this program supports version 1: update the program")]
     Version(u16),
     /// It contains another kind of filter.
+    #[error("the file contains a {found}, not a {wanted}: load it as a {found}")]
     Kind {
         /// The kind that was requested.
         wanted: &'static str,
@@ -127,10 +131,15 @@ pub enum SnapshotError {
         found: &'static str,
     },
     /// A field of the header has no meaning.
+    #[error("the filter's file has an invalid {0}: use an older copy, or start with an empty filter")]
     Field(&'static str),
     /// It is damaged: a checksum is wrong.
+    #[error("the filter's file is damaged: use an older copy, or start with an empty filter")]
     Damaged,
     /// It needs more bytes than the limit: it was cut, or the limit is too low.
+    #[error(
+        "the filter's file needs {needed} bytes, more than the limit of {limit}: it was cut, or the limit is too low"
+    )]
     TooLong {
         /// The bytes it would need.
         needed: u64,
@@ -138,59 +147,22 @@ pub enum SnapshotError {
         limit: u64,
     },
     /// It uses the hardened hash, and no key was given.
+    #[error("the filter uses the hardened hash: give its key")]
     SecretMissing,
     /// It uses another key.
+    #[error("the filter uses another key: give the key that it was built with")]
     SecretWrong,
     /// The memory cannot be allocated.
-    Memory(ConfigError),
+    #[error("{0}")]
+    Memory(#[source] ConfigError),
 }
 
-impl std::fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                f.write_str("the filter's file ends early: use an older copy, or start with an empty filter")
-            }
-            Self::Io(error) => write!(f, "the filter's file cannot be read: {error}"),
-            Self::NotAFilter => f.write_str("the file is not the file of a filter: check the path"),
-            Self::Version(version) => write!(
-                f,
-                "the filter's file has version {version}, this program supports version 1: update the program"
-            ),
-            Self::Kind { wanted, found } => {
-                write!(f, "the file contains a {found}, not a {wanted}: load it as a {found}")
-            }
-            Self::Field(field) => write!(
-                f,
-                "the filter's file has an invalid {field}: use an older copy, or start with an empty filter"
-            ),
-            Self::Damaged => {
-                f.write_str("the filter's file is damaged: use an older copy, or start with an empty filter")
-            }
-            Self::TooLong { needed, limit } => write!(
-                f,
-                "the filter's file needs {needed} bytes, more than the limit of {limit}: it was cut, or the limit is too low"
-            ),
-            Self::SecretMissing => f.write_str("the filter uses the hardened hash: give its key"),
-            Self::SecretWrong => f.write_str("the filter uses another key: give the key that it was built with"),
-            Self::Memory(error) => error.fmt(f),
+fn of_reader(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            "the filter's file ends early: use an older copy, or start with an empty filter".to_owned()
         }
-    }
-}
-
-impl std::error::Error for SnapshotError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            Self::Memory(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for SnapshotError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
+        _ => format!("the filter's file cannot be read: {error}"),
     }
 }
 

@@ -271,7 +271,7 @@ fn pollute(sieve: &mut Sieve, count: u64) {
     let mut shadow = filter.clone();
     let hashes = u64::from(shadow.sizing().hashes());
     let mut n = 0_u64;
-    while sieve.tally().accepted < count {
+    while sieve.counters().accepted < count {
         let key = format!("https://evil.example/{n}");
         let mut trial = shadow.clone();
         trial.insert(&key);

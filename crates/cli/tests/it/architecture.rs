@@ -25,8 +25,8 @@ fn only(of: &str, word: &str, allowed: &[&str]) {
     assert_eq!(files_naming(of, word), allowed, "in {of}, {word:?} is named by");
 }
 
-/// The hash and the log, two optional hashes, and mapped memory.
-const SIEVE_MAY_USE: &str = "bytemuck fastmurmur3 log memmap2 serde siphasher xxhash-rust";
+/// The hash and the log, two optional hashes, mapped memory, and error types.
+const SIEVE_MAY_USE: &str = "bytemuck fastmurmur3 log memmap2 serde siphasher thiserror xxhash-rust";
 
 #[test]
 fn imports_go_downward_only() {

@@ -97,7 +97,7 @@ impl Filter for Seen {
             return self.filter.load();
         }
         let mut load = Load::default();
-        load.estimated_len = self.accepted as f64;
+        load.estimated = self.accepted as f64;
         load.ones = self.accepted;
         load.memory_bytes = match &self.filter {
             SeenSet::Fixed(filter) => filter.memory_bytes(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sieve::{Filter as _, SeenSet};
+use sieve::{Filter as _, ScalableBloomFilter, SeenSet};
 
 use crate::Canonicalizer;
 use crate::appended::append;
@@ -246,7 +246,8 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
         append(&(now, answer.check(), call), &mut bytes).ok()?;
         rows.push(journal::row(b"output 17", &bytes).ok()?);
     }
-    let mut growing = SeenSet::growing(10_000, 0.01, config().seen_set.hash).ok()?;
+    let growing = ScalableBloomFilter::with_hashing(10_000, 0.01, config().seen_set.hash);
+    let mut growing = SeenSet::Growing(growing.ok()?);
     growing.insert(b"https://a.example/");
     let growing = encode_seen_set(&growing).ok()?;
     Some([rows, vec![with_hosts], vec![seen_set, growing], records])

@@ -112,7 +112,7 @@ pub(crate) fn picture(frontier: &Frontier) -> String {
         .collect();
     hosts.sort();
     if report.saturation.capacity.is_none() {
-        report.saturation.memory_bytes = 0;
+        report.saturation.load.memory_bytes = 0;
     }
     format!("{report:?}\n{}", hosts.join("\n"))
 }

@@ -133,8 +133,8 @@ mod tests {
                 assert_eq!(one.insert(&key), expected, "{hashing:?}, {sizing:?}: {key:?}");
                 assert!(one.contains(&key));
             }
-            assert_eq!((one.ones(), one.memory().words()), (two.ones(), two.memory().words()));
-            assert_eq!(one.ones(), one.memory().count_ones());
+            assert_eq!((one.ones(), one.memory.words()), (two.ones(), two.memory.words()));
+            assert_eq!(one.ones(), one.memory.count_ones());
         }
     }
 

@@ -1,7 +1,5 @@
 //! The memory of a packed queue, and its bound.
 
-use std::fmt;
-
 use super::segment::{MAX_KEY, SEGMENT_BYTES};
 use super::{Cold, PackedQueue, Packing};
 
@@ -98,34 +96,16 @@ impl<T> PackedQueue<T> {
 }
 
 /// The key could exceed the memory bound of a [`PackedQueue`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the queue is full: pop items before you push more")]
 pub struct QueueFull;
 
-impl fmt::Display for QueueFull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the queue is full: pop items before you push more")
-    }
-}
-
-impl std::error::Error for QueueFull {}
-
 /// The bound is below the minimum of a queue; see [`PackedQueue::with_max_bytes`](super::PackedQueue::with_max_bytes).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{max_bytes} bytes are too few for a queue with this packing: give at least {least}")]
 pub struct BoundTooSmall {
     /// The bytes asked for.
     pub max_bytes: usize,
     /// The smallest bound that is possible with this packing, in bytes.
     pub least: usize,
 }
-
-impl fmt::Display for BoundTooSmall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { max_bytes, least } = self;
-        write!(
-            f,
-            "{max_bytes} bytes are too few for a queue with this packing: give at least {least}"
-        )
-    }
-}
-
-impl std::error::Error for BoundTooSmall {}

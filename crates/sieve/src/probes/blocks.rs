@@ -5,7 +5,7 @@
 //! because they may depend on each other: for a short key whose length equals the seed, the halves of MurmurHash3 are 2x and 3x. With
 //! the second half alone, the rate of such a filter was off by a seventh. [`crate::sizing`] derives the rate.
 
-use crate::hash::{Digest, below};
+use crate::hash::{Digest, below, words as random_words};
 use crate::memory::Block;
 use crate::sizing::WORDS;
 
@@ -68,7 +68,8 @@ fn turned(window: u32, start: u32) -> u32 {
 }
 
 fn add_second_bits(masks: &mut Block, digest: Digest, words: u32) {
-    let more = digest.stretched();
+    let mut next = random_words(digest);
+    let more = [next(), next()];
     for (word, mask) in masks.iter_mut().enumerate() {
         if words >> word & 1 == 0 {
             continue;

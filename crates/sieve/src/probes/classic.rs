@@ -5,17 +5,17 @@
 //! at 1 % then has a rate of 1.56 %.
 
 use super::Probes;
-use crate::hash::{Digest, Words, below};
+use crate::hash::{Digest, below, words};
 
 /// Draws `hashes` distinct positions below `bits`, which must be at least `hashes`.
 #[inline]
 pub(crate) fn draw(digest: Digest, bits: u64, hashes: u32) -> Probes {
     debug_assert!(bits >= u64::from(hashes));
     let mut probes = Probes::none();
-    let mut words = Words::from(digest);
+    let mut next_word = words(digest);
     let first = bits - u64::from(hashes);
     for last in first..bits {
-        let drawn = below(words.next(), last + 1);
+        let drawn = below(next_word(), last + 1);
         let taken = probes.as_slice().contains(&drawn);
         // `last` is free: every earlier draw is below it.
         probes.add(if taken { last } else { drawn });

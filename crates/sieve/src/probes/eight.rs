@@ -125,19 +125,13 @@ mod avx2 {
         super::mark_all(blocks, digests, is_new, |block, digest| mark(block, digest))
     }
 
-    /// The bits of a key, and those of its block that are not set.
-    struct Marks {
-        all: [__m256i; 2],
-        unset: [__m256i; 2],
-    }
-
     /// Does what [`blocks::mark`] does with eight probes, but does not write to a block that has all of them. The caller of a single key
     /// branches on that, too.
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
     pub(crate) fn mark_unless_seen(line: &mut Line, digest: Digest) -> u64 {
         let words = bytemuck::cast(*line);
-        let Marks { all, unset } = marks(words, digest);
+        let [all, unset] = marks(words, digest);
         let any = _mm256_or_si256(unset[0], unset[1]);
         if _mm256_testz_si256(any, any) == 1 {
             return 0;
@@ -151,14 +145,15 @@ mod avx2 {
     #[target_feature(enable = "avx2,popcnt")]
     fn mark(block: &mut Block, digest: Digest) -> u64 {
         let words = bytemuck::cast(*block);
-        let Marks { all, unset } = marks(words, digest);
+        let [all, unset] = marks(words, digest);
         *block = bytemuck::cast(union(words, all));
         count(unset)
     }
 
+    /// Returns the bits of a key, and those of its block that are not set.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn marks([first, second]: [__m256i; 2], digest: Digest) -> Marks {
+    fn marks([first, second]: [__m256i; 2], digest: Digest) -> [[__m256i; 2]; 2] {
         let random = blocks::mixed(digest);
         let (each, six_bits) = (_mm256_set1_epi64x(random.cast_signed()), _mm256_set1_epi64x(63));
         let at_first = _mm256_and_si256(_mm256_srlv_epi64(each, _mm256_set_epi64x(18, 12, 6, 0)), six_bits);
@@ -168,7 +163,7 @@ mod avx2 {
         let one = _mm256_set1_epi64x(1);
         let all = [_mm256_sllv_epi64(one, at_first), _mm256_sllv_epi64(one, at_second)];
         let unset = [_mm256_andnot_si256(first, all[0]), _mm256_andnot_si256(second, all[1])];
-        Marks { all, unset }
+        [all, unset]
     }
 
     #[inline]

@@ -35,7 +35,7 @@ impl Watch {
             check_at: FIRST_CHECK,
             layers: load.layers,
         };
-        watch.wait_for_next(ones_above, load.capacity, load.grown_capacity);
+        watch.wait_for_next(ones_above, load);
         watch
     }
 
@@ -44,7 +44,7 @@ impl Watch {
         self.tenths = saturation.level.tenths;
         self.layers = saturation.layers;
         self.set_next_check(saturation.accepted);
-        self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
+        self.wait_for_next(ones_above, saturation);
     }
 
     /// Takes the time, for the forecasts; the first call starts the pace.
@@ -88,13 +88,13 @@ impl Watch {
         if due && saturation.level.tenths > self.tenths {
             self.tenths = saturation.level.tenths;
             self.accused |= suspicious;
-            self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
+            self.wait_for_next(ones_above, saturation);
             let next_level_in = self.forecast(saturation);
             self.paced_from = self.now.map(|now| (now, saturation.estimated));
             return Some(Notice::Level { next_level_in });
         }
         if has_grown {
-            self.wait_for_next(ones_above, saturation.capacity, saturation.grown_capacity);
+            self.wait_for_next(ones_above, saturation);
             return Some(Notice::Grown);
         }
         if suspicious && !self.accused {
@@ -116,16 +116,11 @@ impl Watch {
         }
     }
 
-    fn wait_for_next(
-        &mut self,
-        ones_above: impl Fn(f64) -> Option<u64>,
-        capacity: Option<u64>,
-        grown_capacity: Option<u64>,
-    ) {
-        self.due_at_ones = capacity.and_then(|capacity| ones_above(self.next_level().threshold() * capacity as f64));
-        self.full_at_ones = grown_capacity
-            .or(capacity)
-            .and_then(|capacity| ones_above(capacity as f64));
+    fn wait_for_next(&mut self, ones_above: impl Fn(f64) -> Option<u64>, load: &Load) {
+        let threshold = self.next_level().threshold();
+        self.due_at_ones = load.capacity.and_then(|keys| ones_above(threshold * keys as f64));
+        let holds = load.grown_capacity.or(load.capacity);
+        self.full_at_ones = holds.and_then(|keys| ones_above(keys as f64));
     }
 
     fn forecast(&self, saturation: &Saturation) -> Option<Duration> {

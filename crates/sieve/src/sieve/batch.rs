@@ -8,18 +8,17 @@ use crate::sizing::MAX_HASHES;
 /// The number of keys that are hashed before the first is marked.
 const BATCH: usize = 32;
 
-/// The result for one item, or for a batch without refusals.
-pub(super) enum Sifted<'a, T, R> {
-    Of(Result<bool, Refused<T, R>>),
-    OfBatch { new: usize, is_new: &'a [bool] },
-}
-
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Sifts items in batches: hashes all of a batch before it marks the first.
-    pub(super) fn sift_all<T: AsRef<[u8]>>(
+    /// Pushes all items as [`try_push`](Self::try_push) does, in order, and calls `each` with each result.
+    ///
+    /// # Panics
+    ///
+    /// If the iterator or `each` panics. Items that are marked are queued even then. Up to 31 items of the batch are dropped, neither
+    /// marked nor queued, and can be pushed again.
+    pub fn try_push_all<T: AsRef<[u8]>>(
         &mut self,
         items: impl IntoIterator<Item = T>,
-        mut report: impl FnMut(Sifted<'_, T, Q::Refusal>),
+        mut each: impl FnMut(Result<bool, Refused<T, Q::Refusal>>),
     ) where
         Q: Accepts<T>,
     {
@@ -39,9 +38,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
             if self.needs_no_checks::<T>() {
                 let keys = batch.iter().flatten().map(AsRef::as_ref);
                 self.filter.insert_batch(keys, digests, &mut is_new[..count]);
-                self.queue_new(batch, &is_new, &mut report);
+                self.queue_new(batch, &is_new, &mut each);
             } else {
-                self.sift_one_by_one(batch, digests, &mut report);
+                self.sift_one_by_one(batch, digests, &mut each);
             }
             if count < BATCH {
                 return;
@@ -59,8 +58,9 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.queue.admits_next(BATCH)
             && !self.is_refusing()
             && self
+                .counters
                 .watch
-                .is_quiet_until(self.filter.ones() + most_ones, self.tally.accepted + BATCH as u64)
+                .is_quiet_until(self.filter.ones() + most_ones, self.counters.accepted + BATCH as u64)
     }
 
     /// Queues the new items of a batch that needs no checks, after all are marked.
@@ -71,7 +71,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         is_new: &[bool; BATCH],
-        report: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
+        each: &mut impl FnMut(Result<bool, Refused<T, Q::Refusal>>),
     ) where
         Q: Accepts<T>,
     {
@@ -87,10 +87,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
                 self.queue.push(item);
             }
         }
-        self.tally.seen += (batch.len() - new) as u64;
-        self.tally.accepted += new as u64;
+        self.counters.seen += (batch.len() - new) as u64;
+        self.counters.accepted += new as u64;
         self.follow_up(new as u64);
-        report(Sifted::OfBatch { new, is_new });
+        is_new.iter().for_each(|&new| each(Ok(new)));
     }
 
     #[inline(never)]
@@ -98,15 +98,13 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &mut self,
         batch: &mut [Option<T>],
         digests: &[F::Digest],
-        report: &mut impl FnMut(Sifted<'_, T, Q::Refusal>),
+        each: &mut impl FnMut(Result<bool, Refused<T, Q::Refusal>>),
     ) where
         Q: Accepts<T>,
     {
         for (slot, digest) in batch.iter_mut().zip(digests) {
             if let Some(item) = slot.take() {
-                report(Sifted::Of(
-                    self.sift(item, |filter, key| filter.insert_digest(key, *digest)),
-                ));
+                each(self.sift(item, |filter, key| filter.insert_digest(key, *digest)));
             }
         }
     }

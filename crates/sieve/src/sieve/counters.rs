@@ -1,36 +1,53 @@
-//! All counts of a sieve, to continue with them after a restart.
+//! The counts of a sieve, to look at and to continue with after a restart.
 
-use super::{Sieve, Tally};
-use crate::filter::Filter;
+use super::Sieve;
+use crate::filter::{Filter, Load};
 use crate::loss::LossMeter;
 use crate::queue::Queue;
-use crate::saturation::Watch;
+use crate::saturation::{Saturation, Watch};
 
-/// All counts of a [`Sieve`], besides its filter and its queue: what was pushed, the loss, and the levels that were logged.
+/// The counts of a [`Sieve`]: the items that were pushed, the loss, and the levels that were logged.
 ///
 /// A sieve from the same filter, an equal queue and these counters behaves like the one they were taken of. The file of
-/// [`save_filter`](Sieve::save_filter) has fewer: of the counts only accepted and lost keys.
+/// [`save_filter`](Sieve::save_filter) has fewer: only accepted and lost keys.
 ///
 /// The serialized form belongs to one version of this crate.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counters {
-    tally: Tally,
-    loss: LossMeter,
-    watch: Watch,
+    /// Items that were new, marked and queued.
+    pub accepted: u64,
+    /// Items that were seen: duplicates, and new keys that were wrongly dropped.
+    pub seen: u64,
+    /// Items that were refused, and not marked as seen.
+    pub refused: u64,
+    pub(super) loss: LossMeter,
+    pub(super) watch: Watch,
 }
 
-impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Returns all counts, to continue with them after a restart.
-    pub fn counters(&self) -> Counters {
-        Counters {
-            tally: self.tally,
-            loss: self.loss.clone(),
-            watch: self.watch.clone(),
+impl Counters {
+    pub(super) fn new(filter: &impl Filter) -> Self {
+        Self {
+            accepted: 0,
+            seen: 0,
+            refused: 0,
+            loss: LossMeter::default(),
+            watch: Watch::new(|keys| filter.ones_above(keys), &filter.load()),
         }
     }
 
-    /// Sets all counts to those of a sieve with the same filter.
+    pub(super) fn saturation(&self, load: Load) -> Saturation {
+        Saturation::of(load, self.accepted, &self.loss)
+    }
+}
+
+impl<F: Filter, Q: Queue> Sieve<F, Q> {
+    /// Returns the counts, to look at or to continue with after a restart.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Sets the counts to those of a sieve with the same filter.
     ///
     /// ```
     /// use std::collections::VecDeque;
@@ -38,15 +55,13 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     ///
     /// let mut to_visit = Sieve::new(1000)?;
     /// to_visit.push("https://example.com/");
-    /// let again: Sieve = Sieve::from_parts(to_visit.filter().clone(), VecDeque::new()).with_counters(to_visit.counters());
-    /// assert_eq!(again.tally(), to_visit.tally());
+    /// let counters = to_visit.counters().clone();
+    /// let again: Sieve = Sieve::from_parts(to_visit.filter().clone(), VecDeque::new()).with_counters(counters);
+    /// assert_eq!(again.counters().accepted, 1);
     /// # Ok::<(), sieve::ConfigError>(())
     /// ```
     #[must_use]
-    pub fn with_counters(mut self, counters: Counters) -> Self {
-        self.tally = counters.tally;
-        self.loss = counters.loss;
-        self.watch = counters.watch;
-        self
+    pub fn with_counters(self, counters: Counters) -> Self {
+        Self { counters, ..self }
     }
 }

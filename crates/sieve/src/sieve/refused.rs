@@ -6,36 +6,24 @@ use std::fmt;
 use crate::on_saturation::OnSaturation;
 
 /// Why an item was refused: it was neither queued nor seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedBy<R> {
     /// The queue refused it, with its own [`Refusal`](crate::Accepts::Refusal).
+    #[error("{0}")]
     Queue(R),
     /// The filter is beyond its capacity, and the policy is [`OnSaturation::Refuse`].
+    #[error("the filter is past its capacity: start again with a larger one")]
     Saturation,
 }
 
 /// An item that was refused. It was not marked as seen, so it can be pushed again.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{by}")]
 pub struct Refused<T, R> {
     /// The item.
     pub item: T,
     /// The reason.
     pub by: RefusedBy<R>,
-}
-
-impl<R: fmt::Display> fmt::Display for RefusedBy<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queue(refusal) => refusal.fmt(f),
-            Self::Saturation => f.write_str("the filter is past its capacity: start again with a larger one"),
-        }
-    }
-}
-
-impl<T, R: fmt::Display> fmt::Display for Refused<T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.by.fmt(f)
-    }
 }
 
 impl<T, R: fmt::Debug> fmt::Debug for Refused<T, R> {
@@ -44,5 +32,3 @@ impl<T, R: fmt::Debug> fmt::Debug for Refused<T, R> {
         f.debug_struct("Refused").field("by", &self.by).finish_non_exhaustive()
     }
 }
-
-impl<T, R: fmt::Debug + fmt::Display> std::error::Error for Refused<T, R> {}

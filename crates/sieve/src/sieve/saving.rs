@@ -22,8 +22,8 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     /// The errors of [`Snapshot::write_to`].
     pub fn save_filter(&self, writer: &mut impl Write) -> io::Result<()> {
         let counts = SnapshotCounts {
-            accepted: self.tally.accepted,
-            lost: self.loss.lost(),
+            accepted: self.counters.accepted,
+            lost: self.counters.loss.lost(),
         };
         self.filter.write_to(&counts, writer)
     }
@@ -38,7 +38,7 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     ///   [`OnSaturation::Warn`](crate::OnSaturation::Warn). The kind of the filter is part of it: one of fixed size never grows, whatever
     ///   policy you set.
     /// - A queue of items of your own is named in the type: `Sieve::<SeenSet, VecDeque<Item>>::resume(..)`.
-    /// - Of the [`tally`](Self::tally), the file has the accepted keys only.
+    /// - Of the [counted](Self::counters) items, the file has the accepted ones only.
     ///
     /// # Errors
     ///
@@ -65,20 +65,19 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
         queue: Q,
     ) -> Result<Self, SnapshotError> {
         let (filter, counts) = F::read_from(reader, limit, secret)?;
-        Ok(Self::with_counts(filter, &counts, queue))
+        Ok(Self::from_parts(filter, queue).with_counts(&counts))
     }
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Puts a filter whose keys were counted before in front of a queue: one that was read, or a union. The rest is as in
-    /// [`resume`](Self::resume).
-    pub fn with_counts(filter: F, counts: &SnapshotCounts, queue: Q) -> Self {
-        let mut sieve = Self::from_parts(filter, queue);
-        sieve.tally.accepted = counts.accepted;
-        let rate = sieve.filter.load().false_positive_rate;
-        sieve.loss.resume(counts.lost, drops_per_accepted(rate));
-        let saturation = sieve.saturation();
-        sieve.watch.resume(&saturation, |keys| sieve.filter.ones_above(keys));
-        sieve
+    /// Sets the counts of the keys that are in the filter: one that was read, or a union. The rest is as in [`resume`](Self::resume).
+    #[must_use]
+    pub fn with_counts(mut self, counts: &SnapshotCounts) -> Self {
+        let (filter, load) = (&self.filter, self.filter.load());
+        self.counters.accepted = counts.accepted;
+        self.counters.loss.resume(counts.lost, drops_per_accepted(load.rate));
+        let saturation = self.counters.saturation(load);
+        self.counters.watch.resume(&saturation, |keys| filter.ones_above(keys));
+        self
     }
 }

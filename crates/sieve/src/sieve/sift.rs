@@ -30,7 +30,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Q: Accepts<T>,
     {
         if !insert(&mut self.filter, item.as_ref()) {
-            self.tally.seen += 1;
+            self.counters.seen += 1;
             return false;
         }
         self.accept(item);
@@ -44,7 +44,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         Q: Accepts<T>,
     {
         self.queue.push(item);
-        self.tally.accepted += 1;
+        self.counters.accepted += 1;
         self.follow_up(1);
     }
 
@@ -52,11 +52,15 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     #[inline]
     pub(super) fn follow_up(&mut self, keys: u64) {
         let ones = self.filter.ones();
-        self.loss.accept(keys, ones, || {
+        self.counters.loss.accept(keys, ones, || {
             let load = self.filter.load();
-            (load.bits, drops_per_accepted(load.false_positive_rate))
+            (load.bits, drops_per_accepted(load.rate))
         });
-        if self.watch.is_due(ones, self.tally.accepted, self.filter.layers()) {
+        if self
+            .counters
+            .watch
+            .is_due(ones, self.counters.accepted, self.filter.layers())
+        {
             self.look();
         }
     }
@@ -76,10 +80,10 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     pub(super) fn refuse<T: AsRef<[u8]>, R>(&mut self, item: T, by: RefusedBy<R>) -> Result<bool, Refused<T, R>> {
         // A duplicate counts as seen, not as refused.
         if self.filter.contains(item.as_ref()) {
-            self.tally.seen += 1;
+            self.counters.seen += 1;
             return Ok(false);
         }
-        self.tally.refused += 1;
+        self.counters.refused += 1;
         Err(Refused { item, by })
     }
 
@@ -87,7 +91,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     fn look(&mut self) {
         let saturation = self.saturation();
         let ones_above = |keys| self.filter.ones_above(keys);
-        let notice = self.watch.look(&saturation, self.filter.ones(), ones_above);
+        let notice = self.counters.watch.look(&saturation, self.filter.ones(), ones_above);
         if let Some(notice) = notice.filter(|_| !self.is_silent) {
             lines::report(&saturation, &notice, self.on_saturation);
         }

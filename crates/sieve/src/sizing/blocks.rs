@@ -47,8 +47,7 @@ pub(super) fn for_rate(capacity: u64, rate: f64) -> Result<Sizing, ConfigError> 
     let best = (best_hashes(least, capacity).round() as u32).min(MAX_BLOCK_HASHES - 1);
     (best.saturating_sub(2).max(1)..=best + 1)
         .filter_map(|hashes| {
-            let model = BlockRate::of(hashes);
-            let keeps = |blocks| model.at(blocks, capacity as f64) <= rate;
+            let keeps = |blocks| rate_at(blocks, hashes, capacity as f64) <= rate;
             Some((super::least(least.div_ceil(512), MAX_BITS / 512, keeps)?, hashes))
         })
         .min_by(|a, b| price(*a).total_cmp(&price(*b)))
@@ -66,12 +65,6 @@ fn price((blocks, hashes): (u64, u32)) -> f64 {
     blocks as f64 * if hashes == 8 { 0.97 } else { 1.0 }
 }
 
-/// The closed form of the rate for one number of probes: its terms, equal ones put together.
-#[derive(Debug, Clone)]
-pub(crate) struct BlockRate {
-    terms: Vec<Term>,
-}
-
 /// One or several sets S: how often they count, with their sign, and the chance 1 − a(S) that an old key hits them.
 #[derive(Debug, Clone, Copy)]
 struct Term {
@@ -79,49 +72,45 @@ struct Term {
     hit: f64,
 }
 
-impl BlockRate {
-    /// Returns the closed form for `hashes` probes, at most [`MAX_BLOCK_HASHES`]. It is made once and kept: a file of a few kilobytes
-    /// can hold dozens of layers, which must not cost dozens of tables.
-    pub(crate) fn of(hashes: u32) -> &'static Self {
-        static MADE: [OnceLock<BlockRate>; MAX_BLOCK_HASHES as usize + 1] =
-            [const { OnceLock::new() }; MAX_BLOCK_HASHES as usize + 1];
-        MADE[hashes as usize].get_or_init(|| Self::new(hashes))
-    }
-
-    /// Sums up all sets of probes. Cost: less than half a millisecond.
-    fn new(hashes: u32) -> Self {
-        let words: [[Choice; 3]; WORDS] =
-            std::array::from_fn(|word| [0, 1, 2].map(|chosen| Choice::new(hashes, word, chosen)));
-        let mut terms = Vec::new();
-        let nothing_chosen = Choices {
-            avoided: [1.0; WORDS],
-            weight: [1.0 / WORDS as f64; WORDS],
-        };
-        nothing_chosen.complete(&words, &mut terms);
-        terms.sort_unstable_by(|a, b| a.hit.total_cmp(&b.hit));
-        terms.dedup_by(|next, kept| {
-            let same = next.hit - kept.hit < 1e-13;
-            if same {
-                kept.weight += next.weight;
-            }
-            same
-        });
-        terms.shrink_to_fit();
-        Self { terms }
-    }
-
-    pub(crate) fn at(&self, blocks: u64, keys: f64) -> f64 {
-        let blocks = blocks as f64;
-        let sum: f64 = self
-            .terms
-            .iter()
-            .map(|term| term.weight * (keys * (-term.hit / blocks).ln_1p()).exp())
-            .sum();
-        sum.clamp(0.0, 1.0)
-    }
+/// The rate with `hashes` probes, at most [`MAX_BLOCK_HASHES`], by the closed form.
+///
+/// The terms of a number of probes are made once and kept: a file of a few kilobytes can hold dozens of layers, which must not cost dozens of
+/// tables.
+pub(super) fn rate_at(blocks: u64, hashes: u32, keys: f64) -> f64 {
+    static MADE: [OnceLock<Vec<Term>>; MAX_BLOCK_HASHES as usize + 1] =
+        [const { OnceLock::new() }; MAX_BLOCK_HASHES as usize + 1];
+    let terms = MADE[hashes as usize].get_or_init(|| terms(hashes)).iter();
+    let blocks = blocks as f64;
+    let sum: f64 = terms
+        .map(|term| term.weight * (keys * (-term.hit / blocks).ln_1p()).exp())
+        .sum();
+    sum.clamp(0.0, 1.0)
 }
 
-/// Some bits of a word as part of a set S, for each word in which a key may start.
+/// Sums up all sets of probes, and puts equal terms together. Cost: less than half a millisecond.
+fn terms(hashes: u32) -> Vec<Term> {
+    let words: [[Choice; 3]; WORDS] =
+        std::array::from_fn(|word| [0, 1, 2].map(|chosen| Choice::new(hashes, word, chosen)));
+    let mut terms = Vec::new();
+    let nothing_chosen = Choice {
+        avoided: [1.0; WORDS],
+        ways: [1.0 / WORDS as f64; WORDS],
+    };
+    nothing_chosen.complete(&words, &mut terms);
+    terms.sort_unstable_by(|a, b| a.hit.total_cmp(&b.hit));
+    terms.dedup_by(|next, kept| {
+        let same = next.hit - kept.hit < 1e-13;
+        if same {
+            kept.weight += next.weight;
+        }
+        same
+    });
+    terms.shrink_to_fit();
+    terms
+}
+
+/// Some bits of a word or of several as part of a set S, for each word in which a key may start.
+#[derive(Clone, Copy)]
 struct Choice {
     /// The chance that an old key avoids them.
     avoided: [f64; WORDS],
@@ -141,21 +130,13 @@ impl Choice {
             }),
         }
     }
-}
 
-/// A set S being put together word by word, for each word in which the old key starts, and the new one.
-#[derive(Clone, Copy)]
-struct Choices {
-    avoided: [f64; WORDS],
-    weight: [f64; WORDS],
-}
-
-impl Choices {
-    fn complete(self, remaining: &[[Choice; 3]], terms: &mut Vec<Term>) {
+    /// Puts sets together with each choice in the remaining words.
+    fn complete(self, remaining: &[[Self; 3]], terms: &mut Vec<Term>) {
         let Some((word, remaining)) = remaining.split_first() else {
             let avoided = self.avoided.iter().sum::<f64>() / WORDS as f64;
             terms.push(Term {
-                weight: self.weight.iter().sum(),
+                weight: self.ways.iter().sum(),
                 hit: 1.0 - avoided,
             });
             return;
@@ -164,10 +145,10 @@ impl Choices {
             let mut next = self;
             for start in 0..WORDS {
                 next.avoided[start] *= choice.avoided[start];
-                next.weight[start] *= choice.ways[start];
+                next.ways[start] *= choice.ways[start];
             }
             // Otherwise no key has that many bits in these words.
-            if next.weight.iter().any(|&weight| weight != 0.0) {
+            if next.ways.iter().any(|&ways| ways != 0.0) {
                 next.complete(remaining, terms);
             }
         }
@@ -200,9 +181,8 @@ mod tests {
 
     #[test]
     fn the_closed_form_is_the_mean_over_the_loads_of_blocks() {
-        let model = BlockRate::new(8);
         for (blocks, keys) in [(2, 90), (20, 1000), (200, 8_000), (200, 20_000), (500, 5_000)] {
-            let (oracle, rate) = (rate_by_load(blocks, keys), model.at(blocks, keys as f64));
+            let (oracle, rate) = (rate_by_load(blocks, keys), rate_at(blocks, 8, keys as f64));
             assert!(
                 (rate / oracle - 1.0).abs() < 1e-6,
                 "B={blocks} n={keys}: {rate} is not {oracle}"
@@ -213,10 +193,10 @@ mod tests {
     #[test]
     fn the_word_that_is_a_bit_shorter_counts_with_every_number_of_probes() {
         // One probe, one key: the same word, one time in eight, and the same bit of it.
-        let one = BlockRate::new(1).at(1, 1.0);
+        let one = rate_at(1, 1, 1.0);
         assert!((one - (7.0 / 64.0 + 1.0 / 63.0) / 64.0).abs() < 1e-12, "{one}");
         // Sixteen probes, one key: the same two bits in each word.
-        let sixteen = BlockRate::new(16).at(1, 1.0);
+        let sixteen = rate_at(1, 16, 1.0);
         assert!(sixteen < 1e-11, "{sixteen}");
     }
 
@@ -226,8 +206,7 @@ mod tests {
             let chosen = for_rate(100_000, rate).unwrap();
             let least = (1..=MAX_BLOCK_HASHES)
                 .filter_map(|hashes| {
-                    let model = BlockRate::new(hashes);
-                    crate::sizing::least(100, MAX_BITS / 512, |blocks| model.at(blocks, 100_000.0) <= rate)
+                    crate::sizing::least(100, MAX_BITS / 512, |blocks| rate_at(blocks, hashes, 100_000.0) <= rate)
                 })
                 .min()
                 .unwrap();

@@ -21,13 +21,13 @@ impl Sizing {
         (from..=self.bits.min(from + 4)).find(|&ones| self.keys_at(ones) > keys)
     }
 
-    pub(crate) fn load(&self, ones: u64, false_positive_rate: f64) -> Load {
-        let estimated_len = self.keys_at(ones);
+    pub(crate) fn load(&self, ones: u64, rate: f64) -> Load {
+        let estimated = self.keys_at(ones);
         Load {
             capacity: Some(self.capacity),
-            estimated_len,
-            estimate_noise: self.estimate_noise(estimated_len),
-            false_positive_rate,
+            estimated,
+            estimate_noise: self.estimate_noise(estimated),
+            rate,
             bits: self.bits,
             ones,
             hashes: self.hashes,

@@ -34,7 +34,7 @@ impl Snapshot for BloomFilter {
         let mut header = Header::new(Kind::Standard, &self.sizing(), &self.hashing(), counts);
         header.ones = self.ones();
         let sum = header.write(writer)?;
-        write_words(self.memory().words(), sum, writer)
+        write_words(self.memory.words(), sum, writer)
     }
 
     fn snapshot_bytes(&self) -> u64 {
@@ -69,7 +69,7 @@ impl Snapshot for CountingBloomFilter {
         header.ones = Filter::ones(self);
         header.extra = stored_count(self.removed());
         let sum = header.write(writer)?;
-        write_words(self.counters().words(), sum, writer)
+        write_words(self.counters.words(), sum, writer)
     }
 
     fn snapshot_bytes(&self) -> u64 {
@@ -92,7 +92,7 @@ impl Snapshot for CountingBloomFilter {
 
 impl Snapshot for ScalableBloomFilter {
     fn write_to(&self, counts: &SnapshotCounts, writer: &mut impl Write) -> io::Result<()> {
-        let sizing = self.newest().sizing();
+        let sizing = self.newest.sizing();
         let mut header = Header::new(Kind::Scalable, &sizing, &self.hashing(), counts);
         header.layers = self.layers().len() as u32;
         header.ones = Filter::ones(self);
@@ -139,11 +139,11 @@ fn load_scalable(
         left = left.saturating_sub(layer.snapshot_bytes());
         layers.push(layer);
     }
-    let filter = ScalableBloomFilter::from_layers(layers, rate, hidden, hashing).ok_or(SnapshotError::Damaged)?;
+    let filter = ScalableBloomFilter::from_layers(layers, rate, hidden).ok_or(SnapshotError::Damaged)?;
     if !filter.next_layer_is_plausible() {
         return Err(SnapshotError::Field("rate"));
     }
-    if filter.newest().sizing() != header.sizing()? {
+    if filter.newest.sizing() != header.sizing()? {
         return Err(SnapshotError::Field("shape"));
     }
     header.check_ones(filter)
@@ -193,14 +193,14 @@ mod tests {
     /// A file with valid checksums and a crafted header.
     fn scalable_file(change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let filter = ScalableBloomFilter::new(10, 0.01).unwrap();
-        let sizing = filter.newest().sizing();
+        let sizing = filter.newest.sizing();
         let mut header = Header::new(Kind::Scalable, &sizing, &Hashing::default(), &SnapshotCounts::default());
         header.layers = 1;
         header.extra = 0.01_f64.to_bits();
         change(&mut header);
         let mut file = Vec::new();
         header.write(&mut file).unwrap();
-        filter.newest().write_to(&SnapshotCounts::default(), &mut file).unwrap();
+        filter.newest.write_to(&SnapshotCounts::default(), &mut file).unwrap();
         file
     }
 

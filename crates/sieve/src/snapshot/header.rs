@@ -70,19 +70,18 @@ impl Header {
         }
     }
 
-    /// Writes the header, and returns its checksum, the seed of the first chunk's.
-    pub(crate) fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
-        let mut bytes = Vec::with_capacity(HEADER_BYTES);
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+    /// The words before the checksum, as [`crate::snapshot`] lists their bytes.
+    fn words(&self) -> [u64; 11] {
         let layout = match self.layout {
             Layout::Classic => 1,
             Layout::Blocks => 2,
         };
-        bytes.extend_from_slice(&[self.kind as u8, layout, INDEX_RULE, self.hash, 0, 0]);
-        bytes.extend_from_slice(&self.hashes.to_le_bytes());
-        bytes.extend_from_slice(&self.layers.to_le_bytes());
-        for number in [
+        let [version, of_version] = VERSION.to_le_bytes();
+        let kind = self.kind as u8;
+        [
+            u64::from_le_bytes(MAGIC),
+            u64::from_le_bytes([version, of_version, kind, layout, INDEX_RULE, self.hash, 0, 0]),
+            u64::from(self.hashes) | u64::from(self.layers) << 32,
             self.bits,
             self.capacity,
             self.seed,
@@ -91,9 +90,12 @@ impl Header {
             stored_lost(self.counts.lost).to_bits(),
             self.extra,
             self.base,
-        ] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
+        ]
+    }
+
+    /// Writes the header, and returns its checksum, the seed of the first chunk's.
+    pub(crate) fn write(&self, writer: &mut impl Write) -> io::Result<u64> {
+        let mut bytes: Vec<u8> = self.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         let sum = checksum(&bytes, 0);
         bytes.extend_from_slice(&sum.to_le_bytes());
         writer.write_all(&bytes)?;
@@ -104,45 +106,47 @@ impl Header {
     pub(crate) fn read(reader: &mut impl Read) -> Result<(Self, u64), SnapshotError> {
         let mut bytes = [0; HEADER_BYTES];
         reader.read_exact(&mut bytes)?;
-        if bytes[..8] != MAGIC {
+        let words = bytemuck::cast::<_, [u64; HEADER_BYTES / 8]>(bytes).map(u64::from_le);
+        let [version, of_version, kind, layout, index_rule, hash, reserved @ ..] = words[1].to_le_bytes();
+        if !bytes.starts_with(&MAGIC) {
             return Err(SnapshotError::NotAFilter);
         }
-        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        let version = u16::from_le_bytes([version, of_version]);
         if version != VERSION {
             return Err(SnapshotError::Version(version));
         }
-        let sum = checksum(&bytes[..88], 0);
-        if number(&bytes, 88) != sum {
+        let sum = checksum(&bytes[..HEADER_BYTES - 8], 0);
+        if words[11] != sum {
             return Err(SnapshotError::Damaged);
         }
         let header = Self {
             kind: Kind::ALL
                 .into_iter()
-                .find(|kind| *kind as u8 == bytes[10])
+                .find(|known| *known as u8 == kind)
                 .ok_or(SnapshotError::Field("kind"))?,
-            layout: match bytes[11] {
+            layout: match layout {
                 1 => Layout::Classic,
                 2 => Layout::Blocks,
                 _ => return Err(SnapshotError::Field("layout")),
             },
-            hash: bytes[13],
-            hashes: number(&bytes, 16) as u32,
-            layers: (number(&bytes, 16) >> 32) as u32,
-            bits: number(&bytes, 24),
-            capacity: number(&bytes, 32),
-            seed: number(&bytes, 40),
-            ones: number(&bytes, 48),
+            hash,
+            hashes: words[2] as u32,
+            layers: (words[2] >> 32) as u32,
+            bits: words[3],
+            capacity: words[4],
+            seed: words[5],
+            ones: words[6],
             counts: SnapshotCounts {
-                accepted: number(&bytes, 56),
-                lost: f64::from_bits(number(&bytes, 64)),
+                accepted: words[7],
+                lost: f64::from_bits(words[8]),
             },
-            extra: number(&bytes, 72),
-            base: number(&bytes, 80),
+            extra: words[9],
+            base: words[10],
         };
-        if bytes[12] != INDEX_RULE {
+        if index_rule != INDEX_RULE {
             return Err(SnapshotError::Field("index rule"));
         }
-        if bytes[14] != 0 || bytes[15] != 0 {
+        if reserved != [0, 0] {
             return Err(SnapshotError::Field("reserved field"));
         }
         expect_counted("number of accepted keys", header.counts.accepted)?;
@@ -226,10 +230,4 @@ pub(crate) fn stored_count(count: u64) -> u64 {
 /// As [`stored_count`], for lost keys.
 pub(crate) fn stored_lost(lost: f64) -> f64 {
     lost.min((MAX_COUNTED as f64).next_down())
-}
-
-fn number(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_le_bytes(number)
 }

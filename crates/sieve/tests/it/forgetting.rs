@@ -32,7 +32,7 @@ fn a_sieve_that_refuses_takes_keys_again_when_enough_are_forgotten() {
         forget_all(&mut sieve);
         assert!(sieve.saturation().estimated < 1.0);
     }
-    assert_eq!(sieve.tally().refused, 3);
+    assert_eq!(sieve.counters().refused, 3);
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn the_largest_accepted_counts_do_no_harm() {
     let mut sieve: Sieve<BloomFilter> =
         Sieve::resume(&mut file.as_slice(), file.len() as u64, None, VecDeque::new()).unwrap();
     assert!(sieve.push("another key"));
-    assert_eq!(sieve.tally().accepted, 1 << 63);
+    assert_eq!(sieve.counters().accepted, 1 << 63);
     let mut saved = Vec::new();
     sieve.save_filter(&mut saved).unwrap();
     read::<BloomFilter>(&saved).expect("what is written can be read");

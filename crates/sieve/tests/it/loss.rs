@@ -101,7 +101,7 @@ fn at_least_as_many_keys_are_dropped_as_the_lower_bound_says() {
         for seed in 0..RUNS {
             let mut sieve = sieve(layout, capacity, seed);
             sieve.extend((0..capacity * times).map(|n| n.to_string()));
-            let truly_dropped = sieve.tally().seen;
+            let truly_dropped = sieve.counters().seen;
             let bound = sieve.saturation().lost_at_least();
             held += u64::from(bound <= truly_dropped);
             bounds += bound;
@@ -239,7 +239,7 @@ fn keys_crafted_against_the_newest_layer_raise_the_alarm() {
         if trial.ones() == count + hashes && attacked.push(key.as_str()) {
             safe.push(key);
         }
-        if attacked.tally().accepted == 13_500 {
+        if attacked.counters().accepted == 13_500 {
             break;
         }
     }

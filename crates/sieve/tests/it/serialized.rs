@@ -57,3 +57,30 @@ fn counters_that_cannot_be_never_make_a_push_hang() {
     again.push("https://example.com/next");
     assert_eq!(again.len(), 2);
 }
+
+#[test]
+fn the_numbers_of_a_measurement_lie_side_by_side() {
+    let to_visit: Sieve = Sieve::new(100).unwrap();
+    let measured = serde_json::to_value(to_visit.saturation()).unwrap();
+    let keys: Vec<_> = measured.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = [
+        "accepted",
+        "bits",
+        "capacity",
+        "check",
+        "estimate_noise",
+        "estimated",
+        "fill",
+        "grown_capacity",
+        "hashes",
+        "layers",
+        "level",
+        "lost",
+        "lost_by_difference",
+        "lost_noise",
+        "memory_bytes",
+        "ones",
+        "rate",
+    ];
+    assert_eq!(keys, expected);
+}

@@ -39,7 +39,7 @@ fn compare<F: Filter>(name: &str, load: f64, hash: usize, build: impl Fn(Hashing
         }
         let known = |n: &u32| filter.contains(format!("https://example.org/{n}").as_bytes());
         let measured = (0..PROBES).filter(known).count() as f64 / f64::from(PROBES);
-        let stated = filter.load().false_positive_rate;
+        let stated = filter.load().rate;
         differences.push(measured - stated);
         variance_by_chance += stated * (1.0 - stated) / f64::from(PROBES);
     }
