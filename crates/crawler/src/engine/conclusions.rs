@@ -22,6 +22,7 @@ use crate::engine::fetch_task::Fetched;
 use crate::event::{Capture, RequestRecord, SitemapRecord};
 use crate::fetch::{FetchError, ResourceKind, Response, TargetCookies};
 
+use pages::Answered;
 pub(crate) use pages::PageReport;
 
 /// How long the address of a host is valid before it is looked up again.
@@ -36,22 +37,14 @@ pub(crate) type Conclusion = (Settlement, PendingReport);
 /// The report of a task, to be sent once its settlement is made.
 pub(crate) struct PendingReport {
     pub(crate) entry: Arc<Entry>,
-    pub(crate) subject: Subject,
+    pub(crate) page: Option<Box<PageReport>>,
+    /// The sitemap that was requested, or those that a robots.txt names and that cannot be fetched.
+    pub(crate) sitemaps: Vec<SitemapRecord>,
     pub(crate) started: Instant,
     /// What the request was for and how it ended; `None` if there was none. The crawl sets how long it took.
     pub(crate) request: Option<RequestRecord>,
     pub(crate) cookies_dropped: usize,
     pub(crate) capture: Option<Arc<Capture>>,
-}
-
-/// What the report is about.
-pub(crate) enum Subject {
-    Page(Box<PageReport>),
-    Sitemap(Box<SitemapRecord>),
-    /// A robots.txt, with what it names as sitemaps and cannot be fetched. The frontier's notices cover the rest.
-    Robots(Vec<SitemapRecord>),
-    /// An address: the frontier's notices cover it.
-    Nothing,
 }
 
 /// Turns what a task has fetched into a settlement and a report.
@@ -64,13 +57,19 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
         address,
     } = fetched;
     let entry = &lease.entry;
-    let (settlement, subject) = match lease.task() {
+    let (settlement, page, sitemaps) = match lease.task() {
         Task::Page(task) => {
             let fingerprint = page.fingerprint;
             let (mut settlement, report) = match &mut result {
                 Ok(answer) => {
                     let status = answer.status;
-                    let (settlement, report) = pages::answered(task, entry, answer, page, started.time_of_day, config);
+                    let answered = Answered {
+                        entry,
+                        answer,
+                        started: started.time_of_day,
+                        config,
+                    };
+                    let (settlement, report) = answered.conclude(task, page);
                     (settlement.with_status(status), report)
                 }
                 Err(error) => pages::not_answered(task, error),
@@ -78,17 +77,17 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
             if lease.wants_fingerprint || config.options().reports.fingerprints {
                 settlement = settlement.with_fingerprint(fingerprint);
             }
-            (settlement, Subject::Page(Box::new(report)))
+            (settlement, Some(Box::new(report)), Vec::new())
         }
         Task::Robots(task) => {
             let (settlement, unusable) = robots::conclude(&task, &lease, &result, config);
-            (settlement, Subject::Robots(unusable))
+            (settlement, None, unusable)
         }
         Task::Sitemap(task) => {
             let (settlement, record) = sitemaps::conclude(&task, entry, &result, sitemap, config);
-            (settlement, Subject::Sitemap(Box::new(record)))
+            (settlement, None, vec![record])
         }
-        Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), Subject::Nothing),
+        Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), None, Vec::new()),
     };
     let kind = kind_of(&lease.entry.purpose);
     let report = PendingReport {
@@ -97,7 +96,8 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
         cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
         capture: Capture::from_result(&entry.url, started.time_of_day, result),
         entry: lease.entry,
-        subject,
+        page,
+        sitemaps,
     };
     (settlement, report)
 }

@@ -5,7 +5,7 @@ use page::links::LinkKey;
 
 use super::Run;
 use crate::engine::conclusions::sitemaps::unfetched_record;
-use crate::engine::conclusions::{PageReport, PendingReport, Subject};
+use crate::engine::conclusions::{PageReport, PendingReport};
 use crate::event::link_record;
 use crate::event::{Event, PageBody, PageRecord};
 use crate::fetch::Fetcher;
@@ -15,7 +15,8 @@ impl<S: Fetcher> Run<S> {
     pub(super) fn report_settled(&mut self, pending: PendingReport, settled: &Settled) {
         let PendingReport {
             entry,
-            subject,
+            page,
+            sitemaps,
             started,
             request,
             cookies_dropped,
@@ -38,24 +39,21 @@ impl<S: Fetcher> Run<S> {
             self.observers.notify(&Event::Notice(notice));
         }
         let is_final = matches!(settled.fate, Fate::Final | Fate::GaveUp);
-        match subject {
-            Subject::Nothing => {}
-            Subject::Robots(unusable) => {
-                if !unusable.is_empty() && self.ledger.reported_robots.insert(entry.url.clone()) {
-                    for sitemap in &unusable {
-                        self.observers.notify(&Event::Sitemap(sitemap));
-                    }
-                }
-            }
-            Subject::Sitemap(record) if is_final => self.observers.notify(&Event::Sitemap(&record)),
-            Subject::Sitemap(_) => {}
-            Subject::Page(page) => self.report_page(&entry, *page, settled, is_final),
+        let are_reported = match entry.purpose {
+            Purpose::Robots(_) => !sitemaps.is_empty() && self.ledger.reported_robots.insert(entry.url.clone()),
+            _ => is_final,
+        };
+        for sitemap in sitemaps.iter().filter(|_| are_reported) {
+            self.observers.notify(&Event::Sitemap(sitemap));
+        }
+        if let Some(page) = page {
+            self.report_page(&entry, *page, settled, is_final);
         }
     }
 
     /// Reports a page. Its record and its links are reported once, after the last attempt.
     fn report_page(&mut self, entry: &Entry, mut page: PageReport, settled: &Settled, is_final: bool) {
-        self.remember_links(&page.link_keys, &settled.verdicts);
+        self.remember_links(&page.found.link_keys, &settled.verdicts);
         link_record::set_verdicts(&mut page.links, &settled.verdicts);
         let queued = settled.verdicts.iter().filter(|one| **one == Verdict::Queued).count();
         let new = queued + self.ledger.new_links.remove(&entry.url).unwrap_or_default();
@@ -91,15 +89,15 @@ impl<S: Fetcher> Run<S> {
     }
 
     fn report_content(&mut self, entry: &Entry, page: &mut PageReport) {
-        let counts = &mut self.observers.counts;
-        counts.unfollowed.other_scheme += page.uncrawlable.other_scheme as u64;
-        counts.unfollowed.unresolvable += page.uncrawlable.unresolvable as u64;
-        counts.unfollowed.dropped += page.dropped;
-        counts.unfollowed.nofollow += page.nofollow;
+        let (counts, found) = (&mut self.observers.counts, &mut page.found);
+        counts.unfollowed.other_scheme += found.uncrawlable.other_scheme as u64;
+        counts.unfollowed.unresolvable += found.uncrawlable.unresolvable as u64;
+        counts.unfollowed.dropped += found.links_dropped as u64;
+        counts.unfollowed.nofollow += found.links_nofollow as u64;
         counts.failures.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
-        match page.not_html.take() {
-            Some(Ok(sitemap)) => self.observers.notify(&Event::Sitemap(&sitemap)),
-            Some(Err(name)) if !entry.is_refresh() => counts.failures.count_other_type(name),
+        match (&page.sitemap, found.other_type.take()) {
+            (Some(sitemap), _) => self.observers.notify(&Event::Sitemap(sitemap)),
+            (None, Some(name)) if !entry.is_refresh() => counts.failures.count_other_type(name),
             _ => {}
         }
         if !page.links.is_empty() && self.config.options().reports.links {
@@ -117,7 +115,7 @@ impl<S: Fetcher> Run<S> {
             record.saved_as = body.into_saved_as();
         }
         self.observers.notify(&Event::Page(&record));
-        if let Some(text) = &page.text {
+        if let Some(text) = &page.found.text {
             self.observers.notify(&Event::Content {
                 page: &record,
                 text,
