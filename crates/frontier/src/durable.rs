@@ -35,7 +35,7 @@ pub(crate) mod unsynced;
 use std::sync::Arc;
 
 pub use crate::store::{LockHolder, StoreError};
-pub use again::{QueuedAgain, Refetch, Requeued};
+pub use again::{QueuedAgain, Refetch};
 use checkpoint::Checkpointer;
 pub use error::OpenError;
 use keys::SharedKeys;

@@ -125,7 +125,7 @@ pub(crate) trait Store: fmt::Debug + Send {
         visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 
-    /// Returns the values of the keys, in order.
+    /// The values of the keys, in order.
     fn values(&self, space: Space, keys: RangeInclusive<u64>) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let mut values = Vec::new();
         self.range(space, keys, &mut |key, value| {

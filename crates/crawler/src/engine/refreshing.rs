@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use frontier::durable::Requeued;
-use frontier::{Refetch, Time};
+use frontier::{QueuedAgain, Refetch, Time};
 
 use super::Run;
 use super::plan::Wake;
@@ -48,7 +47,7 @@ impl<S: Fetcher> Run<S> {
         let mut queued = 0;
         while self.orders.borrow().stop == Stop::No {
             let pages = self.retry()?;
-            if pages == Requeued::default() {
+            if !pages.has_moved() {
                 break;
             }
             queued += pages.queued;
@@ -65,18 +64,18 @@ impl<S: Fetcher> Run<S> {
     }
 
     /// Queues more pages again that got no answer in an earlier run, and returns which.
-    fn retry(&mut self) -> Result<Requeued, CrawlError> {
+    fn retry(&mut self) -> Result<QueuedAgain, CrawlError> {
         let now = self.clock.now();
         let again = self.commits.as_mut().map(|commits| &mut commits.queued_again);
         let Some(again) = again.filter(|again| again.next_retry.is_some()) else {
-            return Ok(Requeued::default());
+            return Ok(QueuedAgain::default());
         };
         let retried = self.frontier.queue_again(Refetch::Unanswered, PAGES_AT_ONCE, now)?;
-        let has_moved = retried.pages != Requeued::default();
         // If nothing has moved, the queue has no room.
-        again.next_retry = retried.next.map(|next| if has_moved { next } else { next + PAUSE });
-        self.observers.counts.will_be_fetched(&retried.pages);
-        Ok(retried.pages)
+        let pause = if retried.has_moved() { Duration::ZERO } else { PAUSE };
+        again.next_retry = retried.next.map(|next| next + pause);
+        self.observers.counts.will_be_fetched(&retried);
+        Ok(retried)
     }
 
     /// Queues pages again that have come of age, or got no answer in an earlier run, if it is time to look for them. Returns whether there
@@ -96,7 +95,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Queues pages again because nothing else is left. Returns whether it did.
     pub(super) fn queue_again(&mut self) -> Result<bool, CrawlError> {
-        if self.retry()? != Requeued::default() {
+        if self.retry()?.has_moved() {
             return Ok(true);
         }
         self.refresh()
@@ -128,13 +127,11 @@ impl<S: Fetcher> Run<S> {
         };
         let now = self.clock.now();
         let refreshed = self.frontier.queue_again(Refetch::OlderThan(age), PAGES_AT_ONCE, now)?;
-        let pages = refreshed.pages;
-        let is_full = pages.queued + pages.refused == 0;
         again.next_refresh = match refreshed.next {
-            Some(time) if time > now || !is_full => time,
+            Some(time) if time > now || refreshed.has_moved() => time,
             _ => now + PAUSE,
         };
-        self.observers.counts.will_be_fetched(&pages);
-        Ok(pages.queued > 0)
+        self.observers.counts.will_be_fetched(&refreshed);
+        Ok(refreshed.queued > 0)
     }
 }

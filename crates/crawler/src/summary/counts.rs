@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use frontier::durable::Requeued;
+use frontier::QueuedAgain;
 use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Verdict};
 
 use super::{RefreshCounts, SitemapCounts};
@@ -218,7 +218,7 @@ impl Counts {
     }
 
     /// Takes back failures of pages that are fetched again.
-    pub(crate) fn will_be_fetched(&mut self, pages: &Requeued) {
+    pub(crate) fn will_be_fetched(&mut self, pages: &QueuedAgain) {
         let failures = &mut self.failures;
         let [once, again] = [&pages.failed, &pages.failed_refreshes].map(|all| count_of(all, FailureKind::Status));
         failures.gave_up_answered = failures.gave_up_answered.saturating_sub(once + again);

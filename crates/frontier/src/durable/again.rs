@@ -40,16 +40,8 @@ pub enum Refetch {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct QueuedAgain {
-    /// The pages.
-    pub pages: Requeued,
     /// When the next page comes of age, or the present time if there are more pages; `None` if no page is left that will.
     pub next: Option<Time>,
-}
-
-/// Pages that were queued again.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Requeued {
     /// Pages that were queued again.
     pub queued: u64,
     /// Pages that were not: they are out of the scope now, or their host has no room, or their origin was given up once more.
@@ -65,7 +57,12 @@ pub struct Requeued {
     pub dropped: BTreeMap<FailureKind, u64>,
 }
 
-impl Requeued {
+impl QueuedAgain {
+    /// Returns whether pages were read at all: queued, or refused.
+    pub fn has_moved(&self) -> bool {
+        self.queued + self.refused > 0
+    }
+
     fn count(&mut self, record: &StoredPage<'_>) {
         self.queued += 1;
         let failures = match record.end {
@@ -134,14 +131,14 @@ impl Durable {
                 (due, ShutOrigin::Keep)
             }
         };
-        let mut queued = QueuedAgain {
-            next: due.next,
-            ..QueuedAgain::default()
+        let queued = match read == before {
+            true => QueuedAgain::default(),
+            false => self.queue_due(state, &due.pages, shut, read, now)?,
         };
-        if read != before {
-            queued.pages = self.queue_due(state, &due.pages, shut, read, now)?;
-        }
-        Ok(queued)
+        Ok(QueuedAgain {
+            next: due.next,
+            ..queued
+        })
     }
 
     /// Begins a retry if there is none, nothing else is left, and something may be retried.
@@ -216,7 +213,7 @@ impl Durable {
         shut: ShutOrigin,
         read: RecordsRead,
         now: Time,
-    ) -> Result<Requeued, FrontierError> {
+    ) -> Result<QueuedAgain, FrontierError> {
         let (pages, ends): (Vec<_>, Vec<_>) = due.iter().filter_map(StoredPage::again).unzip();
         let call = Call::QueueAgain {
             pages: Links::from(&*pages),
@@ -225,13 +222,13 @@ impl Durable {
             read,
         };
         let verdicts = self.apply(state, call, now)?.verdicts;
-        let mut requeued = Requeued::default();
+        let mut queued = QueuedAgain::default();
         for (verdict, record) in verdicts.into_iter().zip(due) {
             let Verdict::Refused(why) = verdict else {
-                requeued.count(record);
+                queued.count(record);
                 continue;
             };
-            requeued.refused += 1;
+            queued.refused += 1;
             if matches!(why, Refusal::QueueFull | Refusal::TooManyHosts | Refusal::HostDown) {
                 let again = StoredPage {
                     time: now,
@@ -240,6 +237,6 @@ impl Durable {
                 record::add(&mut self.records, &again)?;
             }
         }
-        Ok(requeued)
+        Ok(queued)
     }
 }

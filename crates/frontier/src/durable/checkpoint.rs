@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::removal::Removal;
 use super::sizes::Sizes;
-use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::store::{Batch, MAX_KEY, Space};
 
@@ -26,7 +25,7 @@ pub(super) const REPLACED: u64 = 4;
 pub(super) const LAST_GENERATION: u64 = (MAX_KEY >> 32) - 1;
 
 /// What a checkpoint consists of.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(super) logic: u32,
     /// As JSON, so that later versions can add fields.
@@ -67,14 +66,6 @@ impl Manifest {
     }
 }
 
-/// A state as bytes, without the hosts, which are copied one after the other.
-#[derive(Debug)]
-pub(super) struct EncodedState {
-    pub(super) state: Vec<u8>,
-    pub(super) seen_set: Vec<u8>,
-    pub(super) next_segment: u64,
-}
-
 /// Writes checkpoints, one after the other.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
@@ -93,7 +84,9 @@ pub(super) struct Checkpointer {
 #[derive(Debug)]
 struct Writing {
     manifest: Manifest,
-    encoded: EncodedState,
+    /// But for the seen-set, and the hosts, which are copied one after the other.
+    state: Vec<u8>,
+    seen_set: Vec<u8>,
     /// The bytes of the journal that it contains and the last one does not.
     journal_bytes: u64,
     /// The next part of the state and the seen-set.
@@ -108,8 +101,8 @@ impl Writing {
     fn next(&mut self) -> Option<(u64, &[u8])> {
         let part = self.next_part;
         let (bytes, at) = match part.checked_sub(self.manifest.state_parts) {
-            None => (&self.encoded.state, part),
-            Some(at) => (&self.encoded.seen_set, at),
+            None => (&self.state, part),
+            Some(at) => (&self.seen_set, at),
         };
         let start = usize::try_from(at).ok()?.checked_mul(self.part_bytes)?;
         let rest = bytes.get(start..).filter(|rest| !rest.is_empty())?;
@@ -168,40 +161,28 @@ impl Checkpointer {
             && self.journal_bytes >= (self.last_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
     }
 
-    /// Begins a checkpoint of this state and these hosts, which contain the rows up to `covered`. One that was not finished is dropped.
-    pub(super) fn begin(
-        &mut self,
-        encoded: EncodedState,
-        hosts: &mut HostTable,
-        covered: u64,
-        config: &FrontierConfig,
-        attachment: &[u8],
-    ) -> Result<(), serde_json::Error> {
-        hosts.begin_copy();
+    /// Begins a checkpoint of this state and this seen-set as bytes, which contain the rows that the manifest says. Its numbers are set here.
+    /// One that was not finished is dropped.
+    pub(super) fn begin(&mut self, manifest: Manifest, state: Vec<u8>, seen_set: Vec<u8>) {
         self.generation += 1;
         let count = |bytes: &[u8]| bytes.len().div_ceil(self.sizes.part_bytes) as u64;
         let manifest = Manifest {
-            logic: LOGIC,
-            config: serde_json::to_string(config)?,
             generation: self.generation,
-            covered,
-            state_parts: count(&encoded.state),
-            seen_set_parts: count(&encoded.seen_set),
+            state_parts: count(&state),
+            seen_set_parts: count(&seen_set),
             host_parts: 0,
-            next_segment: encoded.next_segment,
-            attachment: attachment.to_vec(),
+            ..manifest
         };
         self.writing = Some(Writing {
             manifest,
-            bytes: (encoded.state.len() + encoded.seen_set.len()) as u64,
-            encoded,
-            journal_bytes: self.journal_bytes,
+            bytes: (state.len() + seen_set.len()) as u64,
+            state,
+            seen_set,
+            journal_bytes: std::mem::take(&mut self.journal_bytes),
             next_part: 0,
             is_written: false,
             part_bytes: self.sizes.part_bytes,
         });
-        self.journal_bytes = 0;
-        Ok(())
     }
 
     pub(super) fn has_finished(&self) -> bool {

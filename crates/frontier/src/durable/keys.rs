@@ -18,7 +18,6 @@ mod run;
 mod writing;
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -155,7 +154,7 @@ pub(super) struct Keys {
 #[derive(Debug)]
 struct Known {
     /// Those of the last rows.
-    fresh: Fresh,
+    fresh: HashSet<u128>,
     /// Some of the others. Zero is an empty slot.
     verified: Box<[u128]>,
     /// Digests that came since the last row.
@@ -193,7 +192,7 @@ impl Keys {
             store,
             sizes,
             known: Known {
-                fresh: Fresh::default(),
+                fresh: HashSet::new(),
                 verified: vec![0; sizes.verified].into(),
                 of_row: 0,
             },
@@ -268,27 +267,5 @@ impl Keys {
         self.is_changed |= !self.ahead.is_empty();
         self.ahead.clear();
         self.remove_leftovers()
-    }
-}
-
-type Fresh = HashSet<u128, BuildHasherDefault<LowWord>>;
-
-/// A digest is a hash already, under a secret: its lower word is as good as any.
-#[derive(Debug, Default)]
-struct LowWord(u64);
-
-impl Hasher for LowWord {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, digest: u128) {
-        self.0 = digest as u64;
     }
 }

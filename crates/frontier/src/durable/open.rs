@@ -1,5 +1,7 @@
 //! Opening a directory: what it has is restored, or a new crawl begins.
 
+use std::sync::Arc;
+
 use sieve::Filter as _;
 
 use super::checkpoint::LOGIC;
@@ -84,16 +86,12 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
     if is_changed {
         restored = under(restored, &config, source)?;
     }
+    let (segments, keys) = (Arc::clone(&restored.segments), restored.keys.clone());
+    let mut durable = Durable::new(source, segments, keys, config.clone(), now);
+    durable.continue_from(&restored)?;
     let Restored {
         mut state, attachment, ..
     } = restored;
-    let mut durable = Durable::new(source, restored.segments, restored.keys, config.clone(), now);
-    durable.continue_from(
-        &restored.manifest,
-        restored.next_row,
-        restored.journal_bytes,
-        &attachment,
-    )?;
     let released = if needs_checkpoint {
         let released = state.apply(&Call::ReleaseLeases, now).released;
         if is_changed {

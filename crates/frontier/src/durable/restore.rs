@@ -195,14 +195,7 @@ impl Restored {
     pub(crate) fn of(state: State, config: FrontierConfig, segments: Arc<StoredSegments>) -> Self {
         let manifest = Manifest {
             logic: super::checkpoint::LOGIC,
-            config: String::new(),
-            generation: 0,
-            covered: 0,
-            state_parts: 0,
-            seen_set_parts: 0,
-            host_parts: 0,
-            next_segment: 0,
-            attachment: Vec::new(),
+            ..Manifest::default()
         };
         Self {
             state,

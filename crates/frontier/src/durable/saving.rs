@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::checkpoint::{Checkpointer, EncodedState, Manifest, REPLACED};
+use super::checkpoint::{Checkpointer, LOGIC, Manifest, REPLACED};
 use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::removal::Removal;
+use super::restore::Restored;
 use super::seen_set::encode_seen_set;
 use super::segments::StoredSegments;
 use super::{Durable, Source, journal, unsynced};
@@ -43,18 +44,13 @@ impl Durable {
     }
 
     /// Continues after the last row of a store.
-    pub(super) fn continue_from(
-        &mut self,
-        manifest: &Manifest,
-        next_row: u64,
-        journal_bytes: u64,
-        attachment: &[u8],
-    ) -> Result<(), OpenError> {
-        self.next_row = next_row;
-        self.attachment = attachment.to_vec();
+    pub(super) fn continue_from(&mut self, restored: &Restored) -> Result<(), OpenError> {
+        self.next_row = restored.next_row;
+        self.attachment.clone_from(&restored.attachment);
         let store = self.store.lock();
         let last_part = store.last_key(Space::Checkpoint);
-        self.checkpointer.resume(manifest, journal_bytes, last_part);
+        self.checkpointer
+            .resume(&restored.manifest, restored.journal_bytes, last_part);
         if let Some((REPLACED, replaced)) = store.last(Space::Meta, REPLACED)? {
             self.replaced = postcard::from_bytes(&replaced).map_err(OpenError::damaged)?;
         }
@@ -168,15 +164,19 @@ impl Durable {
 
     /// Begins a checkpoint of the present state, which all rows so far contain.
     fn begin_checkpoint(&mut self, state: &mut State) -> Result<(), FrontierError> {
-        let encoded = EncodedState {
-            state: state.encode().map_err(FrontierError::not_saved)?,
-            seen_set: encode_seen_set(state.seen().filter()).map_err(FrontierError::not_saved)?,
-            next_segment: self.segments.next(),
-        };
+        let encoded = state.encode().map_err(FrontierError::not_saved)?;
+        let seen_set = encode_seen_set(state.seen().filter()).map_err(FrontierError::not_saved)?;
         let covered = self.next_row - 1;
-        let (hosts, checkpointer) = (state.host_table(), &mut self.checkpointer);
-        let begun = checkpointer.begin(encoded, hosts, covered, &self.config, &self.attachment);
-        begun.map_err(FrontierError::not_saved)?;
+        let manifest = Manifest {
+            logic: LOGIC,
+            config: serde_json::to_string(&self.config).map_err(FrontierError::not_saved)?,
+            covered,
+            next_segment: self.segments.next(),
+            attachment: self.attachment.clone(),
+            ..Manifest::default()
+        };
+        state.host_table().begin_copy();
+        self.checkpointer.begin(manifest, encoded, seen_set);
         self.segments.checkpoint_begun();
         if let Some(keys) = &self.keys {
             keys.lock().freeze(covered);

@@ -114,8 +114,8 @@ impl Crawl {
     /// Queues pages that are a day old. Returns how many, and when the next ones are.
     fn refresh(&mut self, up_to: usize) -> (u64, Option<Time>) {
         let again = self.again(Refetch::OlderThan(DAY), up_to);
-        assert_eq!(again.pages.refused, 0);
-        (again.pages.queued, again.next)
+        assert_eq!(again.refused, 0);
+        (again.queued, again.next)
     }
 
     /// Returns whether a retry has begun, or goes on.
@@ -129,8 +129,8 @@ impl Crawl {
         self.begins_retry();
         loop {
             let again = self.again(Refetch::Unanswered, 3);
-            queued += again.pages.queued;
-            for (kind, pages) in again.pages.dropped {
+            queued += again.queued;
+            for (kind, pages) in again.dropped {
                 *dropped.entry(kind).or_default() += pages;
             }
             self.save();

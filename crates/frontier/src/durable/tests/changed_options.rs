@@ -17,95 +17,60 @@ use crate::url::HostKey;
 use crate::{Frontier, Lease, Leasing, RobotsOutcome, Time};
 use proptest::prelude::*;
 
-/// One changed option, or two that belong together.
-fn changes() -> impl Strategy<Value = Change> {
-    let nonzero = |most: u32| prop::option::of((1..=most).prop_map(|n| NonZeroU32::new(n).unwrap()));
-    prop_oneof![
-        prop_oneof![Just(0_u64), 1_u64..5_000].prop_map(Change::Delay),
-        (1_u32..5).prop_map(Change::PerHost),
-        any::<bool>().prop_map(Change::AskRobots),
-        prop::option::of(0_u64..20).prop_map(Change::MaxPages),
-        prop::option::of(0_u64..6).prop_map(Change::MaxPagesPerHost),
-        (nonzero(6), nonzero(9)).prop_map(|(most, in_all)| Change::NearDuplicates(most, in_all)),
-        (0_u64..40).prop_map(Change::MaxQueued),
-        (0_usize..4).prop_map(Change::MaxHosts),
-        nonzero(3).prop_map(Change::QueriesPerPath),
-        nonzero(3).prop_map(Change::HostsPerSite),
-        (1_u32..4).prop_map(Change::CompareOneOf),
-        (0_usize..3).prop_map(Change::MaxFingerprints),
-        (0_u64..90_000).prop_map(Change::MaxCrawlDelay),
-        (0_usize..3).prop_map(Change::MaxSitemaps),
-        (1_u32..4, 1_u32..6, 0_u64..9_000, 0_u8..50).prop_map(|(attempts, throttles, wait, jitter)| Change::Retries {
-            attempts,
-            throttles,
-            wait,
-            jitter
-        }),
-        (0_u32..3).prop_map(Change::MaxDepth),
-    ]
-}
+/// Options that take effect when they are changed; some that belong together have one name.
+const OPTIONS: [&str; 16] = [
+    "delay",
+    "per_host",
+    "ask_robots",
+    "max_crawl_delay",
+    "max_pages",
+    "max_pages_per_host",
+    "max_queued",
+    "max_hosts",
+    "max_sitemaps",
+    "near_duplicates",
+    "max_queries_per_path",
+    "max_hosts_per_site",
+    "compare_one_of",
+    "max_fingerprints",
+    "retries",
+    "max_depth",
+];
 
-#[derive(Debug, Clone, Copy)]
-enum Change {
-    Delay(u64),
-    PerHost(u32),
-    AskRobots(bool),
-    MaxPages(Option<u64>),
-    MaxPagesPerHost(Option<u64>),
-    NearDuplicates(Option<NonZeroU32>, Option<NonZeroU32>),
-    MaxQueued(u64),
-    MaxHosts(usize),
-    QueriesPerPath(Option<NonZeroU32>),
-    HostsPerSite(Option<NonZeroU32>),
-    CompareOneOf(u32),
-    MaxFingerprints(usize),
-    MaxCrawlDelay(u64),
-    MaxSitemaps(usize),
-    Retries {
-        attempts: u32,
-        throttles: u32,
-        wait: u64,
-        jitter: u8,
-    },
-    MaxDepth(u32),
-}
-
-impl Change {
-    fn apply(self, config: &mut FrontierConfig) {
-        let nonzero = |n| NonZeroU32::new(n).unwrap();
-        match self {
-            Self::Delay(millis) => config.politeness.delay = Duration::from_millis(millis),
-            Self::PerHost(most) => config.politeness.per_host = nonzero(most),
-            Self::AskRobots(asks) => config.politeness.ask_robots = asks,
-            Self::MaxPages(most) => config.limits.max_pages = most,
-            Self::MaxPagesPerHost(most) => config.limits.max_pages_per_host = most,
-            Self::NearDuplicates(most, in_all) => {
-                (
-                    config.traps.max_near_duplicates,
-                    config.traps.max_near_duplicates_in_all,
-                ) = (most, in_all);
-            }
-            Self::MaxQueued(most) => config.limits.max_queued = most,
-            Self::MaxHosts(most) => config.limits.max_hosts = most,
-            Self::QueriesPerPath(most) => config.traps.max_queries_per_path = most,
-            Self::HostsPerSite(most) => config.traps.max_hosts_per_site = most,
-            Self::CompareOneOf(of) => config.traps.compare_one_of = nonzero(of),
-            Self::MaxFingerprints(most) => config.traps.max_fingerprints = most,
-            Self::MaxCrawlDelay(millis) => config.politeness.max_crawl_delay = Duration::from_millis(millis),
-            Self::MaxSitemaps(most) => config.limits.max_sitemaps = most,
-            Self::Retries {
-                attempts,
-                throttles,
-                wait,
-                jitter,
-            } => {
-                config.retries.max_attempts = nonzero(attempts);
-                config.retries.max_throttles = nonzero(throttles);
-                config.retries.retry_wait = Duration::from_millis(wait);
-                config.retries.retry_jitter = jitter;
-            }
-            Self::MaxDepth(most) => config.scope.max_depth = Some(most),
+/// Changes an option to what follows from a number.
+fn change(config: &mut FrontierConfig, option: &str, number: u32) {
+    let (is_even, below) = (number.is_multiple_of(2), |end: u32| number % end);
+    let millis = |end: u32| Duration::from_millis(below(end).into());
+    let nonzero = |most: u32| NonZeroU32::MIN.saturating_add(below(most));
+    // One in four has no limit.
+    let limit = |end: u32| (!number.is_multiple_of(4)).then_some(number / 4 % end);
+    let (politeness, limits, traps) = (&mut config.politeness, &mut config.limits, &mut config.traps);
+    match option {
+        "delay" => politeness.delay = if is_even { Duration::ZERO } else { millis(5_000) },
+        "per_host" => politeness.per_host = nonzero(4),
+        "ask_robots" => politeness.ask_robots = is_even,
+        "max_crawl_delay" => politeness.max_crawl_delay = millis(90_000),
+        "max_pages" => limits.max_pages = limit(20).map(u64::from),
+        "max_pages_per_host" => limits.max_pages_per_host = limit(6).map(u64::from),
+        "max_queued" => limits.max_queued = below(40).into(),
+        "max_hosts" => limits.max_hosts = below(4) as usize,
+        "max_sitemaps" => limits.max_sitemaps = below(3) as usize,
+        "near_duplicates" => {
+            traps.max_near_duplicates = limit(7).and_then(NonZeroU32::new);
+            traps.max_near_duplicates_in_all = NonZeroU32::new(number / 100 % 10);
         }
+        "max_queries_per_path" => traps.max_queries_per_path = limit(4).and_then(NonZeroU32::new),
+        "max_hosts_per_site" => traps.max_hosts_per_site = limit(4).and_then(NonZeroU32::new),
+        "compare_one_of" => traps.compare_one_of = nonzero(3),
+        "max_fingerprints" => traps.max_fingerprints = below(3) as usize,
+        "retries" => {
+            config.retries.max_attempts = nonzero(3);
+            config.retries.max_throttles = nonzero(5);
+            config.retries.retry_wait = millis(9_000);
+            config.retries.retry_jitter = below(50) as u8;
+        }
+        "max_depth" => config.scope.max_depth = Some(below(3)),
+        other => panic!("{other} is not changed"),
     }
 }
 
@@ -291,7 +256,7 @@ proptest! {
         setting in settings(),
         is_exact in any::<bool>(),
         before in prop::collection::vec(calls(), 1..100),
-        changes in prop::collection::vec(changes(), 1..3),
+        changes in prop::collection::vec((prop::sample::select(&OPTIONS[..]), any::<u32>()), 1..3),
         after in prop::collection::vec(calls(), 0..30),
     ) {
         let mut config = FrontierConfig { seen_set: SeenSetConfig { exact: is_exact, capacity: 100, ..settlements::config(&setting).seen_set }, ..settlements::config(&setting) };
@@ -299,7 +264,7 @@ proptest! {
         for call in before {
             watched.call(call);
         }
-        changes.iter().for_each(|change| change.apply(&mut config));
+        changes.into_iter().for_each(|(option, number)| change(&mut config, option, number));
         watched.reopen(config.clone());
         // What a reader sees continues as the crawl does, also after another kill.
         let mut twin = read_store(watched.recorder.image()).unwrap().frontier;

@@ -67,10 +67,10 @@ fn check_again(crawl: &mut Crawl, which: Refetch, up_to: usize, with_failures: b
     // The other half is for links.
     let share = if which == Refetch::Unanswered { 2 } else { 1 };
     assert!(
-        again.pages.queued <= crawl.config.limits.max_queued.div_ceil(share),
+        again.queued <= crawl.config.limits.max_queued.div_ceil(share),
         "{again:?}"
     );
-    assert!(with_failures || again.pages.refused == 0, "{again:?}");
+    assert!(with_failures || again.refused == 0, "{again:?}");
     again.next == Some(crawl.now)
 }
 

@@ -15,11 +15,11 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
     crawl.offer(&[page(0, 3), page(0, 4)]);
     crawl.fetch(|_| None);
     let early = crawl.again(two_days, 100);
-    assert_eq!((early.pages.queued, early.next), (0, Some(begun + DAY * 2)));
+    assert_eq!((early.queued, early.next), (0, Some(begun + DAY * 2)));
 
     crawl.pass(DAY);
     let refreshed = crawl.again(two_days, 100);
-    assert_eq!((refreshed.pages.queued, refreshed.next), (3, Some(begun + DAY * 3)));
+    assert_eq!((refreshed.queued, refreshed.next), (3, Some(begun + DAY * 3)));
     let again = crawl.fetch(|_| None);
     assert_eq!(sorted(&again), [page(0, 0), page(0, 1), page(0, 2)]);
     for entry in again.iter().map(|lease| &lease.entry) {
@@ -30,16 +30,16 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
         assert_eq!(previous.validators.etag.as_deref(), Some(&*entry.url));
         assert_eq!(previous.content, Some(ContentHash::from(7)));
     }
-    assert_eq!(crawl.again(two_days, 100).pages.queued, 0, "a second time");
+    assert_eq!(crawl.again(two_days, 100).queued, 0, "a second time");
     let pages = crawl.frontier.report().pages;
     assert_eq!((pages.done, pages.refreshed), (5, 3));
 
     crawl.pass(DAY);
-    assert_eq!(crawl.again(two_days, 100).pages.queued, 2);
+    assert_eq!(crawl.again(two_days, 100).queued, 2);
     // Their second fetch comes of age, too.
     crawl.pass(DAY);
     let refreshed = crawl.again(two_days, 100);
-    assert_eq!((refreshed.pages.queued, refreshed.next), (3, None));
+    assert_eq!((refreshed.queued, refreshed.next), (3, None));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_refresh_that_failed_spends_no_budget_and_is_tried_again_with_the_version_of
     assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 1, 1));
     assert!(crawl.begins_retry());
     let retried = crawl.again(Refetch::Unanswered, 9);
-    assert_eq!(retried.pages.failed_refreshes, [(FailureKind::Timeout, 1)].into());
+    assert_eq!(retried.failed_refreshes, [(FailureKind::Timeout, 1)].into());
     let asked = crawl.fetch(|_| None);
     assert_eq!(urls(&asked), [page(0, 0)]);
     let previous = asked[0].entry.metadata.previous.as_deref().unwrap();

@@ -101,7 +101,7 @@ fn a_retry_begins_when_nothing_else_is_left_and_all_is_saved_and_answers_are_no_
     assert_eq!(crawl.offer(&[page(0, 4)]), [Verdict::Refused(Refusal::HostBudget)]);
     assert!(crawl.begins_retry());
     let retried = crawl.again(Refetch::Unanswered, 9);
-    assert_eq!(retried.pages.failed, [(FailureKind::Timeout, 1)].into());
+    assert_eq!(retried.failed, [(FailureKind::Timeout, 1)].into());
     assert!(retried.next.is_none());
     assert_eq!(crawl.waiting(), [page(0, 1)]);
     assert_eq!(crawl.offer(&[page(0, 5)]), [Verdict::Queued]);
@@ -134,7 +134,7 @@ fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_with_two_records_in_a_
     crawl.kill();
     assert!(crawl.begins_retry());
     let retried = crawl.again(Refetch::Unanswered, 9);
-    assert_eq!((retried.pages.queued, retried.pages.refused), (1, 1));
+    assert_eq!((retried.queued, retried.refused), (1, 1));
     crawl.save();
     crawl.kill();
     assert_eq!(crawl.waiting(), [page(0, 0)]);
@@ -155,7 +155,7 @@ fn pages_of_an_origin_that_is_given_up_once_more_wait_for_the_next_retry_and_so_
     let mut refused = 0;
     loop {
         let retried = crawl.again(Refetch::Unanswered, 1_000);
-        refused += retried.pages.refused;
+        refused += retried.refused;
         crawl.fetch(is_down);
         if retried.next.is_none() {
             break;
