@@ -138,6 +138,12 @@ pub(crate) trait Store: fmt::Debug + Send {
     /// The greatest key at or below, with its value.
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
 
+    /// The value of a key.
+    fn get(&self, space: Space, key: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let last = self.last(space, key)?;
+        Ok(last.filter(|(at, _)| *at == key).map(|(_, value)| value))
+    }
+
     /// The greatest key of a space. Its value is not read.
     fn last_key(&self, space: Space) -> Option<u64>;
 

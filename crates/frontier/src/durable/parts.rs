@@ -9,9 +9,9 @@ use crate::store::{Space, Store};
 
 /// Reads the parts with these keys. Each must be there.
 pub(super) fn parts(store: &dyn Store, keys: Range<u64>) -> impl Iterator<Item = Result<Vec<u8>, OpenError>> {
-    keys.map(|key| match store.last(Space::Checkpoint, key)? {
-        Some((at, part)) if at == key => Ok(part),
-        _ => Err(OpenError::damaged("a part of the checkpoint is missing")),
+    keys.map(|key| {
+        let part = store.get(Space::Checkpoint, key)?;
+        part.ok_or_else(|| OpenError::damaged("a part of the checkpoint is missing"))
     })
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn restore_checkpoint(source: Source<'_>) -> Result<Option<Restored>,
 
 /// Reads what a checkpoint consists of, and its configuration; `None` if there is none yet.
 pub(crate) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierConfig)>, OpenError> {
-    let Some((_, manifest)) = store.last(Space::Meta, MANIFEST)? else {
+    let Some(manifest) = store.get(Space::Meta, MANIFEST)? else {
         return Ok(None);
     };
     let manifest: Manifest = postcard::from_bytes(&manifest).map_err(OpenError::damaged)?;

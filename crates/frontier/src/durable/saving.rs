@@ -51,7 +51,7 @@ impl Durable {
         let last_part = store.last_key(Space::Checkpoint);
         self.checkpointer
             .resume(&restored.manifest, restored.journal_bytes, last_part);
-        if let Some((REPLACED, replaced)) = store.last(Space::Meta, REPLACED)? {
+        if let Some(replaced) = store.get(Space::Meta, REPLACED)? {
             self.replaced = postcard::from_bytes(&replaced).map_err(OpenError::damaged)?;
         }
         Ok(())

@@ -180,10 +180,10 @@ impl Segments {
         if let Some(fresh) = self.fresh.get(&number) {
             return Some(fresh.clone());
         }
-        let found = store.lock().last(Space::Segment, number);
+        let found = store.lock().get(Space::Segment, number);
         match found {
-            Ok(Some((at, segment))) if at == number => Some(segment.into_boxed_slice()),
-            Ok(_) => {
+            Ok(Some(segment)) => Some(segment.into_boxed_slice()),
+            Ok(None) => {
                 self.damaged(number, "is missing");
                 None
             }

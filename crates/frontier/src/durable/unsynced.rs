@@ -43,10 +43,9 @@ pub(crate) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard
 }
 
 fn stated(store: &dyn Store) -> Result<Option<Synced>, OpenError> {
-    match store.last(Space::Meta, SYNCED)? {
-        Some((SYNCED, synced)) => postcard::from_bytes(&synced).map(Some).map_err(OpenError::damaged),
-        _ => Ok(None),
-    }
+    let synced = store.get(Space::Meta, SYNCED)?;
+    let synced = synced.map(|synced| postcard::from_bytes(&synced));
+    synced.transpose().map_err(OpenError::damaged)
 }
 
 pub(crate) fn stated_row(store: &dyn Store) -> Option<u64> {

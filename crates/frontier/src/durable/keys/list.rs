@@ -34,8 +34,7 @@ impl RunList {
     ///
     /// A list that cannot be read.
     pub(super) fn read(store: &SharedStore) -> Result<Option<Self>, StoreError> {
-        let found = store.lock().last(Space::Meta, LIST)?;
-        let Some((LIST, list)) = found else {
+        let Some(list) = store.lock().get(Space::Meta, LIST)? else {
             return Ok(None);
         };
         let list: Self = postcard::from_bytes(&list)

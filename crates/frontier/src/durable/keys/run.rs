@@ -118,11 +118,8 @@ pub(super) fn remove_unfinished(run: u64, store: &SharedStore, removal: &mut Rem
 
 /// Reads a part.
 pub(super) fn read_part(run: u64, part: u64, store: &SharedStore) -> Result<Vec<u8>, StoreError> {
-    let wanted = key(run, part);
-    match store.lock().last(Space::Digest, wanted)? {
-        Some((at, part)) if at == wanted => Ok(part),
-        _ => Err(damaged(format!("part {part} of run {run} of the keys is missing"))),
-    }
+    let found = store.lock().get(Space::Digest, key(run, part))?;
+    found.ok_or_else(|| damaged(format!("part {part} of run {run} of the keys is missing")))
 }
 
 pub(super) fn digests(part: &[u8]) -> impl Iterator<Item = u128> {
