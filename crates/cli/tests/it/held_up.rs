@@ -48,7 +48,7 @@ fn the_log_the_status_the_hosts_and_the_metrics_name_the_same_host_and_state() {
     );
     let robots = host("127.0.0.3", "200 OK", "503 Service Unavailable");
     let refuses = format!("http://127.0.0.4:{}/", closed_port());
-    let options = "--log-format json --allow-private-addresses --delay 0";
+    let options = "--log-format json --allow-private-addresses --delay 0 --max-time 5m";
     let arguments = format!("{options} --state {state} --metrics-file {metrics} {throttles} {robots} {refuses}");
     let mut crawl = Killed(command(&arguments).spawn().unwrap());
     let mut records = BufReader::new(crawl.0.stderr.take().unwrap()).lines();

@@ -73,6 +73,9 @@ fn the_numbers_at_the_end_are_the_same_in_the_metrics_the_log_the_summary_and_th
             );
         }
     }
+    let bytes = fs::metadata(folder.path("pages.jsonl")).unwrap().len();
+    assert!(found["crawler_output_bytes"] >= bytes as f64, "{found:?}");
+    assert!(found["crawler_disk_free_bytes{files=\"state\"}"] > 0.0);
     assert!(
         found.contains_key("crawler_finished{ending=\"budget_spent\"}"),
         "{found:?}"

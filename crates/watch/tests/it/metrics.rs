@@ -272,6 +272,7 @@ fn the_commits_of_a_state_directory_are_measured() {
     let found = values(&text);
     assert!(found["crawler_state_commit_duration_seconds_count"] > 100.0, "{text}");
     assert!(found["crawler_state_disk_bytes"] >= 4096.0, "{text}");
+    assert!(found["crawler_disk_free_bytes{files=\"state\"}"] > 0.0, "{text}");
     assert!(found["crawler_state_last_commit_timestamp_seconds"] >= found["crawler_process_start_time_seconds"]);
     assert!(found["crawler_memory_bytes{part=\"seen_set\"}"] > 0.0);
     let _ = fs::remove_dir_all(&folder);

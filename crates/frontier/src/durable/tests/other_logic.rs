@@ -13,7 +13,7 @@ use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use super::super::checkpoint::LOGIC;
 use super::super::restore::rows_from;
 use super::super::segments::SharedStore;
-use super::super::{journal, other_logic};
+use super::super::{journal, other_logic, unsynced};
 use super::common::{self, Forbid, START, answer, at, commit, config, end, failing, next, parse, url};
 use super::crash_images::{check, records};
 use super::damage::{manifest, with_manifest};
@@ -56,6 +56,10 @@ fn every_store_of_another_logic_goes_back_to_its_checkpoint_and_on_from_there() 
             }
             other_logic::discard(&mut back, &run.config).unwrap();
             assert!(other_logic::other_logic(&back).unwrap().is_none());
+            assert!(
+                unsynced::stated_row(&back) <= Some(checkpoint.covered),
+                "what comes next is not synced"
+            );
             assert_eq!(back.space(Space::Record).len(), kept, "image {number}");
             assert_eq!(
                 check(&run, &back),
