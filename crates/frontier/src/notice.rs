@@ -39,8 +39,6 @@ pub enum Notice {
         cause: Arc<Failure>,
         /// In how long it is asked for again.
         next: Duration,
-        /// Whether a seed waits for it.
-        is_of_seed: bool,
     },
     /// The first request to a host without an answer [hangs](crate::Health::HANGING).
     Hanging {
@@ -123,9 +121,7 @@ impl fmt::Display for Notice {
                 let asked_for = asked_for.map_or_else(String::new, |seconds| format!("; Retry-After: {seconds} s"));
                 format!("{origin} rests for {rest:.1} s, and for longer each time in a row: {cause}{asked_for}")
             }
-            Self::RobotsFailing {
-                origin, cause, next, ..
-            } => {
+            Self::RobotsFailing { origin, cause, next } => {
                 let (next, fails) = (next.as_secs_f64(), "its robots.txt fails, and is asked for again");
                 format!("nothing of {origin} is fetched yet: {fails} in {next:.1} s: {cause}")
             }

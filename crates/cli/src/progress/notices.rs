@@ -10,8 +10,8 @@ use frontier::{Notice, Origin};
 use crate::flag;
 use crate::log_records;
 
-/// Logs a burst of five lines, then one every two seconds; of an origin that flaps one pair a minute, away and back; of one that throttles,
-/// hangs, or whose robots.txt fails, the first time after an hour without. It counts the other omitted lines, and logs their number every minute.
+/// Logs a burst of five lines, then one every two seconds; of an origin that flaps one pair, away and back, after a minute, and then after
+/// pauses that grow to ten minutes; of one that throttles, hangs, or whose robots.txt fails, the first time after an hour without. It counts the other omitted lines, and logs their number every minute.
 pub(super) struct LineBudget {
     about: &'static str,
     left: u32,
@@ -19,8 +19,9 @@ pub(super) struct LineBudget {
     last_refill: Duration,
     last_logged: Duration,
     elapsed: Duration,
-    /// The origins that were away in the last minute, and since when; with the notice of a later outage in it that has not ended.
-    away: HashMap<Origin, (Duration, Option<Notice>)>,
+    /// The origins that were away lately: when that was logged last, the pause before it is again, and the notice of an outage in it that has
+    /// not ended.
+    away: HashMap<Origin, (Duration, Duration, Option<Notice>)>,
     /// The last time that an origin throttled, hung, or its robots.txt failed, in the last hour.
     troubled: HashMap<(Origin, Discriminant<Notice>), Duration>,
 }
@@ -29,6 +30,8 @@ impl LineBudget {
     const BURST: u32 = 5;
     const REFILL_EVERY: Duration = Duration::from_secs(2);
     const LOG_OMITTED_EVERY: Duration = Duration::from_secs(60);
+    const FIRST_PAUSE: Duration = Duration::from_secs(60);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(600);
     const TROUBLE_ENDS_AFTER: Duration = Duration::from_secs(3600);
 
     pub(super) fn new(about: &'static str) -> Self {
@@ -46,10 +49,8 @@ impl LineBudget {
 
     /// Logs a notice. `is_alone` says that nothing was fetched so far.
     pub(super) fn log(&mut self, notice: &Notice, is_alone: bool) {
-        let (mut level, mut text) = line_of(notice);
-        if self.is_in_known_trouble(notice) {
-            level = log::Level::Debug;
-        }
+        let mut text = line_of(notice);
+        let is_known = self.is_in_known_trouble(notice);
         let is_again = self.is_again(notice);
         let is_left = self.left > 0 && !is_again;
         if let Notice::Away { origin, .. } = notice
@@ -58,7 +59,7 @@ impl LineBudget {
             // Then its end has no line either; and it has one if it lasts.
             self.away
                 .entry(origin.clone())
-                .and_modify(|(_, later)| *later = Some(notice.clone()));
+                .and_modify(|(.., later)| *later = Some(notice.clone()));
         }
         if is_alone && let Notice::Away { cause, .. } = notice {
             if !text.contains("; try ") {
@@ -66,27 +67,27 @@ impl LineBudget {
             }
             text += "; Ctrl-C stops";
         }
-        if level == log::Level::Debug {
-            log_records::notice(level, notice, &text);
-        } else if is_left {
-            self.left -= 1;
-            log_records::notice(level, notice, &text);
-        } else {
-            self.omitted += 1;
-            log_records::notice(log::Level::Debug, notice, &text);
-        }
+        let is_logged = is_left && !is_known;
+        self.left -= u32::from(is_logged);
+        self.omitted += u64::from(!is_left && !is_known);
+        let level = if is_logged { log::Level::Warn } else { log::Level::Debug };
+        log_records::notice(level, notice, &text);
     }
 
-    /// Notes an origin that goes or comes back. Returns whether it has done so in the last minute.
+    /// Notes an origin that goes or comes back. Returns whether the pause since it was logged is not over.
     fn is_again(&mut self, notice: &Notice) -> bool {
         match notice {
             Notice::Away { origin, .. } => {
-                let is_known = self.away.contains_key(origin);
-                self.away.entry(origin.clone()).or_insert((self.elapsed, None));
-                is_known
+                let (logged, pause, _) = self.away.entry(origin.clone()).or_default();
+                let is_again = self.elapsed < *logged + *pause;
+                if !is_again {
+                    *logged = self.elapsed;
+                    *pause = (*pause * 2).clamp(Self::FIRST_PAUSE, Self::LONGEST_PAUSE);
+                }
+                is_again
             }
             Notice::Back { origin, .. } => {
-                let later = self.away.get_mut(origin).and_then(|(_, later)| later.take());
+                let later = self.away.get_mut(origin).and_then(|(.., later)| later.take());
                 later.is_some()
             }
             _ => false,
@@ -106,11 +107,16 @@ impl LineBudget {
         }
     }
 
-    /// Forgets who was away a minute ago, and logs who has gone again since then and is not back.
+    /// Logs who has gone again in the pause that is over, and is not back. Forgets who was not away for as long again.
     fn forget_away(&mut self) {
-        let is_over = |since: Duration| self.elapsed >= since + Self::LOG_OMITTED_EVERY;
-        let over = self.away.extract_if(|_, (since, _)| is_over(*since));
-        let later: Vec<_> = over.filter_map(|(_, (_, later))| later).collect();
+        let since = |logged: Duration| self.elapsed.saturating_sub(logged);
+        self.away
+            .retain(|_, (logged, pause, later)| later.is_some() || since(*logged) < *pause * 2);
+        let over = self
+            .away
+            .values_mut()
+            .filter(|(logged, pause, _)| since(*logged) >= *pause);
+        let later: Vec<_> = over.filter_map(|(.., later)| later.take()).collect();
         later.iter().for_each(|notice| self.log(notice, false));
     }
 
@@ -138,10 +144,9 @@ impl LineBudget {
     }
 }
 
-fn line_of(notice: &Notice) -> (log::Level, String) {
+fn line_of(notice: &Notice) -> String {
     let text = flag::in_text(&notice.to_string());
     let advice = match notice {
-        Notice::RobotsFailing { is_of_seed: false, .. } => return (log::Level::Debug, text),
         Notice::Throttled { .. } => format!("; {} asks less often", flag::of("delay")),
         Notice::Hanging { .. } => format!("; it is given up after {}", flag::of("timeout")),
         Notice::GivenUp { cause, .. } if !text.contains("; try ") => format!(" ({})", remedy(cause.kind, flag::of)),
@@ -149,7 +154,7 @@ fn line_of(notice: &Notice) -> (log::Level, String) {
         Notice::PrefixClosed { .. } => "; raise --set max-near-duplicates-in-all to fetch them".to_owned(),
         _ => String::new(),
     };
-    (log::Level::Warn, text + &advice)
+    text + &advice
 }
 
 #[cfg(test)]
@@ -194,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_flaps_has_a_pair_of_lines_a_minute_at_one_level_and_the_last_outage_has_its_line() {
+    fn an_origin_that_flaps_has_ever_fewer_pairs_of_lines_and_the_last_outage_has_its_line() {
         let origin = frontier::Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
         let away = Notice::Away {
             origin: origin.clone(),
@@ -206,7 +211,6 @@ mod tests {
         };
         let after = Duration::from_secs(1);
         let back = Notice::Back { origin, after };
-        assert_eq!(line_of(&away).0, line_of(&back).0);
         let mut budget = LineBudget::new("hosts");
         for second in 0..20 {
             budget.tick(Duration::from_secs(second));
@@ -229,5 +233,18 @@ mod tests {
         budget.left = 1;
         budget.log(&back, false);
         assert_eq!((budget.left, budget.omitted), (1, 2));
+
+        let mut pairs = Vec::new();
+        for second in (1000..5000).step_by(10) {
+            budget.tick(Duration::from_secs(second));
+            let before = budget.left;
+            budget.log(&away, false);
+            budget.log(&back, false);
+            assert!(matches!(before - budget.left, 0 | 2), "a pair or nothing");
+            if budget.left < before {
+                pairs.push(second);
+            }
+        }
+        assert_eq!(pairs, [1000, 1060, 1180, 1420, 1900, 2500, 3100, 3700, 4300, 4900]);
     }
 }

@@ -55,7 +55,7 @@ fn crawl(seconds: u64) -> (Vec<(u64, &'static str, String)>, Vec<Summary>) {
                 Event::Notice(notice) => {
                     let word = match notice {
                         Notice::Throttled { .. } => "resting",
-                        Notice::RobotsFailing { is_of_seed: true, .. } => "robots_failing",
+                        Notice::RobotsFailing { .. } => "robots_failing",
                         Notice::Hanging { .. } => "hanging",
                         Notice::Away { .. } => "away",
                         _ => "other",

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::HostQueues;
 use super::origin_queue::OriginId;
-use super::packed_entries::OriginRef;
 use crate::failure::Failure;
 use crate::notice::Notice;
 use crate::report::Health;
@@ -79,16 +78,10 @@ impl HostQueues {
             queue.set_robots_due(due);
             queue.health_mut().note(Health::RobotsFailing, cause, None, now)
         });
-        let host = self.get(&key).filter(|_| is_first == Some(true))?;
-        // Seeds are queued first.
-        let text = id.text(&key);
-        let place = OriginRef::new(&key, &text, self.rules.segments());
-        let first = host.find(id).and_then(|queue| queue.waiting(place).next());
-        Some(Notice::RobotsFailing {
+        (is_first == Some(true)).then(|| Notice::RobotsFailing {
             origin: origin.clone(),
             cause: Arc::clone(cause),
             next: due.since(now),
-            is_of_seed: first.is_some_and(|entry| entry.metadata.seed),
         })
     }
 
