@@ -4,6 +4,7 @@
 //! a thread moves them into the database. Memory: 8 MiB of pages, one commit's pages, and what is read.
 
 use std::fs;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -105,9 +106,15 @@ impl SqliteStore {
         let connection = connect(&path, flags)?;
         let summaries = format::check(&connection, &path, true)?;
         let sqlite = |error| store_error(&path, error);
-        // SQLite reads a file of an unknown version, and fails with the first commit.
+        // SQLite reads a file of an unknown version, or one that it cannot open to write, and fails with the first commit.
         if connection.is_readonly(rusqlite::MAIN_DB).map_err(sqlite)? {
-            return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+            drop(connection);
+            if !format::is_writable(&path)? {
+                return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+            }
+            let error = fs::File::options().write(true).open(&path).err();
+            let error = error.unwrap_or_else(|| io::Error::other("it was opened for reading only"));
+            return Err(StoreError::io(&path, error));
         }
         let limit = connection.pragma_update(None, "journal_size_limit", sizes.log_bytes.cast_signed());
         limit.map_err(sqlite)?;
