@@ -85,7 +85,7 @@ pub(super) fn attach(
     }
     let files = open_records(&crawl, options, state)?;
     let names = match (&outputs.save, state) {
-        (Some(_), Some(state)) => Some(open(&crawl, &state.join(SAVED_NAMES), SAVE, SAVE, Some(state))?),
+        (Some(_), Some(state)) => Some(open(&crawl, &state.join(SAVED_NAMES), SAVE, Some(state))?),
         _ => None,
     };
     if let Some(path) = &outputs.warc {
@@ -138,7 +138,7 @@ fn open_records<'o>(
         let Some(format) = output.format else { continue };
         let file = match is_stdout(output.path) {
             true => Ok(None),
-            false => open(crawl, output.path, &output.name(), output.option, state).map(Some),
+            false => open(crawl, output.path, &output.name(), state).map(Some),
         };
         opened.push((output, format, file));
     }
@@ -232,8 +232,9 @@ pub(super) fn check_new(options: &Options, saved: &[SavedOutput], state: &Path) 
             Ok(found) if found.is_file() && (found.len() > 0 || is_folder) => {
                 return Err(foreign(path, size(found.len()).to_string()));
             }
-            Ok(found) if !found.is_file() => {}
             _ if is_folder => {}
+            // A FIFO would be waited for.
+            Ok(found) if !found.is_file() => return Err(OutputError::CannotContinue(option)),
             _ => SavedFile::default().check(path, max_bytes).map_err(OutputError::Open)?,
         }
     }
@@ -284,19 +285,12 @@ fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
 }
 
 /// Opens a file. If no earlier run has written it, what it has is replaced.
-fn open(
-    crawl: &Crawl,
-    path: &Path,
-    name: &str,
-    option: &'static str,
-    state: Option<&Path>,
-) -> Result<OutputFile, OutputError> {
+fn open(crawl: &Crawl, path: &Path, name: &str, state: Option<&Path>) -> Result<OutputFile, OutputError> {
     if let Some(saved) = crawl.saved_output(name) {
         return OutputFile::reopen(path, &saved.file).map_err(OutputError::Open);
     }
     let mut file = OutputFile::append(path).map_err(OutputError::Open)?;
     match state {
-        Some(_) if !file.is_regular() => return Err(OutputError::CannotContinue(option)),
         Some(_) if name == SAVE => warn_if_late(crawl, "the folder of --save"),
         Some(_) => warn_if_late(crawl, path.display()),
         None if file.is_regular() && !file.is_empty() => {

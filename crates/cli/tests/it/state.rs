@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::channel;
 
 use crate::program::{Folder, fails, folder, lines_of, number, succeeds};
@@ -192,7 +193,16 @@ fn outputs_that_cannot_be_continued_are_refused() {
     let (pages, links) = (&crawl.pages, crawl.folder.path("links.csv"));
     let with = |options: &str| crawl.without_output(&format!("--max-pages 5 {options}"));
     fails(&with("-o -"), 2, &["--output is not a file", "--state"]);
-    fails(&with("--links /dev/null"), 2, &["--links is not a file"]);
+    let pipe = crawl.folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in ["/dev/null", &pipe] {
+        fails(
+            &with(&format!("--links {path} --format csv")),
+            2,
+            &["--links is not a file"],
+        );
+        fails(&with(&format!("--warc {path}")), 2, &["--warc is not a file"]);
+    }
     let same = with(&format!("-o {pages} --links {links}"));
     succeeds(&same);
     fails(&with(&format!("-o {pages}")), 2, &["also writes --links", &links]);

@@ -171,18 +171,23 @@ fn what_was_synced_and_is_missing_is_not_a_power_cut() {
         (synced > 0 && length(&path) > synced).then_some((folder, site, path, synced))
     };
     let (folder, site, path, synced) = (2000..).step_by(150).find_map(killed_between_syncs).unwrap();
+    let committed = |crawl: &Crawl<Site>| crawl.saved_output("pages").unwrap().file.clone();
+    let lines = fs::read(&path).unwrap();
+    fs::write(&path, &lines[..synced - 1]).unwrap();
+    let first = committed(&open(&folder, &site, options()).unwrap());
+    assert!(first.length > synced as u64, "it does not go back");
+    fs::write(&path, &lines).unwrap();
     // A run that ends before its first sync.
     let mut unsynced = options();
     unsynced.frontier.sync_interval = FOREVER;
     let crawl = with_outputs(open(&folder, &site, unsynced).unwrap(), &folder);
     assert!(run(crawl, Duration::from_secs(5)).is_none());
-    let committed = |crawl: &Crawl<Site>| crawl.saved_output("pages").unwrap().file.clone();
-    let last = committed(&open(&folder, &site, options()).unwrap());
-    assert!(last.length > synced as u64);
     let (path, lines) = (&path, fs::read(&path).unwrap());
-    fs::write(path, &lines[..synced - 1]).unwrap();
+    // It was synced when that run began.
+    fs::write(path, &lines[..first.length as usize - 1]).unwrap();
     let crawl = open(&folder, &site, options()).unwrap();
-    assert_eq!(committed(&crawl), last, "it does not go back");
+    let last = committed(&crawl);
+    assert!(last.length > first.length, "it does not go back");
     let refused = OutputFile::reopen(path, &last).unwrap_err();
     assert!(refused.to_string().contains("put that file back"), "{refused}");
     drop(crawl);
