@@ -195,7 +195,11 @@ def test_the_snapshot_of_the_crate_alone_is_loaded(urls):
         seen = Sieve(1000, on_saturation=on_saturation, seed=1)
         seen.update(urls(1500))
         seen.save("seen")
-        Path("seen").write_bytes(Path("seen").read_bytes()[8:-40])
+        snapshot = Path("seen").read_bytes()[8:-40]
+        Path("seen").write_bytes(snapshot + b"more")
+        with pytest.raises(ValueError):
+            Sieve.load("seen")
+        Path("seen").write_bytes(snapshot)
         again = Sieve.load("seen")
         assert numbers(again) == numbers(seen)
         assert again.new(urls(3000)) == seen.new(urls(3000))
