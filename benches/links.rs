@@ -33,6 +33,7 @@ fn main() -> Result<()> {
         max_links: 100_000,
         agent: Cow::Borrowed("ourbot"),
         assets: arguments.iter().any(|argument| argument == "--assets"),
+        known: None,
     };
     let mut folders: Vec<PathBuf> = arguments
         .iter()

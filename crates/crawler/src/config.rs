@@ -246,6 +246,7 @@ impl CrawlConfig {
                 max_links: pages.max_links_per_page,
                 agent: options.frontier.politeness.robots_name.to_ascii_lowercase().into(),
                 assets: pages.assets,
+                ..LinkOptions::default()
             },
             follow_nofollow: pages.follow_nofollow,
             linked_sitemaps: pages.sitemaps,

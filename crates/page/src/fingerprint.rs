@@ -25,7 +25,7 @@ use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::links::eight::{each, first_of};
-use crate::links::{LinkOptions, ReadText, extract_new};
+use crate::links::{LinkOptions, ReadText, extract_with};
 
 /// Minimum number of words of a text with a simhash. Shorter texts have too few features.
 const MIN_WORDS: usize = 16;
@@ -70,7 +70,7 @@ pub fn content_hash(body: &[u8]) -> Option<ContentHash> {
 pub fn simhash(markup: &str) -> Option<SimHash> {
     let mut text = TextHash::default();
     let url = Url::parse("http://simhash.invalid/").ok()?;
-    extract_new(markup, UTF_8, &url, &LinkOptions::default(), None, &mut text);
+    extract_with(markup, UTF_8, &url, &LinkOptions::default(), &mut text);
     text.finish()
 }
 

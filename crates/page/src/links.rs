@@ -23,6 +23,7 @@ mod assets;
 mod collector;
 pub(crate) mod document;
 pub(crate) mod eight;
+mod list;
 mod meta_charset;
 mod references;
 mod refresh;
@@ -37,6 +38,7 @@ mod text;
 mod tokens;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use encoding_rs::{Encoding, UTF_8};
 use url::Url;
@@ -46,7 +48,7 @@ pub(crate) use meta_charset::declared_encoding;
 use resolve::Resolver;
 pub use resolve::resolve_reference;
 pub use robots_meta::RobotsMeta;
-pub(crate) use scan::extract_new;
+pub(crate) use scan::extract_with;
 pub use seen_cache::{LinkKey, SeenLinkCache};
 pub(crate) use text::ReadText;
 
@@ -64,6 +66,8 @@ pub struct LinkOptions {
     /// Whether to extract what a page loads, too: images, media, scripts, style sheets, and the files that style sheets
     /// load.
     pub assets: bool,
+    /// Links to leave out, because they were seen before. None by default.
+    pub known: Option<Arc<SeenLinkCache>>,
 }
 
 impl Default for LinkOptions {
@@ -72,6 +76,7 @@ impl Default for LinkOptions {
             max_links: DEFAULT_MAX_LINKS,
             agent: Cow::Borrowed(""),
             assets: false,
+            known: None,
         }
     }
 }
@@ -82,26 +87,29 @@ impl Default for LinkOptions {
 pub struct Extracted {
     /// The links in document order, each URL once.
     pub links: Vec<FoundLink>,
-    /// How many times a link was dropped because `max_links` was reached.
-    pub dropped: usize,
+    /// How many links are not among them.
+    pub left_out: LeftOut,
     /// The first title, white space collapsed, cut at 512 characters; `None` if it is blank.
     pub title: Option<String>,
     /// The directives in the page's robots meta elements. Links are returned even if these forbid to follow them.
     pub robots: RobotsMeta,
-    /// Links whose URLs cannot be crawled, each counted once.
-    pub uncrawlable: Uncrawlable,
     /// Whether its `<meta http-equiv=refresh>` leads to its own URL.
     pub refreshes_itself: bool,
 }
 
-/// How many links of a page cannot be crawled, by reason.
+/// How many links of a page are not among those to follow, by reason. But for those that were dropped, each counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Uncrawlable {
+pub struct LeftOut {
     /// Neither `http` nor `https`: `mailto:`, `javascript:`, `tel:`, `ftp:`.
     pub other_scheme: usize,
     /// The text is not a URL, or the URL is longer than 16 KiB.
     pub unresolvable: usize,
+    /// The page has more than [`LinkOptions::max_links`].
+    pub dropped: usize,
+    /// [`LinkOptions::known`] has them.
+    pub known: usize,
+    /// The page or the link has `nofollow`. [`extract`] leaves none out for that, [`read`](crate::read) does.
+    pub nofollow: usize,
 }
 
 /// One link of a page.
@@ -115,6 +123,8 @@ pub struct FoundLink {
     pub nofollow: bool,
     /// Whether an element loads it as a part of the page ([`LinkSource::is_asset`]), even if other elements link to it.
     pub embedded: bool,
+    /// The key of its first spelling in [`LinkOptions::known`]; `None` if it cannot be there.
+    pub key: Option<LinkKey>,
 }
 
 /// The kind of element that a link was found in.
@@ -203,7 +213,7 @@ impl LinkSource {
 /// let found = extract(html, UTF_8, &"https://example.com/tea".parse()?, &LinkOptions::default());
 /// assert_eq!(found.title.as_deref(), Some("Tea"));
 /// assert_eq!(found.links[0].url.as_str(), "https://example.com/green");
-/// assert_eq!(found.uncrawlable.other_scheme, 1);
+/// assert_eq!(found.left_out.other_scheme, 1);
 /// # Ok(())
 /// # }
 /// ```
@@ -213,17 +223,7 @@ impl LinkSource {
 ///
 /// Never fails. Time is linear in the length of `html`, and memory in that of the links.
 pub fn extract(html: &str, encoding: &'static Encoding, page_url: &Url, options: &LinkOptions) -> Extracted {
-    extract_new(html, encoding, page_url, options, None, &mut ()).extracted
-}
-
-/// The links of a page without those in the cache of seen links.
-#[derive(Debug, Default)]
-pub(crate) struct NewLinks {
-    pub(crate) extracted: Extracted,
-    /// The key of each link, in the same order.
-    pub(crate) link_keys: Vec<LinkKey>,
-    /// How many links were left out, because the cache has them. Each URL counts once.
-    pub(crate) known: usize,
+    extract_with(html, encoding, page_url, options, &mut ())
 }
 
 /// Extracts what a style sheet loads: other style sheets, images, fonts.
@@ -231,7 +231,7 @@ pub(crate) struct NewLinks {
 /// URLs are resolved on that of the sheet, with queries in UTF-8 (CSS Values and Units Module Level 4, section 4.5).
 /// Never fails. Time is linear in the length.
 pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions) -> Extracted {
-    let mut collector = Collector::new(Resolver::new(url, UTF_8), options, None, css.len());
+    let mut collector = Collector::new(Resolver::new(url, UTF_8), options, css.len());
     assets::visit_style(&mut collector, css);
     collector.into_extracted()
 }
@@ -245,5 +245,6 @@ pub(crate) fn refresh_header_link(value: &str, page_url: &Url) -> Option<FoundLi
         source: LinkSource::Refresh,
         nofollow: false,
         embedded: false,
+        key: None,
     })
 }

@@ -6,7 +6,7 @@ use frontier::Fingerprint;
 use url::Url;
 
 use crate::fingerprint::{TextHash, content_hash};
-use crate::links::{FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, RobotsMeta, SeenLinkCache, Uncrawlable};
+use crate::links::{Extracted, FoundLink, LeftOut, LinkOptions, LinkSource, RobotsMeta};
 use crate::media_type::{Syntax, essence, is_css, syntax_of};
 use crate::select::{Field, SelectLimits, Selected};
 use crate::sitemap::{Sitemap, SitemapLimits};
@@ -33,24 +33,16 @@ pub struct Content<'r> {
 pub struct Page {
     /// The links to follow.
     pub links: Vec<FoundLink>,
-    /// The key of each link in the cache of seen links.
-    pub link_keys: Vec<LinkKey>,
-    /// How many links were left out, because the cache has them.
-    pub known: usize,
-    /// How many links were dropped, because the page has more than [`LinkOptions::max_links`].
-    pub links_dropped: usize,
-    /// How many links are not to be followed, because the page or the link has `nofollow`.
-    pub links_nofollow: usize,
+    /// The links not to follow, because the page or the link has `nofollow`, if [`ReadOptions::unfollowed`] asks for them.
+    pub unfollowed: Vec<FoundLink>,
+    /// How many links are not among those to follow.
+    pub left_out: LeftOut,
     /// The title.
     pub title: Option<String>,
-    /// The links that `links_nofollow` counts, if [`ReadOptions::unfollowed`] asks for them.
-    pub unfollowed: Vec<FoundLink>,
     /// The decoded text, if [`ReadOptions::text`] asks for it.
     pub text: Option<String>,
     /// The selected fields, if [`ReadOptions::fields`] has any and the page has markup.
     pub selected: Option<Selected>,
-    /// Links whose URLs cannot be crawled.
-    pub uncrawlable: Uncrawlable,
     /// Whether the page or its `X-Robots-Tag` has `noindex`.
     pub noindex: bool,
     /// The type of a page that was not parsed because it is not HTML.
@@ -84,8 +76,6 @@ pub struct ReadOptions {
     pub fingerprint: bool,
     /// Whether to return its decoded text.
     pub text: bool,
-    /// Links to leave out, because they were seen before.
-    pub known: Option<Arc<SeenLinkCache>>,
 }
 
 /// Reads a page: charset, links, title, robots directives, and what else the options ask for.
@@ -102,7 +92,7 @@ pub struct ReadOptions {
 /// let page = read(&content, &"https://example.com/tea".parse()?, &ReadOptions::default());
 /// assert_eq!(page.title.as_deref(), Some("Tea"));
 /// assert_eq!(page.links[0].url.as_str(), "https://example.com/green");
-/// assert_eq!((page.links.len(), page.links_nofollow), (1, 1));
+/// assert_eq!((page.links.len(), page.left_out.nofollow), (1, 1));
 /// # Ok(())
 /// # }
 /// ```
@@ -119,10 +109,9 @@ pub fn read(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
     {
         let robots = with_headers(RobotsMeta::default(), content, options);
         if robots.nofollow && !options.follow_nofollow {
-            page.links_nofollow += 1;
+            page.left_out.nofollow += 1;
         } else {
             page.links.push(link);
-            page.link_keys.push(LinkKey::NONE);
         }
     }
     page
@@ -135,12 +124,7 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
     let hash = is_comparable.then(|| content_hash(body)).flatten();
     if options.links.assets && is_css(content_type) {
         let css = charset::decode_style_sheet(body, content_type);
-        let extracted = links::extract_from_style_sheet(&css, url, &options.links);
-        let found = NewLinks {
-            link_keys: vec![LinkKey::NONE; extracted.links.len()],
-            extracted,
-            known: 0,
-        };
+        let found = links::extract_from_style_sheet(&css, url, &options.links);
         return Page {
             fingerprint: Fingerprint::new(hash, None),
             text: options.text.then(|| css.into_owned()),
@@ -167,21 +151,17 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
         Some((html, is_cut)) => (&**html, *is_cut),
         None => (&*decoded.text, false),
     };
-    let known = options.known.as_deref();
     let (found, text_hash) = if options.fingerprint {
         let mut text = TextHash::default();
-        let found = links::extract_new(html, decoded.encoding, url, &options.links, known, &mut text);
+        let found = links::extract_with(html, decoded.encoding, url, &options.links, &mut text);
         (found, text.finish())
     } else {
-        (
-            links::extract_new(html, decoded.encoding, url, &options.links, known, &mut ()),
-            None,
-        )
+        (links::extract(html, decoded.encoding, url, &options.links), None)
     };
-    let page = page_of(found, content, options);
+    let mut page = page_of(found, content, options);
+    // What an entity would have held.
+    page.left_out.dropped += usize::from(is_cut);
     Page {
-        // What an entity would have held.
-        links_dropped: page.links_dropped + usize::from(is_cut),
         selected: select_fields(html, options),
         fingerprint: Fingerprint::new(hash, text_hash),
         text: options.text.then(|| decoded.text.into_owned()),
@@ -197,46 +177,37 @@ fn page_without_markup(sitemap: Option<Sitemap>, content: &Content<'_>, options:
     };
     match sitemap {
         Some(listed) if robots.nofollow && !options.follow_nofollow => {
-            page.links_nofollow = listed.entries.len();
+            page.left_out.nofollow = listed.entries.len();
         }
         sitemap => page.sitemap = sitemap,
     }
     page
 }
 
-fn page_of(new: NewLinks, content: &Content<'_>, options: &ReadOptions) -> Page {
-    let found = new.extracted;
+fn page_of(found: Extracted, content: &Content<'_>, options: &ReadOptions) -> Page {
     let robots = with_headers(found.robots, content, options);
-    let follows_none = robots.nofollow && !options.follow_nofollow;
-    let count = if follows_none { 0 } else { found.links.len() };
-    let (mut links, mut link_keys) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    let mut unfollowed = Vec::new();
-    for (mut link, key) in found.links.into_iter().zip(new.link_keys) {
-        if link.source == LinkSource::Sitemap && !options.linked_sitemaps {
-            continue;
+    let mut left_out = found.left_out;
+    let (mut links, mut unfollowed) = (found.links, Vec::new());
+    links.retain(|link| link.source != LinkSource::Sitemap || options.linked_sitemaps);
+    if !options.follow_nofollow {
+        if robots.nofollow {
+            left_out.nofollow = std::mem::take(&mut left_out.known);
         }
-        link.nofollow |= robots.nofollow;
-        if link.nofollow && !options.follow_nofollow {
-            unfollowed.push(link);
-        } else {
-            links.push(link);
-            link_keys.push(key);
-        }
+        let is_unfollowed = |link: &mut FoundLink| link.nofollow || robots.nofollow;
+        unfollowed = links.extract_if(.., is_unfollowed).collect();
     }
-    let (known, known_nofollow) = if follows_none { (0, new.known) } else { (new.known, 0) };
-    let links_nofollow = known_nofollow + unfollowed.len();
+    left_out.nofollow += unfollowed.len();
     if !options.unfollowed {
         unfollowed.clear();
     }
+    for link in links.iter_mut().chain(&mut unfollowed) {
+        link.nofollow |= robots.nofollow;
+    }
     Page {
-        links_nofollow,
         links,
-        link_keys,
-        known,
         unfollowed,
-        links_dropped: found.dropped,
+        left_out,
         title: found.title,
-        uncrawlable: found.uncrawlable,
         noindex: robots.noindex,
         refreshes_itself: found.refreshes_itself,
         ..Page::default()

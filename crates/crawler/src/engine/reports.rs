@@ -53,7 +53,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Reports a page. Its record and its links are reported once, after the last attempt.
     fn report_page(&mut self, entry: &Entry, mut page: PageReport, settled: &Settled, is_final: bool) {
-        self.remember_links(&page.found.link_keys, &settled.verdicts);
+        self.remember_links(&page.link_keys, &settled.verdicts);
         link_record::set_verdicts(&mut page.links, &settled.verdicts);
         let queued = settled.verdicts.iter().filter(|one| **one == Verdict::Queued).count();
         let new = queued + self.ledger.new_links.remove(&entry.url).unwrap_or_default();
@@ -90,10 +90,10 @@ impl<S: Fetcher> Run<S> {
 
     fn report_content(&mut self, entry: &Entry, page: &mut PageReport) {
         let (counts, found) = (&mut self.observers.counts, &mut page.found);
-        counts.unfollowed.other_scheme += found.uncrawlable.other_scheme as u64;
-        counts.unfollowed.unresolvable += found.uncrawlable.unresolvable as u64;
-        counts.unfollowed.dropped += found.links_dropped as u64;
-        counts.unfollowed.nofollow += found.links_nofollow as u64;
+        counts.unfollowed.other_scheme += found.left_out.other_scheme as u64;
+        counts.unfollowed.unresolvable += found.left_out.unresolvable as u64;
+        counts.unfollowed.dropped += found.left_out.dropped as u64;
+        counts.unfollowed.nofollow += found.left_out.nofollow as u64;
         counts.failures.wants_cookies += u64::from(page.wants_cookies && page.record.is_some());
         match (&page.sitemap, found.other_type.take()) {
             (Some(sitemap), _) => self.observers.notify(&Event::Sitemap(sitemap)),
@@ -176,11 +176,11 @@ impl<S: Fetcher> Run<S> {
     }
 
     /// Puts links into the cache that the frontier has seen, so that later pages do not offer them again.
-    fn remember_links(&mut self, link_keys: &[LinkKey], verdicts: &[Verdict]) {
-        for (link_key, verdict) in link_keys.iter().zip(verdicts) {
-            match verdict {
-                Verdict::Queued | Verdict::Seen | Verdict::Elsewhere => self.seen_links.remember(*link_key),
-                Verdict::Refused(_) => {}
+    fn remember_links(&mut self, keys: &[Option<LinkKey>], verdicts: &[Verdict]) {
+        for (key, verdict) in keys.iter().zip(verdicts) {
+            match (key, verdict) {
+                (Some(key), Verdict::Queued | Verdict::Seen | Verdict::Elsewhere) => self.seen_links.remember(*key),
+                (None, _) | (_, Verdict::Refused(_)) => {}
             }
         }
     }

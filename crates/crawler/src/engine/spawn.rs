@@ -40,13 +40,14 @@ impl<S: Fetcher> Run<S> {
 
     fn wanted(&self, lease: &Lease) -> ReadOptions {
         let options = self.config.options();
-        ReadOptions {
+        let mut wanted = ReadOptions {
             fingerprint: lease.wants_fingerprint || options.reports.fingerprints || options.refresh.is_some(),
             // A seed is read as what it is.
             sitemap: (options.pages.sitemaps || lease.entry.depth == 0).then(|| options.pages.sitemap_limits()),
-            known: (!options.reports.needs_all_links()).then(|| Arc::clone(&self.seen_links)),
             ..self.config.read_options().clone()
-        }
+        };
+        wanted.links.known = (!options.reports.needs_all_links()).then(|| Arc::clone(&self.seen_links));
+        wanted
     }
 }
 

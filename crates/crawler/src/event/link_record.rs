@@ -1,7 +1,6 @@
 //! The links of one page as edges of the link graph, including those that are not offered to the frontier.
 
-use frontier::{Canonicalizer, Link, Verdict};
-use page::Page;
+use frontier::{Link, Verdict};
 use page::links::FoundLink;
 
 /// One link of a page, or the target of a redirect.
@@ -54,25 +53,9 @@ pub(crate) fn redirect(target: &Link) -> LinkRecord {
     }
 }
 
-pub(crate) fn records_of(page: &Page, canonicalizer: &Canonicalizer) -> Vec<LinkRecord> {
-    let mut records = Vec::with_capacity(page.links.len() + page.unfollowed.len());
-    let mut not_crawlable = Vec::new();
-    for link in &page.links {
-        let record = record_of(link, canonicalizer);
-        match &record.key {
-            Some(_) => records.push(record),
-            None => not_crawlable.push(record),
-        }
-    }
-    records.append(&mut not_crawlable);
-    records.extend(page.unfollowed.iter().map(|link| record_of(link, canonicalizer)));
-    records
-}
-
-fn record_of(link: &FoundLink, canonicalizer: &Canonicalizer) -> LinkRecord {
-    let url = canonicalizer.canonicalize(link.url.clone()).ok();
+/// Its key is not known yet.
+pub(crate) fn record_of(link: &FoundLink) -> LinkRecord {
     LinkRecord {
-        key: url.map(|url| url.key().to_owned()),
         nofollow: link.nofollow,
         ..LinkRecord::new(link.url.as_str(), link.source.name())
     }

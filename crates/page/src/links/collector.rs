@@ -1,29 +1,20 @@
 //! Collects the links, title and robots directives of one document, in document order.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 
-use indexmap::IndexMap;
-use indexmap::map::Entry;
 use memchr::memchr2;
-use url::Url;
 
 use super::assets::{self, Asset, Assets};
+use super::list::{LinkList, MEAN_LINK_BYTES};
 use super::references::{TextContext, decoded};
 use super::repeats::RepeatedLinks;
 use super::resolve::{Resolver, without_fragment};
-use super::seen_cache::{Directory, PassThroughHasher};
+use super::seen_cache::Directory;
 use super::tag::{Attribute, Attributes, has_token};
-use super::{Extracted, FoundLink, LinkKey, LinkOptions, LinkSource, NewLinks, SeenLinkCache, Uncrawlable, refresh};
+use super::{Extracted, LeftOut, LinkOptions, LinkSource, refresh};
+
 /// Maximum number of characters of a title.
 const TITLE_CHARS: usize = 512;
-
-/// Maximum average length of the links, in bytes, for a page with `max_links` links.
-///
-/// Without it, a base of 16 kB and ten thousand short links would turn a page of 150 kB into 160 MB of links.
-const MEAN_LINK_BYTES: usize = 1024;
 
 /// Maximum number of bytes of resolved URLs: per page, plus a part for each link that the page may have.
 ///
@@ -51,77 +42,45 @@ pub(super) enum Kind {
     Asset(Asset),
 }
 
-/// What is known of one URL, from all elements that link to it.
-struct LinkInfo {
-    link: FoundLink,
-    /// The key of its first occurrence in the cache of seen links; `NONE` if it cannot be cached.
-    link_key: LinkKey,
-}
-
 /// Collects what the elements of one document contain.
 pub(super) struct Collector<'a> {
     options: &'a LinkOptions,
     resolver: Resolver,
     extracted: Extracted,
-    /// The links in document order, by keyed hashes of their URLs: those of the cache of seen links, if there is one.
-    links: IndexMap<u64, LinkInfo, PassThroughHasher>,
+    links: LinkList,
     repeats: RepeatedLinks,
-    /// The cache of seen links, with the directory of the base if that has one.
-    cache: Option<&'a SeenLinkCache>,
-    directory: Option<Directory>,
-    /// The URL hashes of this page's links that the cache has. None of these is in `links`.
-    known: HashSet<u64, PassThroughHasher>,
-    /// Links that cannot be crawled.
-    uncrawlable: HashSet<String>,
-    /// How many bytes further links may take.
-    bytes_left: usize,
+    /// Of the base, if links may be left out.
+    directory: Option<Directory<'a>>,
     /// How many bytes of URLs may still be resolved, including those of links that are dropped.
     resolvable_bytes_left: usize,
     title_seen: bool,
     base_seen: bool,
     refresh_seen: bool,
     base_used: bool,
-    hasher: RandomState,
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(
-        resolver: Resolver,
-        options: &'a LinkOptions,
-        cache: Option<&'a SeenLinkCache>,
-        length: usize,
-    ) -> Self {
+    pub(super) fn new(resolver: Resolver, options: &'a LinkOptions, length: usize) -> Self {
         Self {
             options,
             repeats: RepeatedLinks::new(length),
-            directory: cache.and_then(|cache| resolver.directory(cache)),
-            cache,
+            directory: resolver.directory(options.known.as_deref()),
             resolver,
             extracted: Extracted::default(),
-            links: IndexMap::default(),
-            known: HashSet::default(),
-            uncrawlable: HashSet::new(),
-            bytes_left: options.max_links.saturating_mul(MEAN_LINK_BYTES),
+            links: LinkList::new(options),
             resolvable_bytes_left: RESOLVED_BYTES.saturating_add(options.max_links.saturating_mul(RESOLVED_LINK_BYTES)),
             title_seen: false,
             base_seen: false,
             refresh_seen: false,
             base_used: false,
-            hasher: RandomState::new(),
-        }
-    }
-
-    pub(super) fn into_new_links(self) -> NewLinks {
-        NewLinks {
-            link_keys: self.links.values().map(|info| info.link_key).collect(),
-            known: self.known.len(),
-            extracted: self.into_extracted(),
         }
     }
 
     pub(super) fn into_extracted(self) -> Extracted {
+        let (links, left_out) = self.links.finish();
         Extracted {
-            links: self.links.into_values().map(|info| info.link).collect(),
+            links,
+            left_out,
             ..self.extracted
         }
     }
@@ -134,9 +93,15 @@ impl<'a> Collector<'a> {
             return;
         }
         let directory = self.directory.filter(|_| !nofollow);
-        let spelling = directory.and_then(|directory| self.cache?.spelling(directory, target));
-        let is_taken = match spelling.and_then(|spelling| self.cache?.find(spelling)) {
-            Some(target) => self.visit_known(target),
+        let spelling = directory.and_then(|directory| directory.spelling(target));
+        let known = directory
+            .zip(spelling)
+            .and_then(|(directory, spelling)| directory.find(spelling));
+        let is_taken = match known {
+            Some(target) => {
+                self.base_used = true;
+                self.links.add_known(target)
+            }
             None => self.add_target(
                 &decoded(target, TextContext::Attribute),
                 LinkSource::Anchor,
@@ -148,26 +113,6 @@ impl<'a> Collector<'a> {
         if is_taken {
             self.repeats.remember(text);
         }
-    }
-
-    /// False if the page is full.
-    fn visit_known(&mut self, target: u64) -> bool {
-        self.base_used = true;
-        if let Some(info) = self.links.get_mut(&target) {
-            // It is in `links` with another spelling.
-            info.link.nofollow = false;
-        } else if !self.known.contains(&target) {
-            if self.is_full() {
-                self.extracted.dropped += 1;
-                return false;
-            }
-            self.known.insert(target);
-        }
-        true
-    }
-
-    fn is_full(&self) -> bool {
-        self.links.len() + self.known.len() >= self.options.max_links
     }
 
     pub(super) fn visit(&mut self, kind: Kind, element: &Attributes<'_>) {
@@ -196,20 +141,26 @@ impl<'a> Collector<'a> {
     pub(super) fn nested(&mut self) -> Option<(Resolver, &'a LinkOptions)> {
         self.base_used = true;
         let resolver = self.resolver.nested().filter(|_| self.resolvable_bytes_left > 0);
-        self.extracted.dropped += usize::from(resolver.is_none());
+        self.links.left_out.dropped += usize::from(resolver.is_none());
         Some((resolver?, self.options))
     }
 
     pub(super) fn add_nested(&mut self, nested: Extracted) {
-        self.extracted.dropped += nested.dropped;
-        self.extracted.uncrawlable.other_scheme += nested.uncrawlable.other_scheme;
-        self.extracted.uncrawlable.unresolvable += nested.uncrawlable.unresolvable;
+        let LeftOut {
+            other_scheme,
+            unresolvable,
+            dropped,
+            ..
+        } = nested.left_out;
+        self.links.left_out.other_scheme += other_scheme;
+        self.links.left_out.unresolvable += unresolvable;
+        self.links.left_out.dropped += dropped;
         for link in nested.links {
             let nofollow = link.nofollow || nested.robots.nofollow;
             self.resolvable_bytes_left = self.resolvable_bytes_left.saturating_sub(link.url.as_str().len());
-            self.add_url(link.url.clone(), link.source, nofollow, None);
+            self.links.add(link.url.clone(), link.source, nofollow, None);
             if link.embedded {
-                self.add_url(link.url, LinkSource::Media, nofollow, None);
+                self.links.add(link.url, LinkSource::Media, nofollow, None);
             }
         }
     }
@@ -220,7 +171,7 @@ impl<'a> Collector<'a> {
             return false;
         }
         self.resolver.rebase(href);
-        self.directory = self.cache.and_then(|cache| self.resolver.directory(cache));
+        self.directory = self.resolver.directory(self.options.known.as_deref());
         true
     }
 
@@ -278,7 +229,7 @@ impl<'a> Collector<'a> {
         self.extracted.refreshes_itself |=
             target.is_none() || url.is_some() && url == self.resolver.parse_without_base("");
         if let Some(url) = url {
-            self.add_url(url, LinkSource::Refresh, is_nofollow(element), None);
+            self.links.add(url, LinkSource::Refresh, is_nofollow(element), None);
         }
     }
 
@@ -300,73 +251,17 @@ impl<'a> Collector<'a> {
         self.base_used = true;
         let target = without_fragment(target);
         if self.resolvable_bytes_left == 0 {
-            self.extracted.dropped += 1;
-            return false;
+            return self.links.drop_one();
         }
         match self.resolver.parse(target) {
             Some(url) => {
                 self.resolvable_bytes_left = self.resolvable_bytes_left.saturating_sub(url.as_str().len());
-                self.add_url(url, source, nofollow, spelling)
+                self.links.add(url, source, nofollow, spelling)
             }
-            None => self.add_uncrawlable(target.trim_end_matches('#'), |count| &mut count.unresolvable),
+            None => self
+                .links
+                .add_uncrawlable(target.trim_end_matches('#'), |count| &mut count.unresolvable),
         }
-    }
-
-    /// False if it was dropped because the page is full.
-    fn add_uncrawlable(&mut self, link: &str, kind: impl FnOnce(&mut Uncrawlable) -> &mut usize) -> bool {
-        if self.uncrawlable.contains(link) {
-            return true;
-        }
-        if self.uncrawlable.len() == self.options.max_links || self.bytes_left < link.len() {
-            self.extracted.dropped += 1;
-            return false;
-        }
-        self.bytes_left -= link.len();
-        self.uncrawlable.insert(link.to_owned());
-        *kind(&mut self.extracted.uncrawlable) += 1;
-        true
-    }
-
-    /// False if it was dropped because the page is full.
-    fn add_url(&mut self, mut url: Url, source: LinkSource, nofollow: bool, spelling: Option<u64>) -> bool {
-        if !matches!(url.scheme(), "http" | "https") {
-            return self.add_uncrawlable(url.as_str(), |count| &mut count.other_scheme);
-        }
-        url.set_fragment(None);
-        let hash = match self.cache {
-            Some(cache) => cache.url_hash(&url),
-            None => self.hasher.hash_one(url.as_str()),
-        };
-        if self.known.contains(&hash) {
-            // The cache has it with another spelling.
-            return true;
-        }
-        let is_full = self.is_full();
-        let length = url.as_str().len();
-        match self.links.entry(hash) {
-            Entry::Occupied(mut info) => {
-                info.get_mut().link.nofollow &= nofollow;
-                info.get_mut().link.embedded |= source.is_asset();
-            }
-            Entry::Vacant(new) if !is_full && self.bytes_left >= length => {
-                self.bytes_left -= length;
-                let link = FoundLink {
-                    url,
-                    source,
-                    nofollow,
-                    embedded: source.is_asset(),
-                };
-                new.insert(LinkInfo {
-                    link,
-                    link_key: spelling.map_or(LinkKey::NONE, |spelling| LinkKey { spelling, target: hash }),
-                });
-            }
-            Entry::Vacant(_) => {
-                self.extracted.dropped += 1;
-                return false;
-            }
-        }
-        true
     }
 }
 

@@ -97,8 +97,9 @@ impl Resolver {
         }
     }
 
-    pub(super) fn directory(&self, known: &SeenLinkCache) -> Option<Directory> {
-        known.directory(&self.base, self.encoding)
+    /// `None` if links may not be left out, or depend on more than a directory. Those of a nested document belong to the one around it.
+    pub(super) fn directory<'c>(&self, known: Option<&'c SeenLinkCache>) -> Option<Directory<'c>> {
+        known.filter(|_| self.depth == 0)?.directory(&self.base, self.encoding)
     }
 
     /// Resolves a link on the base; `None` if it is not a URL.

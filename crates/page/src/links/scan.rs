@@ -10,24 +10,22 @@ use super::resolve::Resolver;
 use super::tag::{Attribute, Attributes, Name, Tag, code};
 use super::text::ReadText;
 use super::tokens::{self, Next, Sink};
-use super::{LinkOptions, NewLinks, SeenLinkCache};
+use super::{Extracted, LinkOptions};
 
-/// Does what [`extract`](super::extract) does, but leaves out links that the cache has, and passes on the visible text to a reader that
-/// has read nothing.
-pub(crate) fn extract_new<R: ReadText>(
+/// Does what [`extract`](super::extract) does, and passes on the visible text to a reader that has read nothing.
+pub(crate) fn extract_with<R: ReadText>(
     html: &str,
     encoding: &'static Encoding,
     page_url: &Url,
     options: &LinkOptions,
-    known: Option<&SeenLinkCache>,
     reader: &mut R,
-) -> NewLinks {
+) -> Extracted {
     // Without assets only the attributes of few elements are read, so that case is compiled separately.
     let resolver = Resolver::new(page_url, encoding);
     if options.assets {
-        scan::<true, R>(html, resolver, options, known, reader)
+        scan::<true, R>(html, resolver, options, reader)
     } else {
-        scan::<false, R>(html, resolver, options, known, reader)
+        scan::<false, R>(html, resolver, options, reader)
     }
 }
 
@@ -35,16 +33,15 @@ fn scan<const ASSETS: bool, R: ReadText>(
     html: &str,
     mut resolver: Resolver,
     options: &LinkOptions,
-    known: Option<&SeenLinkCache>,
     reader: &mut R,
-) -> NewLinks {
-    match Scan::<ASSETS, R>::new(resolver.clone(), options, known, reader, html.len()).run(html) {
+) -> Extracted {
+    match Scan::<ASSETS, R>::new(resolver.clone(), options, reader, html.len()).run(html) {
         Ok(found) => found,
         Err(base) => {
             // The base also applies to the links before it, and it is the first one. So the scan starts again with it.
             resolver.rebase(&base);
             *reader = R::default();
-            let mut again = Scan::<ASSETS, R>::new(resolver, options, known, reader, html.len());
+            let mut again = Scan::<ASSETS, R>::new(resolver, options, reader, html.len());
             again.base_is_set = true;
             again.run(html).unwrap_or_default()
         }
@@ -124,18 +121,12 @@ const ENDS_FOREIGN: [&str; 43] = [
 ];
 
 impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
-    fn new(
-        resolver: Resolver,
-        options: &'o LinkOptions,
-        known: Option<&'o SeenLinkCache>,
-        reader: &'o mut R,
-        length: usize,
-    ) -> Self {
+    fn new(resolver: Resolver, options: &'o LinkOptions, reader: &'o mut R, length: usize) -> Self {
         Self {
             foreign: Foreign::default(),
             templates: 0,
             shadow_roots: 0,
-            collector: Collector::new(resolver, options, known, length),
+            collector: Collector::new(resolver, options, length),
             open: None,
             base_is_set: false,
             late_base: None,
@@ -144,11 +135,11 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         }
     }
 
-    fn run(mut self, html: &'a str) -> Result<NewLinks, String> {
+    fn run(mut self, html: &'a str) -> Result<Extracted, String> {
         tokens::tokenize(html, &mut self);
         match self.late_base {
             Some(base) => Err(base),
-            None => Ok(self.collector.into_new_links()),
+            None => Ok(self.collector.into_extracted()),
         }
     }
 
@@ -194,8 +185,8 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
         if let Some(document) = attributes.value(Attribute::Srcdoc)
             && let Some((resolver, options)) = self.collector.nested()
         {
-            let nested = scan::<ASSETS, ()>(&document, resolver, options, None, &mut ());
-            self.collector.add_nested(nested.extracted);
+            let nested = scan::<ASSETS, ()>(&document, resolver, options, &mut ());
+            self.collector.add_nested(nested);
         }
     }
 

@@ -19,20 +19,16 @@ const SLOTS: usize = 1 << 16;
 /// the directory of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkKey {
-    /// 0 for a link that is not cached.
     pub(super) spelling: u64,
     pub(super) target: u64,
 }
 
-impl LinkKey {
-    /// The key of a link that is not cached.
-    pub const NONE: Self = Self { spelling: 0, target: 0 };
-}
-
-/// The keyed hash of the directory that relative links start from, and of the encoding of the page: cached links depend on nothing else of
-/// a page.
+/// The directory that relative links start from, and the encoding of the page: cached links depend on nothing else of a page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Directory(u64);
+pub(super) struct Directory<'c> {
+    cache: &'c SeenLinkCache,
+    hash: u64,
+}
 
 /// A hasher for values that are keyed hashes already: it returns them unchanged.
 #[derive(Debug, Clone, Copy, Default)]
@@ -92,40 +88,21 @@ impl Default for SeenLinkCache {
 
 impl SeenLinkCache {
     /// `None` for a base such as `mailto:`.
-    pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory> {
+    pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory<'_>> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
-        (!base.cannot_be_a_base()).then(|| Directory(self.key.hash_one((directory, encoding.name()))))
+        (!base.cannot_be_a_base()).then(|| Directory {
+            cache: self,
+            hash: self.key.hash_one((directory, encoding.name())),
+        })
     }
 
-    /// Returns the spelling hash of a link, if it starts with a path or is an absolute URL. Other links depend on more
-    /// than the directory.
-    pub(super) fn spelling(&self, directory: Directory, href: &str) -> Option<u64> {
-        let first = href.bytes().next()?;
-        let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
-        // `http:?q` means the page itself with that query, though it looks absolute.
-        let marker = href.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?'));
-        let after_marker = marker.and_then(|at| href.get(at..)).unwrap_or_default();
-        let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
-        (starts_path && is_whole).then(|| self.key.hash_one((directory.0, href)).max(1))
-    }
-
-    pub(super) fn find(&self, spelling: u64) -> Option<u64> {
-        let slot = self.slot(spelling);
-        let is_stored = || slot.spelling.load(Ordering::Acquire) == spelling;
-        // The spelling is zero while the slot is written. If it is the same before and after, the target belongs to it.
-        let target = is_stored().then(|| slot.target.load(Ordering::Acquire))?;
-        is_stored().then_some(target)
-    }
-
-    pub(super) fn url_hash(&self, url: &Url) -> u64 {
-        self.key.hash_one(url.as_str())
+    /// So that a page hashes its URLs as the cache does.
+    pub(super) fn hasher(&self) -> RandomState {
+        self.key.clone()
     }
 
     /// Stores a link that the frontier has seen. It overwrites the previous link in its slot.
     pub fn remember(&self, link: LinkKey) {
-        if link == LinkKey::NONE {
-            return;
-        }
         let slot = self.slot(link.spelling);
         slot.spelling.store(0, Ordering::Release);
         slot.target.store(link.target, Ordering::Release);
@@ -138,6 +115,28 @@ impl SeenLinkCache {
     }
 }
 
+impl Directory<'_> {
+    /// Returns the spelling hash of a link, which is never 0, if it starts with a path or is an absolute URL. Other links depend on more
+    /// than the directory.
+    pub(super) fn spelling(&self, href: &str) -> Option<u64> {
+        let first = href.bytes().next()?;
+        let starts_path = first.is_ascii_alphanumeric() || matches!(first, b'/' | b'.' | b'_' | b'-' | b'~' | b'%');
+        // `http:?q` means the page itself with that query, though it looks absolute.
+        let marker = href.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?'));
+        let after_marker = marker.and_then(|at| href.get(at..)).unwrap_or_default();
+        let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
+        (starts_path && is_whole).then(|| self.cache.key.hash_one((self.hash, href)).max(1))
+    }
+
+    pub(super) fn find(&self, spelling: u64) -> Option<u64> {
+        let slot = self.cache.slot(spelling);
+        let is_stored = || slot.spelling.load(Ordering::Acquire) == spelling;
+        // The spelling is zero while the slot is written. If it is the same before and after, the target belongs to it.
+        let target = is_stored().then(|| slot.target.load(Ordering::Acquire))?;
+        is_stored().then_some(target)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +146,7 @@ mod tests {
         let [one, other] = [SeenLinkCache::default(), SeenLinkCache::default()];
         let spelling = |known: &SeenLinkCache, base: &str, encoding| {
             let directory = known.directory(&Url::parse(base).unwrap(), encoding).unwrap();
-            known.spelling(directory, "page?ä").unwrap()
+            directory.spelling("page?ä").unwrap()
         };
         let base = "http://site.example/a/b";
         let first = spelling(&one, base, encoding_rs::UTF_8);

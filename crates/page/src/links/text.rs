@@ -20,7 +20,7 @@ mod tests {
     use encoding_rs::UTF_8;
     use url::Url;
 
-    use super::super::{LinkOptions, extract_new};
+    use super::super::{LinkOptions, extract_with};
     use super::*;
 
     /// Keeps the runs of text that are not blank.
@@ -67,7 +67,7 @@ mod tests {
             ("<a href=x>a</a>b<base href=/late/>c", &["a", "b", "c"]),
         ] {
             let mut kept = Kept::default();
-            extract_new(html, UTF_8, &url, &LinkOptions::default(), None, &mut kept);
+            extract_with(html, UTF_8, &url, &LinkOptions::default(), &mut kept);
             assert_eq!(kept.0, expected, "{html}");
         }
     }

@@ -12,6 +12,7 @@ const OPTIONS: LinkOptions = LinkOptions {
     max_links: 1000,
     agent: Cow::Borrowed("ourbot"),
     assets: true,
+    known: None,
 };
 
 fn page() -> Url {

@@ -15,6 +15,7 @@ const OPTIONS: LinkOptions = LinkOptions {
     max_links: 1000,
     agent: Cow::Borrowed("ourbot"),
     assets: false,
+    known: None,
 };
 
 fn page() -> Url {
@@ -122,7 +123,7 @@ fn links_beyond_the_maximum_are_counted_and_repeated_ones_are_not() {
     let extracted = extract(html, UTF_8, &page(), &options);
     assert_eq!(urls(&extracted), ["http://site.test/dir/a", "http://site.test/dir/b"]);
     assert!(!extracted.links[0].nofollow);
-    assert_eq!(extracted.dropped, 3);
+    assert_eq!(extracted.left_out.dropped, 3);
 }
 
 #[test]
@@ -132,6 +133,7 @@ fn a_link_has_the_kind_of_element_it_was_found_in() {
         url: Url::parse("http://site.test/x").unwrap(),
         source: LinkSource::Next,
         nofollow: true,
+        key: None,
     };
     assert_eq!(links_of("<link rel='next nofollow' href=/x>").links, [expected]);
 }
@@ -214,7 +216,7 @@ fn many_links_and_long_bases_do_not_fill_the_memory() {
     let links = |count| (0..count).map(|n| format!("<a href=?{n}>")).collect::<String>();
     let on_base = |length, links: &str| format!("<base href='/{}'>{links}", "b".repeat(length));
     let found = links_of(&links(100_000));
-    assert_eq!((found.links.len(), found.dropped), (1000, 99_000));
+    assert_eq!((found.links.len(), found.left_out.dropped), (1000, 99_000));
     assert_eq!(
         urls(&links_of(&on_base(1_000_000, &"<a href=x>".repeat(1000)))),
         ["http://site.test/dir/x"]
@@ -222,7 +224,7 @@ fn many_links_and_long_bases_do_not_fill_the_memory() {
     assert_eq!(links_of(&format!("<a href={}>", "x".repeat(20_000))).links, []);
     // The last link equals the first one with another spelling. Only resolving it could show that.
     let found = links_of(&on_base(16_000, &(links(100_000) + "<a href='?&#48;'>")));
-    assert_eq!(found.links.len() + found.dropped, 100_001);
+    assert_eq!(found.links.len() + found.left_out.dropped, 100_001);
     let options = LinkOptions {
         max_links: 10_000,
         ..OPTIONS
@@ -230,7 +232,7 @@ fn many_links_and_long_bases_do_not_fill_the_memory() {
     let found = extract(&on_base(16_000, &links(10_000)), UTF_8, &page(), &options);
     let bytes: usize = found.links.iter().map(|link| link.url.as_str().len()).sum();
     assert!(bytes < 12_000_000, "{bytes} bytes of links");
-    assert_eq!(found.links.len() + found.dropped, 10_000);
+    assert_eq!(found.links.len() + found.left_out.dropped, 10_000);
 }
 
 #[test]
@@ -246,7 +248,7 @@ fn links_whose_urls_are_too_long_together_count_as_dropped_as_often_as_they_come
         let html = format!("<base href=/{}/>{spellings}{repeated}", "b".repeat(16_000));
         let extracted = extract(&html, UTF_8, &page(), &options);
         assert_eq!(extracted.links.len(), 1);
-        extracted.dropped
+        extracted.left_out.dropped
     };
     let once = dropped("");
     assert!((40..1_000).contains(&once), "{once}");

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use frontier::{
-    ContentHash, Entry, Failure, Fingerprint, Link, NotFetched, Outcome, PageTask, Settlement, Time, Validators,
+    CanonicalUrl, ContentHash, Entry, Failure, Fingerprint, Link, NotFetched, Outcome, PageTask, Settlement, Time,
+    Validators,
 };
 use page::Page;
 use page::links::{LinkKey, LinkSource};
@@ -12,7 +13,8 @@ use page::sitemap::format_date;
 
 use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target, sitemaps};
 use crate::config::CrawlConfig;
-use crate::event::{LinkRecord, PageRecord, SitemapRecord, link_record};
+use crate::event::link_record::{self, record_of};
+use crate::event::{LinkRecord, PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
 use crate::known_links::validators_of_body;
 use crate::timestamp::rfc3339;
@@ -26,11 +28,13 @@ pub(crate) struct PageReport {
     pub(crate) failure: Option<Failure>,
     /// Why the fetcher made no request, if it made none.
     pub(crate) not_fetched: Option<NotFetched>,
-    /// All links, if an observer needs them.
+    /// All links, if an observer needs them: those that are offered first.
     pub(crate) links: Vec<LinkRecord>,
+    /// The key of each link that is offered in the cache of seen links, but for those of a sitemap.
+    pub(crate) link_keys: Vec<Option<LinkKey>>,
     /// What it lists, if it is a sitemap or a feed.
     pub(crate) sitemap: Option<SitemapRecord>,
-    /// What else was found on it, with the keys of the links that are offered.
+    /// What else was found on it.
     pub(crate) found: Page,
     /// Whether the answer is a redirect, or refreshes itself, and the site sets cookies that are not kept.
     pub(crate) wants_cookies: bool,
@@ -83,8 +87,7 @@ impl Answered<'_> {
         if self.config.options().reports.links {
             report.links = links.iter().map(link_record::redirect).collect();
         }
-        report.found.link_keys = vec![LinkKey::NONE; links.len()];
-        report.found.uncrawlable.unresolvable += usize::from(links.is_empty());
+        report.found.left_out.unresolvable += usize::from(links.is_empty());
         (task.settle(Outcome::Redirected).with_links(links), report)
     }
 
@@ -92,33 +95,27 @@ impl Answered<'_> {
     fn fetched(&mut self, task: PageTask, outcome: Outcome, mut page: Page) -> (Settlement, PageReport) {
         let options = self.config.options();
         let mut record = self.record(&mut page);
-        let links = match options.reports.needs_all_links() {
-            true => link_record::records_of(&page, &options.canonicalizer),
-            false => Vec::new(),
-        };
-        let (offered, sitemap) = self.links(&mut page);
         if record.selected.is_none() && !options.reports.fields.is_empty() {
             record.selected = Some(Selected::without_values(&options.reports.fields));
         }
         let truncation = self.answer.truncation.map(TruncationReason::name);
         let validators = validators_of_body(self.answer.status, truncation, self.validators());
-        let report = PageReport {
+        let mut report = PageReport {
             record: Some(record),
             body: self.take_body(),
             failure: match &outcome {
                 Outcome::Failed { failure, .. } => Some(failure.clone()),
                 _ => None,
             },
-            links,
-            sitemap,
             wants_cookies: page.refreshes_itself && self.answer.target_cookies == TargetCookies::NotKept,
-            found: page,
             ..PageReport::default()
         };
+        let offered = self.links(&mut page, &mut report);
+        report.found = page;
         let settlement = task
             .settle(outcome)
             .with_links(offered)
-            .with_known_links(report.found.known as u64)
+            .with_known_links(report.found.left_out.known as u64)
             .with_version(validators, self.content(report.found.fingerprint));
         (settlement, report)
     }
@@ -138,22 +135,33 @@ impl Answered<'_> {
         }
     }
 
-    /// Takes the links of a page, as they are offered, and leaves their keys there.
-    fn links(&self, page: &mut Page) -> (Vec<Link>, Option<SitemapRecord>) {
-        let (entry, canonicalizer) = (self.entry, &self.config.options().canonicalizer);
+    /// Takes the links of a page, as they are offered. The report gets their keys, and the records of all links if an observer needs them.
+    fn links(&self, page: &mut Page, report: &mut PageReport) -> Vec<Link> {
+        let (entry, options) = (self.entry, self.config.options());
+        let canonicalizer = &options.canonicalizer;
         let referrer: Arc<str> = (*entry.url).into();
         let depth = entry.depth.saturating_add(1);
         let steps = entry.metadata.embedded.saturating_add(1);
-        let written = std::mem::take(&mut page.links);
-        let names_sitemaps = written.iter().any(|link| link.source == LinkSource::Sitemap);
+        let found = std::mem::take(&mut page.links);
+        let names_sitemaps = found.iter().any(|link| link.source == LinkSource::Sitemap);
         let origin = names_sitemaps.then(|| origin_of(entry)).flatten();
-        let (mut links, mut link_keys) = (Vec::with_capacity(written.len()), Vec::with_capacity(written.len()));
-        for (link, link_key) in written.into_iter().zip(&page.link_keys) {
+        let with_key = |record: LinkRecord, url: Option<&CanonicalUrl>| LinkRecord {
+            key: url.map(|url| url.key().to_owned()),
+            ..record
+        };
+        let (mut links, mut not_offered) = (Vec::with_capacity(found.len()), Vec::new());
+        for link in found {
+            let record = options.reports.needs_all_links().then(|| record_of(&link));
+            let url = canonicalizer.canonicalize(link.url).ok();
+            let record = record.map(|record| with_key(record, url.as_ref()));
             // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
-            let Ok(url) = canonicalizer.canonicalize(link.url) else {
-                page.uncrawlable.unresolvable += 1;
+            let Some(url) = url else {
+                page.left_out.unresolvable += 1;
+                not_offered.extend(record);
                 continue;
             };
+            report.links.extend(record);
+            report.link_keys.push(link.key);
             let named = origin.as_ref().filter(|_| link.source == LinkSource::Sitemap);
             links.push(match named {
                 Some(origin) => Link::sitemap(url, origin.clone(), 0, Some(Arc::clone(&referrer))),
@@ -162,16 +170,19 @@ impl Answered<'_> {
                     ..Link::found(url, depth, Arc::clone(&referrer))
                 },
             });
-            link_keys.push(*link_key);
         }
-        let sitemap = page.sitemap.take().map(|sitemap| {
+        report.links.append(&mut not_offered);
+        for link in page.unfollowed.drain(..) {
+            let record = record_of(&link);
+            let url = canonicalizer.canonicalize(link.url).ok();
+            report.links.push(with_key(record, url.as_ref()));
+        }
+        if let Some(sitemap) = page.sitemap.take() {
             let (listed, record) = sitemaps::of_page(entry, self.answer, sitemap, canonicalizer);
-            link_keys.resize(links.len() + listed.len(), LinkKey::NONE);
             links.extend(listed);
-            record
-        });
-        page.link_keys = link_keys;
-        (links, sitemap)
+            report.sitemap = Some(record);
+        }
+        links
     }
 
     /// Takes title and selected fields from the page; its links are still to be there.
@@ -179,6 +190,7 @@ impl Answered<'_> {
         let (entry, answer) = (self.entry, &*self.answer);
         let metadata = &entry.metadata;
         let listed = page.sitemap.as_ref().map_or(0, |sitemap| sitemap.entries.len());
+        let left_out = page.left_out;
         let Validators { etag, last_modified } = self.validators();
         PageRecord {
             etag,
@@ -203,7 +215,7 @@ impl Answered<'_> {
             truncation: answer.truncation,
             fetched_at: rfc3339(self.started),
             milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
-            links_found: page.links.len() + listed + page.known + page.links_nofollow + page.links_dropped,
+            links_found: page.links.len() + listed + left_out.known + left_out.nofollow + left_out.dropped,
             unchanged: entry.is_refresh().then(|| self.is_unchanged(page.fingerprint)),
             noindex: page.noindex,
             content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
