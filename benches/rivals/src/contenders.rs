@@ -4,6 +4,7 @@ mod article;
 #[cfg(feature = "sqlite")]
 mod database;
 mod ours;
+mod queued;
 mod rivals;
 mod sets;
 

@@ -21,7 +21,6 @@ mod chunk;
 mod contenders;
 mod latency;
 mod parts;
-mod queued;
 mod run;
 mod tables;
 mod trace;

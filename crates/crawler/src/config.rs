@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, Link, NotCrawlable};
 use page::ReadOptions;
+use page::fingerprint::content_hash;
 use page::links::{DEFAULT_MAX_LINKS, LinkOptions};
 use page::robots::product_token;
 use page::select::{Field, SelectLimits};
 use page::sitemap::{DEFAULT_MAX_SITEMAP_BYTES, DEFAULT_MAX_SITEMAP_URLS, SitemapLimits};
 use url::Url;
-
-use crate::state::hash_of_urls;
 
 /// The least that [`default_concurrency`] returns.
 const LEAST_BY_DEFAULT: usize = 16;
@@ -331,6 +330,15 @@ pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<Canonical
         seed: without_login(seed),
         why,
     })
+}
+
+fn hash_of_urls<'u>(urls: impl Iterator<Item = &'u CanonicalUrl>) -> u64 {
+    let mut text = Vec::new();
+    for url in urls {
+        text.extend_from_slice(url.url().as_str().as_bytes());
+        text.push(b'\n');
+    }
+    content_hash(&text).map_or(0, |hash| hash.value() as u64)
 }
 
 pub(crate) fn with_scheme(seed: &str) -> String {

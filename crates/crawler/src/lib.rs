@@ -86,6 +86,7 @@ pub mod fetch;
 pub mod known_links;
 pub mod output;
 pub mod peers;
+mod records;
 mod repair;
 mod saved_crawl;
 mod saved_output;

@@ -5,8 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use frontier::{CanonicalUrl, Time};
-use page::fingerprint::content_hash;
+use frontier::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::saved_output::{SavedFile, SavedOutput};
@@ -115,18 +114,10 @@ impl Commit {
     }
 }
 
-pub(crate) fn hash_of_urls<'u>(urls: impl Iterator<Item = &'u CanonicalUrl>) -> u64 {
-    let mut text = Vec::new();
-    for url in urls {
-        text.extend_from_slice(url.url().as_str().as_bytes());
-        text.push(b'\n');
-    }
-    content_hash(&text).map_or(0, |hash| hash.value() as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use frontier::{Entry, FailureKind, Fate};
+    use page::fingerprint::content_hash;
 
     use super::*;
     use crate::event::{Event, PageRecord};

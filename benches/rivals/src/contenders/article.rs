@@ -1,7 +1,7 @@
 //! The design of the article this project starts from.
 
 use super::{Contender, RATE};
-use crate::queued::{Seen, queued};
+use super::queued::{Seen, queued};
 
 pub(super) fn build(capacity: u64) -> Box<dyn Contender> {
     queued(Article::new(capacity))

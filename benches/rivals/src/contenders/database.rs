@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Result};
 
 use super::Contender;
-use crate::queued::{Seen, queued};
+use super::queued::{Seen, queued};
 
 struct Database {
     connection: Connection,

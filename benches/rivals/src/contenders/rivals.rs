@@ -7,7 +7,7 @@ use sbbf_rs_safe::Filter;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Contender, RATE};
-use crate::queued::{Seen, queued};
+use super::queued::{Seen, queued};
 
 /// What 256-bit split blocks need for a true 1 %.
 const SBBF_BITS_PER_KEY: f64 = 10.54;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::Contender;
-use crate::queued::{Seen, queued};
+use super::queued::{Seen, queued};
 
 // Both are told how many keys will come, as the filters are: no table grows in the timed part.
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use frontier::{FailureKind, Fate, NotFetched};
+
 use crate::error::CrawlError;
 use crate::event::{Event, Observer};
 use crate::saved_output::SavedOutput;
@@ -55,5 +57,57 @@ impl Observers {
             }
         }
         Ok(())
+    }
+}
+
+impl Counts {
+    pub(crate) fn count(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Page(record) => self.count_page(record),
+            Event::Sitemap(record) => self.sitemaps.count(record),
+            Event::Requested(request) => {
+                let least = &mut self.answers.least_slack_seconds;
+                *least = request.slack_seconds().into_iter().chain(*least).reduce(f64::min);
+            }
+            Event::Failed {
+                url,
+                why,
+                kind,
+                fate,
+                entry,
+            } => {
+                match (fate, kind) {
+                    (Fate::Requeued { .. }, _) => *self.failures.retried.entry(*kind).or_default() += 1,
+                    (Fate::Stale, _) => {}
+                    // Counted with its answer, as every status that is an error.
+                    (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
+                    (_, FailureKind::Status | FailureKind::Throttled) => {}
+                    // Counted as not fetched.
+                    (_, FailureKind::AddressForbidden) => {}
+                    // An answer, too: the page was counted with its first one.
+                    (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {
+                        self.refreshed.pages += 1;
+                        self.refreshed.failed += 1;
+                    }
+                    (Fate::Final | Fate::GaveUp, _) => *self.failures.by_kind.entry(*kind).or_default() += 1,
+                }
+                let is_weak = *kind == FailureKind::OutOfHandles;
+                self.failures.note_first(is_weak, || format!("{url}: {why}"));
+            }
+            Event::NotFetched { url, why, cause, .. } => {
+                if *why == NotFetched::HostDown {
+                    let kind = cause.map_or(FailureKind::HostDown, |cause| cause.kind);
+                    *self.failures.by_kind.entry(kind).or_default() += 1;
+                }
+                self.failures.note_first(false, || match cause {
+                    Some(cause) => format!("{url}: {why}: {cause}"),
+                    None => format!("{url}: {why}"),
+                });
+            }
+            Event::Notice(notice) => self.failures.count_notice(notice),
+            Event::Offered { links, verdicts } => self.note_offered(links, verdicts),
+            Event::Tick(summary) => self.recent.note(summary.elapsed, summary.pages),
+            _ => {}
+        }
     }
 }

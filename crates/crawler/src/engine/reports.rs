@@ -6,9 +6,9 @@ use page::links::LinkKey;
 use super::Run;
 use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport};
-use crate::event::link_record;
 use crate::event::{Event, PageBody, PageRecord};
 use crate::fetch::Fetcher;
+use crate::records::link as link_records;
 
 impl<S: Fetcher> Run<S> {
     /// Reports a settled lease.
@@ -54,7 +54,7 @@ impl<S: Fetcher> Run<S> {
     /// Reports a page. Its record and its links are reported once, after the last attempt.
     fn report_page(&mut self, entry: &Entry, mut page: PageReport, settled: &Settled, is_final: bool) {
         self.remember_links(&page.link_keys, &settled.verdicts);
-        link_record::set_verdicts(&mut page.links, &settled.verdicts);
+        link_records::set_verdicts(&mut page.links, &settled.verdicts);
         let queued = settled.verdicts.iter().filter(|one| **one == Verdict::Queued).count();
         let new = queued + self.ledger.new_links.remove(&entry.url).unwrap_or_default();
         if is_final {

@@ -9,7 +9,7 @@ use frontier::{Frontier, HostKey, HostReport, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{HostFigures, HostTable};
-use crate::event::RequestRecord;
+use crate::records::RequestRecord;
 use crate::timestamp::less_ahead;
 
 /// The file of the table in a state directory.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use frontier::QueuedAgain;
-use frontier::{FailureKind, Fate, Link, NotFetched, Notice, Verdict};
+use frontier::{FailureKind, Link, Notice, Verdict};
 
 use super::{RefreshCounts, SitemapCounts};
-use crate::event::{Event, PageRecord, SitemapEnd, SitemapRecord};
 use crate::fetch::{BodyExtent, TruncationReason};
+use crate::records::{PageRecord, SitemapEnd, SitemapRecord};
 
 impl SitemapCounts {
-    fn count(&mut self, record: &SitemapRecord) {
+    pub(crate) fn count(&mut self, record: &SitemapRecord) {
         self.read += u64::from(record.end == SitemapEnd::Read);
         self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
         self.unanswered += u64::from(record.unanswered);
@@ -64,7 +64,7 @@ pub struct Counts {
     pub failures: FailureCounts,
     /// Seeds and targets of redirects among the links of the report: queued, and seen before. They stand on no page.
     pub(super) links_not_on_pages: [u64; 2],
-    pub(super) recent: RecentPace,
+    pub(crate) recent: RecentPace,
 }
 
 /// What the final answers of pages were like.
@@ -144,7 +144,7 @@ pub struct FailureCounts {
 
 /// The pages and the time at the last two starts of a window, from which the recent rate is counted.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(super) struct RecentPace {
+pub(crate) struct RecentPace {
     from: (Duration, u64),
     next: (Duration, u64),
 }
@@ -153,7 +153,7 @@ impl RecentPace {
     /// The length of a window. The recent rate is of the last one or two of them.
     const WINDOW: Duration = Duration::from_secs(20);
 
-    fn note(&mut self, elapsed: Duration, pages: u64) {
+    pub(crate) fn note(&mut self, elapsed: Duration, pages: u64) {
         if elapsed >= self.next.0 + Self::WINDOW {
             self.from = self.next;
             self.next = (elapsed, pages);
@@ -167,56 +167,6 @@ impl RecentPace {
 }
 
 impl Counts {
-    pub(crate) fn count(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Page(record) => self.count_page(record),
-            Event::Sitemap(record) => self.sitemaps.count(record),
-            Event::Requested(request) => {
-                let least = &mut self.answers.least_slack_seconds;
-                *least = request.slack_seconds().into_iter().chain(*least).reduce(f64::min);
-            }
-            Event::Failed {
-                url,
-                why,
-                kind,
-                fate,
-                entry,
-            } => {
-                match (fate, kind) {
-                    (Fate::Requeued { .. }, _) => *self.failures.retried.entry(*kind).or_default() += 1,
-                    (Fate::Stale, _) => {}
-                    // Counted with its answer, as every status that is an error.
-                    (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
-                    (_, FailureKind::Status | FailureKind::Throttled) => {}
-                    // Counted as not fetched.
-                    (_, FailureKind::AddressForbidden) => {}
-                    // An answer, too: the page was counted with its first one.
-                    (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {
-                        self.refreshed.pages += 1;
-                        self.refreshed.failed += 1;
-                    }
-                    (Fate::Final | Fate::GaveUp, _) => *self.failures.by_kind.entry(*kind).or_default() += 1,
-                }
-                let is_weak = *kind == FailureKind::OutOfHandles;
-                self.failures.note_first(is_weak, || format!("{url}: {why}"));
-            }
-            Event::NotFetched { url, why, cause, .. } => {
-                if *why == NotFetched::HostDown {
-                    let kind = cause.map_or(FailureKind::HostDown, |cause| cause.kind);
-                    *self.failures.by_kind.entry(kind).or_default() += 1;
-                }
-                self.failures.note_first(false, || match cause {
-                    Some(cause) => format!("{url}: {why}: {cause}"),
-                    None => format!("{url}: {why}"),
-                });
-            }
-            Event::Notice(notice) => self.failures.count_notice(notice),
-            Event::Offered { links, verdicts } => self.note_offered(links, verdicts),
-            Event::Tick(summary) => self.recent.note(summary.elapsed, summary.pages),
-            _ => {}
-        }
-    }
-
     /// Takes back failures of pages that are fetched again.
     pub(crate) fn will_be_fetched(&mut self, pages: &QueuedAgain) {
         let failures = &mut self.failures;
@@ -264,7 +214,7 @@ impl Counts {
         bounds.zip(self.answers.by_time.iter().copied().chain(std::iter::repeat(0)))
     }
 
-    fn count_page(&mut self, record: &PageRecord) {
+    pub(crate) fn count_page(&mut self, record: &PageRecord) {
         self.answers.bytes += record.bytes;
         if let Some(is_unchanged) = record.unchanged {
             self.refreshed.pages += 1;
@@ -295,7 +245,7 @@ impl Counts {
         self.failures.bodies_skipped += u64::from(record.body == BodyExtent::Skipped);
     }
 
-    fn note_offered(&mut self, links: &[Link], verdicts: &[Verdict]) {
+    pub(crate) fn note_offered(&mut self, links: &[Link], verdicts: &[Verdict]) {
         let offered = links.iter().zip(verdicts);
         for (link, verdict) in offered.filter(|(link, _)| link.seed || link.hops > 0) {
             self.links_not_on_pages[0] += u64::from(*verdict == Verdict::Queued);
@@ -327,7 +277,7 @@ impl FailureCounts {
         *self.not_html.entry(name).or_default() += 1;
     }
 
-    fn count_notice(&mut self, notice: &Notice) {
+    pub(crate) fn count_notice(&mut self, notice: &Notice) {
         match notice {
             // A place without a scheme is a whole site, not a path prefix.
             Notice::PrefixClosed { place, .. } if place.contains("://") && self.closed_prefixes.len() < NAMES_SHOWN => {
@@ -350,7 +300,7 @@ impl FailureCounts {
         }
     }
 
-    fn note_first(&mut self, is_weak: bool, why: impl FnOnce() -> String) {
+    pub(crate) fn note_first(&mut self, is_weak: bool, why: impl FnOnce() -> String) {
         if self.first_failure.is_none() || self.is_first_failure_weak && !is_weak {
             self.first_failure = Some(why());
             self.is_first_failure_weak = is_weak;
@@ -388,6 +338,7 @@ fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
 
     #[test]
     fn pages_count_by_depth_up_to_the_deepest_and_by_time_at_the_first_bound_that_is_not_below() {

@@ -13,10 +13,10 @@ use page::sitemap::format_date;
 
 use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target, sitemaps};
 use crate::config::CrawlConfig;
-use crate::event::link_record::{self, record_of};
 use crate::event::{LinkRecord, PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
 use crate::known_links::validators_of_body;
+use crate::records::link::{self as link_records, record_of};
 use crate::timestamp::rfc3339;
 
 /// What is reported of a page once its links are offered.
@@ -85,7 +85,7 @@ impl Answered<'_> {
             ..PageReport::default()
         };
         if self.config.options().reports.links {
-            report.links = links.iter().map(link_record::redirect).collect();
+            report.links = links.iter().map(link_records::redirect).collect();
         }
         report.found.left_out.unresolvable += usize::from(links.is_empty());
         (task.settle(Outcome::Redirected).with_links(links), report)

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::Contender;
 use crate::chunk::Chunk;
-use crate::contenders::Contender;
 
 /// What knows which URLs were seen.
 pub(crate) trait Seen {
