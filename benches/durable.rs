@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use frontier::{
     Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, PolitenessConfig, Reach,
-    RobotsRules, ScopeConfig, SeenSetConfig, Settlement, Task, Time,
+    RobotsRules, ScopeConfig, SeenSetConfig, Settlement, Time,
 };
 
 const BATCH: usize = 64;
@@ -314,12 +314,11 @@ fn settle(leases: &[Lease], urls: Option<&mut Urls>) -> Result<Vec<Settlement>> 
     let mut urls = urls;
     let mut settlements = Vec::with_capacity(leases.len());
     for lease in leases {
-        let Task::Page(page) = lease.task() else { continue };
         let links = match &mut urls {
             Some(urls) => urls.links(lease)?,
             None => Vec::new(),
         };
-        settlements.push(page.settle(Outcome::Done).with_links(links));
+        settlements.push(lease.settle(Outcome::Done).with_links(links));
     }
     Ok(settlements)
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, Entry, Frontier, FrontierConfig, Leasing, Link, PolitenessConfig, Reach, RobotsOutcome, RobotsRules,
-    ScopeConfig, SeenSetConfig, Task, Time,
+    Canonicalizer, Entry, Frontier, FrontierConfig, Leasing, Link, PolitenessConfig, Purpose, Reach, RobotsRules,
+    ScopeConfig, SeenSetConfig, Time,
 };
 use peak_alloc::PeakAlloc;
 
@@ -126,10 +126,8 @@ fn hosts_with_rules(hosts: usize, most: f64) -> Outcome<(f64, f64)> {
     })?;
     let ((), asked) = measured(|| {
         while let Leasing::Ready(leases) = frontier.lease(NOW, 100)? {
-            let known = leases.iter().filter_map(|lease| match lease.task() {
-                Task::Robots(robots) => Some(robots.settle(RobotsOutcome::known(Rules::new()))),
-                _ => None,
-            });
+            let robots = leases.iter().filter(|lease| lease.entry.purpose != Purpose::Page);
+            let known = robots.map(|lease| lease.settle(frontier::Outcome::Done).with_rules(Rules::new()));
             frontier.settle(&known.collect::<Vec<_>>(), NOW)?;
         }
         Ok(())

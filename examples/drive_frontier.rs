@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use frontier::{Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing};
-use frontier::{Outcome, RobotsRules, Settlement, Task, Time};
+use frontier::{Outcome, Purpose, RobotsRules, Settlement, Time};
 use url::{ParseError, Url};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,8 +54,8 @@ fn fetch(lease: &Lease, request: usize) -> Result<Settlement, ParseError> {
         Err(failure) => return Ok(lease.failed(failure)),
     };
     let settlement = lease.answered(&answer, &urls, || Disallowed(text));
-    Ok(match (lease.task(), answer.outcome()) {
-        (Task::Page(_), Outcome::Done) => {
+    Ok(match (&lease.entry.purpose, settlement.outcome()) {
+        (Purpose::Page, Outcome::Done) => {
             let link = |to| urls.canonicalize(url.join(to).ok()?).ok();
             settlement.with_links(lease.entry.links(text.split_whitespace().filter_map(link)))
         }

@@ -102,10 +102,7 @@ fn settlement(
     writeln!(pages, "{}", lease.entry.url)?;
     let links = found.iter().filter_map(|link| urls.parse(link).ok());
     let links: Vec<Link> = lease.entry.links(links);
-    match lease.task() {
-        frontier::Task::Page(page) => Ok(page.settle(Outcome::Done).with_links(links)),
-        other => Err(format!("robots.txt is not asked for: {other:?}").into()),
-    }
+    Ok(lease.settle(Outcome::Done).with_links(links))
 }
 
 /// Stands for an HTTP request and link extraction: page n links to 2n and 2n + 1. Page 13 has a bug in its parser.

@@ -160,7 +160,7 @@ impl<S: Fetcher> Run<S> {
         let (settlements, reports): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
         let settled = self.frontier.settle(&settlements, now)?;
         let is_seed_redirected =
-            |entry: &Entry, outcome: Option<&Outcome>| entry.metadata.seed && outcome == Some(&Outcome::Redirected);
+            |entry: &Entry, outcome: &Outcome| entry.metadata.seed && *outcome == Outcome::Redirected;
         let mut ended = settlements.iter().zip(&reports);
         let has_new_reach = ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome()));
         for ((settlement, report), settled) in settlements.iter().zip(reports).zip(settled) {

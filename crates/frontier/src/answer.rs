@@ -20,36 +20,33 @@
 //!
 //! | what came of a robots.txt | outcome |
 //! |---|---|
-//! | 2xx | [`Known`](RobotsOutcome::Known) |
-//! | 2xx whose body breaks off | failed: [`Incomplete`](FailureKind::Incomplete). Never `Unavailable`: the missing part may forbid |
-//! | 3xx with a `Location` | [`Redirected`](RobotsOutcome::Redirected), which the frontier follows |
+//! | 2xx | [`Done`](Outcome::Done), with its [rules](Settlement::with_rules) |
+//! | 2xx whose body breaks off | failed: [`Incomplete`](FailureKind::Incomplete). Never `Rejected`: the missing part may forbid |
+//! | 3xx with a `Location` | [`Redirected`](Outcome::Redirected), as a page |
 //! | 1xx, 304, 412, 416, 429, 5xx | failed |
-//! | any other status, such as 404 | [`Unavailable`](RobotsOutcome::Unavailable): everything is allowed |
-//! | no answer | failed, as for a page. Never `Unavailable` |
+//! | any other status, such as 404 | [`Rejected`](Outcome::Rejected): everything is allowed |
+//! | no answer | failed, as for a page. Never `Rejected` |
 
 use std::time::Duration;
 
 use crate::canonical::Canonicalizer;
-use crate::entry::Entry;
+use crate::entry::{Entry, Purpose};
 use crate::failure::{Failure, FailureKind};
-use crate::lease::{Lease, Task};
+use crate::lease::Lease;
 use crate::reference::resolve;
 use crate::rules::RobotsRules;
-use crate::settlement::{Outcome, RobotsOutcome, Settlement};
+use crate::settlement::{Outcome, Settlement};
 use crate::url::CanonicalUrl;
-
-/// How long the address of a host counts as unknown before it is looked up again.
-const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// The head of an HTTP answer whose body was received to its end, or to a limit of yours.
 ///
 /// Later versions may add fields: fill the rest with `..Answer::default()`.
 ///
 /// ```
-/// use frontier::{Answer, Outcome};
+/// use frontier::{Answer, Outcome, Purpose};
 ///
 /// let answer = Answer { status: 404, ..Answer::default() };
-/// assert_eq!(answer.outcome(), Outcome::Rejected);
+/// assert_eq!(answer.outcome(&Purpose::Page), Outcome::Rejected);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
@@ -64,9 +61,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the outcome of a page or a sitemap that was answered so. [`Redirected`](Outcome::Redirected) needs its target as a link.
-    pub fn outcome(&self) -> Outcome {
-        match (self.failure(), self.status) {
+    /// Returns the outcome of a request that was answered so. [`Redirected`](Outcome::Redirected) needs its target as a link, and a
+    /// robots.txt that is [`Done`](Outcome::Done) its rules.
+    pub fn outcome(&self, asked_for: &Purpose) -> Outcome {
+        match (self.failure(asked_for), self.status) {
             (Some(failure), _) => Outcome::failed_until(failure, self.rest()),
             (None, 200..=299 | 304) => Outcome::Done,
             (None, 300..=399) if self.location.is_some() => Outcome::Redirected,
@@ -79,10 +77,15 @@ impl Answer {
         self.status == 304 && !self.conditional || (100..200).contains(&self.status)
     }
 
-    fn failure(&self) -> Option<Failure> {
+    fn failure(&self, asked_for: &Purpose) -> Option<Failure> {
         let status = self.status;
-        let unasked = self.is_unasked().then_some(FailureKind::Status);
-        let kind = FailureKind::of_status(status, self.retry_after.is_some()).or(unasked)?;
+        let kind = match (asked_for, status) {
+            // 412 and 416 answer conditions and ranges, which no request for it has: they say nothing of the file.
+            (Purpose::Robots(_), 100..=199 | 304 | 412 | 416 | 600..) => FailureKind::Status,
+            (Purpose::Robots(_), 408 | 425) => return None,
+            _ if self.is_unasked() => FailureKind::Status,
+            _ => FailureKind::of_status(status, self.retry_after.is_some())?,
+        };
         let why = match kind {
             FailureKind::Throttled => format!("status {status}: the server asks for less traffic"),
             _ => format!("status {status}"),
@@ -100,29 +103,6 @@ impl Answer {
         let from = url::Url::parse(&entry.url).ok()?;
         let to = resolve(Some(&from), self.location.as_deref()?, None).ok()?;
         urls.canonicalize(to).ok()
-    }
-
-    /// Returns the outcome of a robots.txt that was answered so. `rules` reads the body; it is called for a status of 2xx only.
-    pub fn robots_outcome<R: RobotsRules + 'static>(
-        &self,
-        entry: &Entry,
-        urls: &Canonicalizer,
-        rules: impl FnOnce() -> R,
-    ) -> RobotsOutcome {
-        match (self.status, self.failure()) {
-            (200..=299, _) => RobotsOutcome::known(rules()),
-            // 412 and 416 answer conditions and ranges, which no request for it has: they say nothing of the file.
-            (100..=199 | 304 | 412 | 416 | 600.., _) => {
-                let why = format!("status {}", self.status);
-                RobotsOutcome::failed(Failure::new(FailureKind::Status, why))
-            }
-            (300..=399, _) => match self.target(entry, urls) {
-                Some(target) => RobotsOutcome::Redirected(target),
-                None => RobotsOutcome::Unavailable,
-            },
-            (429 | 500.., Some(failure)) => RobotsOutcome::failed_until(failure, self.rest()),
-            _ => RobotsOutcome::Unavailable,
-        }
     }
 }
 
@@ -158,31 +138,24 @@ impl Lease {
             conditional: answer.conditional || self.entry.has_validators(),
             ..answer.clone()
         };
-        let outcome = answer.outcome();
-        let target = || {
-            let target = answer.target(&self.entry, urls)?;
-            Some(self.entry.redirected(target))
-        };
-        let links = match outcome {
-            Outcome::Redirected => target().into_iter().collect(),
-            _ => Vec::new(),
-        };
-        match self.task() {
-            Task::Page(page) => page.settle(outcome).with_links(links).with_status(answer.status),
-            Task::Sitemap(sitemap) => sitemap.settle(outcome).with_links(links).with_status(answer.status),
-            Task::Robots(robots) => robots.settle(answer.robots_outcome(&self.entry, urls, rules)),
-            Task::Address(address) => address.settle(None, ADDRESS_LIFETIME),
+        let settlement = self
+            .settle(answer.outcome(&self.entry.purpose))
+            .with_status(answer.status);
+        match (&settlement.outcome, &self.entry.purpose) {
+            (Outcome::Redirected, _) => {
+                let target = answer
+                    .target(&self.entry, urls)
+                    .map(|target| self.entry.redirected(target));
+                settlement.with_links(target.into_iter().collect())
+            }
+            (Outcome::Done, Purpose::Robots(_)) => settlement.with_rules(rules()),
+            _ => settlement,
         }
     }
 
     /// Settles the lease of a request that failed: no answer, or a body that broke off. An address that was looked up without success
     /// counts as unknown for an hour.
     pub fn failed(&self, failure: Failure) -> Settlement {
-        match self.task() {
-            Task::Page(page) => page.settle(Outcome::failed(failure)),
-            Task::Sitemap(sitemap) => sitemap.settle(Outcome::failed(failure)),
-            Task::Robots(robots) => robots.settle(RobotsOutcome::failed(failure)),
-            Task::Address(address) => address.settle(None, ADDRESS_LIFETIME),
-        }
+        self.settle(Outcome::failed(failure))
     }
 }

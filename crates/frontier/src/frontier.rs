@@ -35,7 +35,7 @@ use crate::url::{CanonicalUrl, HostKey};
 ///
 /// ```
 /// use std::time::Duration;
-/// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Task, Time};
+/// use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Link, Outcome, Time};
 ///
 /// let mut config = FrontierConfig::default();
 /// (config.politeness.delay, config.politeness.ask_robots) = (Duration::from_secs(2), false);
@@ -45,13 +45,12 @@ use crate::url::{CanonicalUrl, HostKey};
 /// let start = Time::from_millis(1_000_000);
 /// frontier.add_seed(&urls.parse("https://example.com/")?, start)?;
 /// let Leasing::Ready(leases) = frontier.lease(start, 10)? else { panic!("the seed is ready") };
-/// let Task::Page(page) = leases[0].task() else { panic!("robots.txt is not asked for") };
 ///
 /// // ... fetch leases[0].entry.url, which takes half a second ...
 /// let end = start + Duration::from_millis(500);
 /// let about = urls.parse("https://example.com/about")?;
 /// let about = Link::found(about, 1, "https://example.com/".into());
-/// frontier.settle(&[page.settle(Outcome::Done).with_links(vec![about])], end)?;
+/// frontier.settle(&[leases[0].settle(Outcome::Done).with_links(vec![about])], end)?;
 ///
 /// // The delay counts from the end of the request.
 /// assert_eq!(frontier.lease(end, 10)?, Leasing::NotUntil(end + Duration::from_secs(2)));
@@ -202,7 +201,8 @@ impl Frontier {
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
     pub fn settle(&mut self, settlements: &[Settlement], now: Time) -> Result<Vec<Settled>, FrontierError> {
-        if self.durable.is_some() && settlements.iter().any(Settlement::has_rules_without_text) {
+        let has_no_text = |one: &Settlement| one.rules.as_ref().is_some_and(|rules| rules.text().is_none());
+        if self.durable.is_some() && settlements.iter().any(has_no_text) {
             return Err(FrontierError::RulesWithoutText);
         }
         let settled = self.apply(Call::Settle(settlements.into()), now)?.settled;

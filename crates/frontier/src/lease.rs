@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::entry::{Entry, Purpose};
+use crate::entry::Entry;
 use crate::failure::Failure;
 use crate::time::Time;
-use crate::url::Origin;
 
 /// The id of a lease.
 ///
@@ -30,7 +29,7 @@ impl LeaseId {
     }
 }
 
-/// Something to fetch, leased once. Settle it by its [`task`](Self::task). Dropping the value settles nothing.
+/// Something to fetch, leased once: its entry says what for. [`settle`](Self::settle) ends it. Dropping the value settles nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lease {
@@ -49,62 +48,6 @@ pub struct Lease {
     /// `Crawl-delay` that was read meanwhile counts, and so does a delay that was shortened. With several requests at a time
     /// ([`per_host`](crate::PolitenessConfig::per_host)), others may still be in flight.
     pub pause: Option<Duration>,
-}
-
-impl Lease {
-    /// Returns the task of the lease, which is the only way to settle it.
-    pub fn task(&self) -> Task {
-        match &self.entry.purpose {
-            Purpose::Page => Task::Page(PageTask(self.id)),
-            Purpose::Address => Task::Address(AddressTask(self.id)),
-            Purpose::Robots(origin) => Task::Robots(RobotsTask(self.id, origin.clone())),
-            Purpose::Sitemap(origin) => Task::Sitemap(SitemapTask(self.id, origin.clone())),
-        }
-    }
-}
-
-/// The task of a lease. Each kind has its own outcomes, so that a robots.txt cannot be settled as a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Task {
-    /// Fetch a page.
-    Page(PageTask),
-    /// Fetch the robots.txt of an origin. The pages of the origin wait for it.
-    Robots(RobotsTask),
-    /// Look up the IP address of a host, with [`per_address`](crate::PolitenessConfig::per_address). Everything else of the host waits
-    /// for it.
-    Address(AddressTask),
-    /// Fetch a sitemap.
-    Sitemap(SitemapTask),
-}
-
-/// The task to fetch a page. [`settlement`](crate::settlement) says how to settle it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageTask(pub(crate) LeaseId);
-
-/// The task to fetch the robots.txt of an origin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RobotsTask(pub(crate) LeaseId, pub(crate) Origin);
-
-impl RobotsTask {
-    /// Returns the origin whose rules are fetched. After a redirect, the URL of the lease is on another origin.
-    pub fn origin(&self) -> &Origin {
-        &self.1
-    }
-}
-
-/// The task to look up the address of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressTask(pub(crate) LeaseId);
-
-/// The task to fetch a sitemap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SitemapTask(pub(crate) LeaseId, pub(crate) Origin);
-
-impl SitemapTask {
-    /// Returns the origin that the sitemap belongs to.
-    pub fn origin(&self) -> &Origin {
-        &self.1
-    }
 }
 
 /// The answer of [`Frontier::lease`](crate::Frontier::lease).

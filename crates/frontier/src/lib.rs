@@ -1,9 +1,7 @@
 //! A crawl frontier: which URL to fetch next, and when.
 //!
 //! ```
-//! use std::time::Duration;
-//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing};
-//! use frontier::{Outcome, RobotsOutcome, Task, Time};
+//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Outcome, Purpose, Time};
 //!
 //! let urls = Canonicalizer::default();
 //! let mut frontier = Frontier::in_memory(FrontierConfig::default())?;
@@ -15,19 +13,18 @@
 //!     match frontier.lease(now, 10)? {
 //!         Leasing::Ready(leases) => {
 //!             for lease in leases {
-//!                 let settlement = match lease.task() {
-//!                     Task::Page(page) => {
+//!                 let settlement = match lease.entry.purpose {
+//!                     Purpose::Page => {
 //!                         // Your HTTP request and link extraction.
 //!                         fetched.push(lease.entry.url.clone());
 //!                         let about = urls.parse("https://example.com/about")?;
 //!                         let link = lease.entry.link(about, &"https://example.com/".into());
-//!                         page.settle(Outcome::Done).with_links(vec![link])
+//!                         lease.settle(Outcome::Done).with_links(vec![link])
 //!                     }
-//!                     // Your request for robots.txt, and its rules.
-//!                     Task::Robots(robots) => robots.settle(RobotsOutcome::Unavailable),
+//!                     // Your request for robots.txt. This site has none; `with_rules` adds those of another.
+//!                     Purpose::Robots(_) => lease.settle(Outcome::Rejected),
 //!                     // Only if you offer sitemaps, and with `per_address`.
-//!                     Task::Sitemap(sitemap) => sitemap.settle(Outcome::Rejected),
-//!                     Task::Address(address) => address.settle(None, Duration::MAX),
+//!                     Purpose::Sitemap(_) | Purpose::Address => lease.settle(Outcome::Rejected),
 //!                 };
 //!                 frontier.settle(&[settlement], now)?;
 //!             }
@@ -155,8 +152,8 @@
 //! 2. **Marked means queued.** A link is marked as seen only when it is queued. Every [refusal](scope::Refusal) is decided before.
 //! 3. **Politeness.** At most [`per_host`](PolitenessConfig::per_host) requests to a host are in flight, one by default. The delay counts
 //!    from the end of a request to the start of the next.
-//! 4. **robots.txt.** A page is leased only if robots.txt allows it. The robots.txt is leased first, and only a [`RobotsOutcome`]
-//!    settles it. Forbidden pages are returned as [`Dropped`](Leasing::Dropped). [`ask_robots`](PolitenessConfig::ask_robots) turns
+//! 4. **robots.txt.** A page is leased only if robots.txt allows it. The robots.txt is leased first, and only its
+//!    [rules](Settlement::with_rules), or that there is none, let a page through. Forbidden pages are returned as [`Dropped`](Leasing::Dropped). [`ask_robots`](PolitenessConfig::ask_robots) turns
 //!    this off.
 //! 5. **One commit.** A lease is settled once, together with the links of its page. A second settlement is
 //!    [`Stale`](Fate::Stale) and changes nothing.
@@ -266,7 +263,7 @@ pub use frontier::fuzzing;
 #[doc(inline)]
 pub use frontier::{Frontier, Opened};
 #[doc(inline)]
-pub use lease::{AddressTask, Dropped, Lease, LeaseId, Leasing, NotFetched, PageTask, RobotsTask, SitemapTask, Task};
+pub use lease::{Dropped, Lease, LeaseId, Leasing, NotFetched};
 #[doc(inline)]
 pub use link::{Link, PreviousFetch, Validators};
 #[doc(inline)]
@@ -280,7 +277,7 @@ pub use rules::{ParseRules, RobotsRules};
 #[doc(inline)]
 pub use scope::{Reach, Refusal, ScopeConfig};
 #[doc(inline)]
-pub use settlement::{Fate, Outcome, RobotsOutcome, Settled, Settlement, Verdict};
+pub use settlement::{Fate, Outcome, Settled, Settlement, Verdict};
 pub use sieve::{Hashing, OnSaturation, Saturation};
 #[doc(inline)]
 pub use store::{LockHolder, StoreError};

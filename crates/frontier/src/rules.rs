@@ -96,13 +96,17 @@ pub(crate) mod stored_rules {
 
     use super::{RobotsRules, StoredRules};
 
+    pub(crate) fn of_text(text: Vec<u8>) -> Arc<dyn RobotsRules> {
+        Arc::new(StoredRules(text))
+    }
+
     pub(crate) fn serialize<S: Serializer>(rules: &Arc<dyn RobotsRules>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(rules.text().unwrap_or_default())
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<dyn RobotsRules>, D::Error> {
         let text = serde_bytes::ByteBuf::deserialize(deserializer)?;
-        Ok(Arc::new(StoredRules(text.into_vec())))
+        Ok(of_text(text.into_vec()))
     }
 }
 

@@ -2,24 +2,30 @@
 //!
 //! The tables in [`answer`](crate::answer) say which HTTP status and which failure has which outcome.
 //!
-//! The [`Task`](crate::Task) of a lease creates its [`Settlement`], so that a robots.txt cannot be settled as a page:
+//! What came back is one [`Outcome`], whatever was asked for ([`Purpose`](crate::Purpose)):
+//!
+//! | outcome | of a page or a sitemap | of a robots.txt | of an address |
+//! |---|---|---|---|
+//! | [`Done`](Outcome::Done) | it was fetched | its [rules](Settlement::with_rules) decide about its origin; without them it has failed | [it](Settlement::with_address) is known |
+//! | [`Redirected`](Outcome::Redirected) | the one link leads on | the same, five times at most; then as if it was rejected | there is none |
+//! | [`Rejected`](Outcome::Rejected) | it ends without content | there is none: everything is allowed | there is none |
+//! | [`Failed`](Outcome::Failed) | its [kind](crate::failure) decides | it is asked for again, while the pages of its origin wait; at last, they are not fetched | there is none |
+//! | [`NotFetched`](Outcome::NotFetched) | it ends without a request | no page of its origin is fetched | there is none |
 //!
 //! ```
-//! use std::time::Duration;
-//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Outcome, RobotsOutcome, Task, Time};
+//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Leasing, Outcome, Purpose, Time};
 //!
 //! let mut frontier = Frontier::in_memory(FrontierConfig::default())?;
 //! let now = Time::from_millis(1_000_000);
 //! frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now)?;
 //!
 //! let Leasing::Ready(leases) = frontier.lease(now, 1)? else { panic!("the robots.txt is ready") };
-//! let settlement = match leases[0].task() {
-//!     Task::Page(page) => page.settle(Outcome::Done),
-//!     Task::Robots(robots) => robots.settle(RobotsOutcome::Unavailable), // HTTP 4xx: everything is allowed
-//!     Task::Address(address) => address.settle(None, Duration::from_secs(3600)),
-//!     Task::Sitemap(sitemap) => sitemap.settle(Outcome::Rejected),
+//! let outcome = match &leases[0].entry.purpose {
+//!     Purpose::Robots(_) => Outcome::Rejected, // HTTP 4xx: everything is allowed
+//!     Purpose::Page | Purpose::Sitemap(_) | Purpose::Address => Outcome::Done,
 //! };
-//! frontier.settle(&[settlement], now)?;
+//! frontier.settle(&[leases[0].settle(outcome)], now)?;
+//! # use std::time::Duration;
 //! assert!(matches!(frontier.lease(now + Duration::from_secs(1), 1)?, Leasing::Ready(page) if page.len() == 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,29 +36,29 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::fingerprint::{ContentHash, Fingerprint};
-use crate::lease::{AddressTask, LeaseId, NotFetched, PageTask, RobotsTask, SitemapTask};
+use crate::lease::{Lease, LeaseId, NotFetched};
 use crate::link::{Link, Validators};
 use crate::notice::Notice;
-use crate::rules::{ROBOTS_LIFETIME, RobotsRules, stored_rules};
+use crate::rules::RobotsRules;
 use crate::scope::Refusal;
 use crate::time::Time;
-use crate::url::{CanonicalUrl, stored_url};
 
-/// How a page or a sitemap ended. [`answer`](crate::answer) has the table from HTTP statuses and failures to outcomes.
+/// How a request ended. [`answer`](crate::answer) has the table from HTTP statuses and failures to outcomes.
 ///
 /// The links of a settlement are offered whatever its outcome is, also with `Rejected` and `Failed`: a page of status 404 or 500 can
 /// have links. If a page is retried, links that were offered before are [`Seen`](Verdict::Seen).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was fetched, or has not changed since a previous crawl (304). With a body that broke off, it is done only if you do not want
-    /// another attempt.
+    /// It was fetched, or has not changed since a previous crawl (304). With a body that broke off, a page is done only if you do not want
+    /// another attempt. A robots.txt is done with its [rules](Settlement::with_rules) only.
     Done,
     /// The answer was a redirect. Its target is the one link of the settlement, made by [`Entry::redirected`](crate::Entry::redirected).
     /// Without a link, nothing leads on: use that for a target that cannot be crawled. With two links, both are offered, but neither
-    /// counts as the target. It spends no page budget.
+    /// counts as the target. It spends no page budget. The target of a robots.txt is no link that is offered: it gets no verdict.
     Redirected,
-    /// The answer is final, but there is no content: HTTP 4xx, or a sitemap that is not a sitemap. It is not retried.
+    /// The answer is final, but there is no content: HTTP 4xx, or a sitemap that is not a sitemap. It is not retried. An origin without a
+    /// robots.txt allows everything (RFC 9309, section 2.3.1.3).
     Rejected,
     /// The request failed. The kind of failure decides what follows: see [`failure`](crate::failure).
     Failed {
@@ -80,97 +86,24 @@ impl Outcome {
     }
 }
 
-/// How the request for a robots.txt ended.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum RobotsOutcome {
-    /// It was read.
-    Known {
-        /// Its rules.
-        rules: Arc<dyn RobotsRules>,
-        /// How long they are valid.
-        lifetime: Duration,
-    },
-    /// The answer was a redirect, which the frontier follows. After [`MAX_ROBOTS_REDIRECTS`](crate::rules::MAX_ROBOTS_REDIRECTS)
-    /// the file counts as unavailable (RFC 9309, section 2.3.1.2).
-    Redirected(CanonicalUrl),
-    /// There is no robots.txt (HTTP 4xx): everything is allowed (RFC 9309, section 2.3.1.3).
-    Unavailable,
-    /// The request failed. It is retried while the pages of the origin wait. After the last attempt they are not fetched.
-    Failed {
-        /// What went wrong.
-        failure: Failure,
-        /// The `Retry-After` of the server.
-        retry_after: Option<Duration>,
-    },
-    /// No request may be made to the origin. Its pages are not fetched for this reason.
-    NotFetched(NotFetched),
-}
-
-impl RobotsOutcome {
-    /// Creates the outcome of a file that was read and is valid for a day.
-    pub fn known(rules: impl RobotsRules + 'static) -> Self {
-        Self::Known {
-            rules: Arc::new(rules),
-            lifetime: ROBOTS_LIFETIME,
-        }
-    }
-
-    /// Creates the outcome of a failed request without a `Retry-After`.
-    pub fn failed(failure: Failure) -> Self {
-        Self::Failed {
-            failure,
-            retry_after: None,
-        }
-    }
-
-    /// Creates the outcome of a failed request with the `Retry-After` of the server, if any.
-    pub fn failed_until(failure: Failure, retry_after: Option<Duration>) -> Self {
-        Self::Failed { failure, retry_after }
-    }
-}
-
 /// The end of one lease, with the links of its page. Both are one commit.
 #[derive(Debug, Clone)]
 #[must_use = "a settlement does nothing until it is given to `Frontier::settle`"]
 pub struct Settlement {
     pub(crate) lease: LeaseId,
-    pub(crate) end: End,
+    pub(crate) outcome: Outcome,
     pub(crate) links: Vec<Link>,
     pub(crate) links_known: u64,
     /// Links that a journal has counted, and not stored.
     pub(crate) other_links: Vec<OtherLinks>,
+    pub(crate) rules: Option<Arc<dyn RobotsRules>>,
+    pub(crate) address: Option<IpAddr>,
+    /// Of the rules or the address.
+    pub(crate) lifetime: Option<Duration>,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) status: Option<u16>,
     pub(crate) validators: Validators,
     pub(crate) content: Option<ContentHash>,
-}
-
-/// The end of a lease, by its purpose.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(crate) enum End {
-    Page(Outcome),
-    Robots(#[serde(with = "StoredRobots")] RobotsOutcome),
-    Address(Option<IpAddr>, Duration),
-    Sitemap(Outcome),
-}
-
-/// The end of a robots.txt as it is stored: its rules are to be parsed when they are read.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(remote = "RobotsOutcome")]
-enum StoredRobots {
-    Known {
-        #[serde(with = "stored_rules")]
-        rules: Arc<dyn RobotsRules>,
-        lifetime: Duration,
-    },
-    Redirected(#[serde(with = "stored_url")] CanonicalUrl),
-    Unavailable,
-    Failed {
-        failure: Failure,
-        retry_after: Option<Duration>,
-    },
-    NotFetched(NotFetched),
 }
 
 /// Links that changed nothing but a count.
@@ -200,13 +133,17 @@ impl OtherLinks {
 }
 
 impl Settlement {
-    pub(crate) fn new(lease: LeaseId, end: End) -> Self {
+    /// Ends a lease of which only the id is left, because it was stored. [`Lease::settle`] ends any other.
+    pub fn new(lease: LeaseId, outcome: Outcome) -> Self {
         Self {
             lease,
-            end,
+            outcome,
             links: Vec::new(),
             links_known: 0,
             other_links: Vec::new(),
+            rules: None,
+            address: None,
+            lifetime: None,
             fingerprint: None,
             status: None,
             validators: Validators::default(),
@@ -214,7 +151,7 @@ impl Settlement {
         }
     }
 
-    /// Adds the links: those of a page, the one target of a redirect, or the sitemaps that a robots.txt lists.
+    /// Adds the links: those of a page or a sitemap, the one target of a redirect, or the sitemaps that a robots.txt lists.
     pub fn with_links(mut self, links: Vec<Link>) -> Self {
         self.links = links;
         self
@@ -224,6 +161,27 @@ impl Settlement {
     /// offered them before. A link that is seen stays seen, so a cache of such links is safe.
     pub fn with_known_links(mut self, count: u64) -> Self {
         self.links_known = count;
+        self
+    }
+
+    /// Adds the rules of a robots.txt, which decide which pages of its origin are leased. They are valid for
+    /// [a day](crate::rules::ROBOTS_LIFETIME). Of anything else, they change nothing.
+    pub fn with_rules(mut self, rules: impl RobotsRules + 'static) -> Self {
+        self.rules = Some(Arc::new(rules));
+        self
+    }
+
+    /// Adds the address of a host, which is valid for an hour; `None` if there is none: the host then shares its politeness with no other.
+    /// If a host has several addresses, choose the same one for all hosts that have them, such as the lowest. Of anything else, it changes
+    /// nothing.
+    pub fn with_address(mut self, address: Option<IpAddr>) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Sets for how long the rules or the address are valid, before they are asked for again.
+    pub fn valid_for(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
         self
     }
 
@@ -247,14 +205,6 @@ impl Settlement {
         self
     }
 
-    pub(crate) fn is_redirect(&self) -> bool {
-        matches!(self.end, End::Page(Outcome::Redirected))
-    }
-
-    pub(crate) fn has_rules_without_text(&self) -> bool {
-        matches!(&self.end, End::Robots(RobotsOutcome::Known { rules, .. }) if rules.text().is_none())
-    }
-
     /// Returns the id of the lease that it ends.
     pub fn lease(&self) -> LeaseId {
         self.lease
@@ -265,47 +215,16 @@ impl Settlement {
         &self.links
     }
 
-    /// Returns the outcome of a page or a sitemap.
-    pub fn outcome(&self) -> Option<&Outcome> {
-        match &self.end {
-            End::Page(outcome) | End::Sitemap(outcome) => Some(outcome),
-            End::Robots(_) | End::Address(..) => None,
-        }
+    /// Returns how the request ended.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
     }
 }
 
-impl PageTask {
-    /// Creates the task of a stored page lease. The settlement of a lease of another kind is [`Fate::Stale`].
-    pub const fn of(lease: LeaseId) -> Self {
-        Self(lease)
-    }
-
-    /// Ends the lease.
-    pub fn settle(self, outcome: Outcome) -> Settlement {
-        Settlement::new(self.0, End::Page(outcome))
-    }
-}
-
-impl RobotsTask {
-    /// Ends the lease. The rules decide which pages of the origin are leased.
-    pub fn settle(&self, outcome: RobotsOutcome) -> Settlement {
-        Settlement::new(self.0, End::Robots(outcome))
-    }
-}
-
-impl AddressTask {
-    /// Ends the lease. `None` if no address was found; the host then shares its politeness with no other. If a host has several
-    /// addresses, choose the same one for all hosts that have them, such as the lowest. The address is looked up again after
-    /// `lifetime`.
-    pub fn settle(self, address: Option<IpAddr>, lifetime: Duration) -> Settlement {
-        Settlement::new(self.0, End::Address(address, lifetime))
-    }
-}
-
-impl SitemapTask {
-    /// Ends the lease.
+impl Lease {
+    /// Ends the lease. Give the settlement to [`Frontier::settle`](crate::Frontier::settle).
     pub fn settle(&self, outcome: Outcome) -> Settlement {
-        Settlement::new(self.0, End::Sitemap(outcome))
+        Settlement::new(self.id, outcome)
     }
 }
 
@@ -354,8 +273,7 @@ pub enum Fate {
     },
     /// The entry failed in all its attempts and is not leased again.
     GaveUp,
-    /// There is no such lease of this kind: it was settled before, or is a lease of another kind, which stays in flight. The links of
-    /// this settlement were ignored.
+    /// There is no such lease: it was settled before, or given back. The links of this settlement were ignored.
     Stale,
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use frontier::{
     Canonicalizer, Frontier, FrontierConfig, FrontierConfigError, Leasing, Link, OpenError, Outcome, PolitenessConfig,
-    Reach, RobotsRules, ScopeConfig, SeenSetConfig, Task, Time,
+    Reach, RobotsRules, ScopeConfig, SeenSetConfig, Time,
 };
 use peak_alloc::PeakAlloc;
 
@@ -126,10 +126,7 @@ fn hosts_beyond_the_bound_of_the_memory_lie_on_disk_and_none_of_their_pages_is_l
 
     let mut fetched = BTreeSet::new();
     while let Leasing::Ready(leases) = frontier.lease(START, 500).unwrap() {
-        let settle = |lease: &frontier::Lease| match lease.task() {
-            Task::Page(page) => page.settle(Outcome::Done),
-            other => panic!("{other:?}"),
-        };
+        let settle = |lease: &frontier::Lease| lease.settle(Outcome::Done);
         let settlements: Vec<_> = leases.iter().map(settle).collect();
         frontier.settle(&settlements, START).unwrap();
         frontier.persist(b"", START).unwrap();

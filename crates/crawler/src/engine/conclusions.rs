@@ -10,9 +10,7 @@ pub(crate) mod sitemaps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{
-    Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Origin, Outcome, Purpose, Settlement, Task,
-};
+use frontier::{Answer, Entry, Failure, FailureKind, Lease, Link, NotFetched, Origin, Outcome, Purpose, Settlement};
 use tokio::time::Instant;
 use url::Url;
 
@@ -20,13 +18,10 @@ use crate::config::CrawlConfig;
 use crate::engine::Start;
 use crate::engine::fetch_task::Fetched;
 use crate::event::{Capture, RequestRecord, SitemapRecord};
-use crate::fetch::{FetchError, ResourceKind, Response, TargetCookies};
+use crate::fetch::{FetchError, ResourceKind, Response, TargetCookies, TruncationReason};
 
 use pages::Answered;
 pub(crate) use pages::PageReport;
-
-/// How long the address of a host is valid before it is looked up again.
-const ADDRESS_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Maximum number of characters of a `Location` in a message. The server chooses the text, and it may be of any length.
 const SHOWN_LOCATION: usize = 200;
@@ -57,8 +52,8 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
         address,
     } = fetched;
     let entry = &lease.entry;
-    let (settlement, page, sitemaps) = match lease.task() {
-        Task::Page(task) => {
+    let (settlement, page, sitemaps) = match &entry.purpose {
+        Purpose::Page => {
             let fingerprint = page.fingerprint;
             let (mut settlement, report) = match &mut result {
                 Ok(answer) => {
@@ -69,25 +64,28 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
                         started: started.time_of_day,
                         config,
                     };
-                    let (settlement, report) = answered.conclude(task, page);
+                    let (settlement, report) = answered.conclude(&lease, page);
                     (settlement.with_status(status), report)
                 }
-                Err(error) => pages::not_answered(task, error),
+                Err(error) => pages::not_answered(&lease, error),
             };
             if lease.wants_fingerprint || config.options().reports.fingerprints {
                 settlement = settlement.with_fingerprint(fingerprint);
             }
             (settlement, Some(Box::new(report)), Vec::new())
         }
-        Task::Robots(task) => {
-            let (settlement, unusable) = robots::conclude(&task, &lease, &result, config);
+        Purpose::Robots(origin) => {
+            let (settlement, unusable) = robots::conclude(&lease, origin, &result, config);
             (settlement, None, unusable)
         }
-        Task::Sitemap(task) => {
-            let (settlement, record) = sitemaps::conclude(&task, entry, &result, sitemap, config);
+        Purpose::Sitemap(origin) => {
+            let (settlement, record) = sitemaps::conclude(&lease, origin, &result, sitemap, config);
             (settlement, None, vec![record])
         }
-        Task::Address(task) => (task.settle(address, ADDRESS_LIFETIME), None, Vec::new()),
+        Purpose::Address => {
+            let settlement = lease.settle(Outcome::Done).with_address(address);
+            (settlement, None, Vec::new())
+        }
     };
     let kind = kind_of(&lease.entry.purpose);
     let report = PendingReport {
@@ -119,7 +117,7 @@ fn request_record(
     bytes: u64,
 ) -> RequestRecord {
     let failure = match result {
-        Ok(answer) => match outcome_of(answer) {
+        Ok(answer) => match outcome_of(answer, &Purpose::Page) {
             Outcome::Failed { failure, .. } => Some(failure.kind),
             Outcome::Rejected if kind == ResourceKind::Page => Some(FailureKind::Status),
             _ => None,
@@ -164,15 +162,19 @@ fn origin_of(entry: &Entry) -> Option<Origin> {
     Origin::of(&Url::parse(&entry.url).ok()?)
 }
 
-/// Returns the outcome of an answer. A body that breaks off may be whole at the next request.
-fn outcome_of(answer: &Response) -> Outcome {
-    let reason = answer.truncation.filter(|reason| reason.is_temporary());
+/// Returns the outcome of an answer. A body that breaks off may be whole at the next request, and the missing part of a robots.txt may
+/// forbid.
+fn outcome_of(answer: &Response, asked_for: &Purpose) -> Outcome {
+    let is_robots = matches!(asked_for, Purpose::Robots(_));
+    let lacks = |reason: &TruncationReason| reason.is_temporary() || is_robots && *reason != TruncationReason::Size;
+    let reason = answer.truncation.filter(lacks);
     match reason.filter(|_| (200..300).contains(&answer.status)) {
+        Some(_) if is_robots => Outcome::failed(Failure::new(FailureKind::Incomplete, "the robots.txt is incomplete")),
         Some(reason) => {
             let why = format!("the body is truncated: {}", reason.name());
             Outcome::failed(Failure::new(FailureKind::Incomplete, why))
         }
-        None => head_of(answer).outcome(),
+        None => head_of(answer).outcome(asked_for),
     }
 }
 

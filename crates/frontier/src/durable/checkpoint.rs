@@ -13,7 +13,7 @@ use crate::hosts::HostTable;
 use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
-pub(super) const LOGIC: u32 = 10;
+pub(super) const LOGIC: u32 = 11;
 
 /// The key of the manifest in [`Space::Meta`].
 pub(super) const MANIFEST: u64 = 0;

@@ -14,7 +14,7 @@ use crate::failure::FailureKind;
 use crate::fingerprint::ContentHash;
 use crate::lease::{Dropped, NotFetched};
 use crate::link::{Link, PreviousFetch, Validators};
-use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
+use crate::settlement::{Fate, Outcome, Settled, Settlement, Verdict};
 use crate::state::LastEnd;
 use crate::store::{MAX_KEY, Space, Store};
 use crate::time::Time;
@@ -129,13 +129,10 @@ impl<'a> StoredPage<'a> {
 
     /// `None` if it is queued again, or no page.
     pub(crate) fn settled(entry: &'a Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
-        let End::Page(outcome) = &settlement.end else {
-            return None;
-        };
         if entry.purpose != Purpose::Page {
             return None;
         }
-        let end = match (settled.fate, outcome) {
+        let end = match (settled.fate, &settlement.outcome) {
             (Fate::Requeued { .. } | Fate::Stale, _) => return None,
             (_, Outcome::Done) => PageEnd::Done,
             (_, Outcome::Redirected) => PageEnd::Redirected,

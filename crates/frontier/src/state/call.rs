@@ -4,10 +4,12 @@
 //! [after its answer](Call::trim).
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_bytes::ByteBuf;
 
 use super::again::{LastEnd, RecordsRead, ShutOrigin};
 use crate::entry::Entry;
@@ -15,8 +17,8 @@ use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::{Link, PreviousFetch};
-use crate::rules::ParseRules;
-use crate::settlement::{End, Fate, OtherLinks, RobotsOutcome, Settled, Settlement, Verdict};
+use crate::rules::{ParseRules, RobotsRules, stored_rules};
+use crate::settlement::{Fate, OtherLinks, Outcome, Settled, Settlement, Verdict};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin, stored_url};
 
@@ -93,7 +95,7 @@ impl<'a> Call<'a> {
     pub(crate) fn parse_rules(&mut self, parse: &ParseRules) {
         let Self::Settle(settlements) = self else { return };
         for settlement in settlements.all.to_mut() {
-            if let End::Robots(RobotsOutcome::Known { rules, .. }) = &mut settlement.end
+            if let Some(rules) = &mut settlement.rules
                 && let Some(text) = rules.text()
             {
                 *rules = parse(text);
@@ -263,9 +265,13 @@ impl<'a> From<&'a [Settlement]> for Settlements<'a> {
 #[derive(Serialize, Deserialize)]
 struct StoredSettlement<'a> {
     lease: LeaseId,
-    end: Cow<'a, End>,
+    outcome: Cow<'a, Outcome>,
     links: Links<'a>,
     links_known: u64,
+    /// The text of the rules.
+    rules: Option<ByteBuf>,
+    address: Option<IpAddr>,
+    lifetime: Option<Duration>,
     fingerprint: Option<Fingerprint>,
 }
 
@@ -276,18 +282,22 @@ impl Serialize for Settlements<'_> {
             .iter()
             .zip(self.settled)
             .filter(|(_, settled)| is_known(settled));
-        let stored = known.map(|(settlement, (settled, _))| {
-            // The target of a redirect changes more than the queue.
-            let are_all_stored = settlement.is_redirect() || matches!(settlement.end, End::Robots(_));
+        let stored = known.map(|(settlement, (settled, entry))| {
+            // The target of a redirect changes more than the queue, and so do the links of a robots.txt.
+            let are_all_stored = settlement.outcome == Outcome::Redirected || entry.is_none();
+            let text = |rules: &Arc<dyn RobotsRules>| ByteBuf::from(rules.text().unwrap_or_default());
             StoredSettlement {
                 lease: settlement.lease,
-                end: Cow::Borrowed(&settlement.end),
+                outcome: Cow::Borrowed(&settlement.outcome),
                 links: Links {
                     links: Cow::Borrowed(&settlement.links),
                     others: Cow::Borrowed(&settlement.other_links),
                     verdicts: (!are_all_stored).then_some(&settled.verdicts),
                 },
                 links_known: settlement.links_known,
+                rules: settlement.rules.as_ref().map(text),
+                address: settlement.address,
+                lifetime: settlement.lifetime,
                 fingerprint: settlement.fingerprint,
             }
         });
@@ -302,8 +312,11 @@ impl<'de> Deserialize<'de> for Settlements<'_> {
             links: stored.links.links.into_owned(),
             other_links: stored.links.others.into_owned(),
             links_known: stored.links_known,
+            rules: stored.rules.map(|text| stored_rules::of_text(text.into_vec())),
+            address: stored.address,
+            lifetime: stored.lifetime,
             fingerprint: stored.fingerprint,
-            ..Settlement::new(stored.lease, stored.end.into_owned())
+            ..Settlement::new(stored.lease, stored.outcome.into_owned())
         });
         Ok(Self {
             all: all.collect(),

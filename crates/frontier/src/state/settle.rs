@@ -12,44 +12,31 @@ use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
 use crate::notice::Notice;
 use crate::scope::Refusal;
-use crate::settlement::{End, Fate, Outcome, Settled, Settlement, Verdict};
+use crate::settlement::{Fate, Outcome, Settled, Settlement, Verdict};
 use crate::time::Time;
 use crate::traps::{ClusterMember, LinkTreatment};
+
+/// How long an address is valid before it is looked up again.
+const ADDRESS_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 impl State {
     /// Settles a lease. Returns the entry, too, if it was of a page or a sitemap.
     pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> (Settled, Option<Arc<Entry>>) {
-        let is_meant = self.tables.leases.get(&settlement.lease).is_some_and(|leased| {
-            matches!(
-                (&leased.entry.purpose, &settlement.end),
-                (Purpose::Page, End::Page(_))
-                    | (Purpose::Robots(_), End::Robots(_))
-                    | (Purpose::Address, End::Address(..))
-                    | (Purpose::Sitemap(_), End::Sitemap(_))
-            )
-        });
-        let leased = is_meant.then(|| self.tables.leases.remove(&settlement.lease)).flatten();
-        let Some(leased) = leased else {
+        let Some(leased) = self.tables.leases.remove(&settlement.lease) else {
             return (Settled::new(Fate::Stale), None);
         };
-        let settled = match (&leased.entry.purpose, &settlement.end) {
-            (Purpose::Robots(origin), End::Robots(outcome)) => {
-                let origin = origin.clone();
-                self.settle_robots(leased, &origin, outcome, &settlement.links, now)
-            }
-            (_, End::Address(address, lifetime)) => {
+        let entry = Arc::clone(&leased.entry);
+        match &entry.purpose {
+            Purpose::Page | Purpose::Sitemap(_) => (self.settle_page(leased, settlement, now), Some(entry)),
+            Purpose::Robots(origin) => (self.settle_robots(leased, origin, settlement, now), None),
+            Purpose::Address => {
                 self.hosts().request_not_made(&leased, now);
-                let until = now + *lifetime;
-                self.hosts().address_known(&leased.entry.queue, *address, until, now);
-                Settled::new(Fate::Final)
+                let address = settlement.address.filter(|_| settlement.outcome == Outcome::Done);
+                let until = now + settlement.lifetime.unwrap_or(ADDRESS_LIFETIME);
+                self.hosts().address_known(&entry.queue, address, until, now);
+                (Settled::new(Fate::Final), None)
             }
-            (_, End::Page(outcome) | End::Sitemap(outcome)) => {
-                let (settled, entry) = self.settle_page(leased, outcome, settlement, now);
-                return (settled, Some(entry));
-            }
-            _ => Settled::new(Fate::Stale),
-        };
-        (settled, None)
+        }
     }
 
     /// Ends the request of a lease, or undoes it if none was made.
@@ -68,20 +55,14 @@ impl State {
         self.hosts().reset_throttles(leased, now);
     }
 
-    fn settle_page(
-        &mut self,
-        leased: LeasedEntry,
-        outcome: &Outcome,
-        settlement: &Settlement,
-        now: Time,
-    ) -> (Settled, Arc<Entry>) {
+    fn settle_page(&mut self, leased: LeasedEntry, settlement: &Settlement, now: Time) -> Settled {
+        let (outcome, links) = (&settlement.outcome, &settlement.links);
         let entry = Arc::clone(&leased.entry);
         let is_page = entry.purpose == Purpose::Page;
         let counts = counts_as_page(&entry);
         self.tables.leased_pages -= u64::from(counts);
         self.end_request(&leased, was_made(outcome), now);
         let mut settled = Settled::default();
-        let links = &settlement.links;
         let is_redirect = *outcome == Outcome::Redirected;
         if is_redirect && entry.metadata.seed {
             links.iter().for_each(|target| self.widen_reach(target));
@@ -127,7 +108,7 @@ impl State {
                 settled.redirect_loop = lost;
             }
         }
-        (settled, entry)
+        settled
     }
 
     fn count_final(&mut self, entry: &Entry, outcome: &Outcome) {
@@ -143,7 +124,7 @@ impl State {
 
     /// Compares a page with earlier pages, and decides how its links are treated.
     fn compare(&mut self, entry: &Entry, settlement: &Settlement, settled: &mut Settled) -> LinkTreatment {
-        let is_done = matches!(&settlement.end, End::Page(Outcome::Done));
+        let is_done = entry.purpose == Purpose::Page && settlement.outcome == Outcome::Done;
         let Some(fingerprint) = settlement.fingerprint.filter(|_| is_done && !entry.is_refresh()) else {
             return LinkTreatment::default();
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use frontier::{
     Answer, Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PreviousFetch,
-    Settled, Validators, Verdict,
+    Purpose, Settled, Validators, Verdict,
 };
 
 use crate::common::{
@@ -42,19 +42,23 @@ fn each_status_has_its_outcome() {
         ..Answer::default()
     };
     for done in [200, 206] {
-        assert_eq!(status(done).outcome(), Outcome::Done, "{done}");
+        assert_eq!(status(done).outcome(&Purpose::Page), Outcome::Done, "{done}");
     }
     for rejected in [300, 302, 400, 401, 404, 410, 600, 0] {
-        assert_eq!(status(rejected).outcome(), Outcome::Rejected, "{rejected}");
+        assert_eq!(
+            status(rejected).outcome(&Purpose::Page),
+            Outcome::Rejected,
+            "{rejected}"
+        );
     }
-    assert_eq!(moved(302, "/b").outcome(), Outcome::Redirected);
+    assert_eq!(moved(302, "/b").outcome(&Purpose::Page), Outcome::Redirected);
     let unchanged = |location: Option<&str>| Answer {
         conditional: true,
         ..moved(304, location.unwrap_or_default())
     };
-    assert_eq!(unchanged(None).outcome(), Outcome::Done);
-    assert_eq!(unchanged(Some("/b")).outcome(), Outcome::Done);
-    let failed = |answer: &Answer| match answer.outcome() {
+    assert_eq!(unchanged(None).outcome(&Purpose::Page), Outcome::Done);
+    assert_eq!(unchanged(Some("/b")).outcome(&Purpose::Page), Outcome::Done);
+    let failed = |answer: &Answer| match answer.outcome(&Purpose::Page) {
         Outcome::Failed { failure, retry_after } => (failure.kind, retry_after),
         other => panic!("{other:?}"),
     };
@@ -169,7 +173,7 @@ fn a_failed_page_is_retried() {
     let mut frontier = with_pages(config(), &links(&["https://a.example/"]));
     let page = one(&mut frontier, START);
     let by_parts = page.failed(failure(FailureKind::Incomplete));
-    assert_eq!(by_parts.outcome(), Some(&failing(FailureKind::Incomplete)));
+    assert_eq!(by_parts.outcome(), &failing(FailureKind::Incomplete));
     let settled = commit(&mut frontier, by_parts, START);
     assert_eq!(settled.fate, Fate::Requeued { due: at(1) });
 }

@@ -4,11 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::canonical::Rules;
-use frontier::{
-    Canonicalizer, Fingerprint, Frontier, FrontierConfig, Leasing, Link, Outcome, Refusal, RobotsOutcome, Verdict, Why,
-};
+use frontier::{Canonicalizer, Fingerprint, Frontier, FrontierConfig, Leasing, Link, Outcome, Refusal, Verdict, Why};
 
-use crate::common::{self, START as NOW, answer, commit, end, links, one, url};
+use crate::common::{self, START as NOW, answer, commit, end, links, one, redirect, url};
 
 fn frontier(change: impl FnOnce(&mut FrontierConfig)) -> Frontier {
     let mut config = common::config();
@@ -167,11 +165,10 @@ fn a_host_that_is_known_by_a_redirected_robots_txt_counts_with_its_first_page() 
     for host in 2..4 {
         let next = format!("http://w{host}.a.example/");
         let robots = one(&mut frontier, NOW);
-        let target = url(&format!("{next}robots.txt"));
-        answer(&mut frontier, &robots, RobotsOutcome::Redirected(target), NOW);
+        redirect(&mut frontier, &robots, &format!("{next}robots.txt"), NOW);
         let redirected = one(&mut frontier, NOW);
         assert_eq!(redirected.entry.queue, url(&next).host());
-        answer(&mut frontier, &redirected, RobotsOutcome::Unavailable, NOW);
+        answer(&mut frontier, &redirected, Outcome::Rejected, NOW);
         let page = one(&mut frontier, NOW);
         let settled = commit(
             &mut frontier,

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Fate, FrontierConfig, LeaseId, LimitConfig, Outcome, PageTask, PolitenessConfig, Reach, RetryPolicy, ScopeConfig,
-    SeenSetConfig, TrapConfig,
+    Fate, FrontierConfig, LeaseId, LimitConfig, Outcome, PolitenessConfig, Reach, RetryPolicy, ScopeConfig,
+    SeenSetConfig, Settlement, TrapConfig,
 };
 
 use crate::common::{START, at, commit, config, frontier, one, pages, with_pages};
@@ -162,13 +162,13 @@ fn lease_ids_are_unique_across_restarts_and_can_be_stored() {
     let json = serde_json::to_string(&first.id).unwrap();
     assert_eq!(serde_json::from_str::<LeaseId>(&json).unwrap(), first.id);
 
-    let late = PageTask::of(LeaseId::from_u64(first.id.as_u64())).settle(Outcome::Done);
+    let late = Settlement::new(LeaseId::from_u64(first.id.as_u64()), Outcome::Done);
     assert_eq!(
         commit(&mut after, late, at(1)).fate,
         Fate::Stale,
         "it is of the frontier before"
     );
-    let settled = PageTask::of(LeaseId::from_u64(second.id.as_u64())).settle(Outcome::Done);
+    let settled = Settlement::new(LeaseId::from_u64(second.id.as_u64()), Outcome::Done);
     assert_eq!(
         commit(&mut after, settled, at(1)).fate,
         Fate::Final,

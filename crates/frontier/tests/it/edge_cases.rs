@@ -5,21 +5,17 @@ use std::time::Duration;
 use frontier::config::MAX_ORIGINS_PER_HOST;
 use frontier::rules::MAX_RULES_BYTES;
 use frontier::{
-    FailureKind, Fate, Frontier, FrontierConfig, LimitConfig, Notice, Outcome, PolitenessConfig, Refusal,
-    RobotsOutcome, Time, Verdict, Why,
+    FailureKind, Fate, Frontier, FrontierConfig, LimitConfig, Notice, Outcome, PolitenessConfig, Refusal, Time,
+    Verdict, Why,
 };
 
 use crate::common::{
-    self, Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, next, offer, one, pages,
-    settle, url, with_pages,
+    self, Forbid, START, answer, asking, at, config, failing, failure, give_rules, is_robots, link, names, next, offer,
+    one, pages, settle, url, with_pages,
 };
 
-fn refused() -> RobotsOutcome {
-    RobotsOutcome::failed(failure(FailureKind::Connect))
-}
-
-fn allowed() -> RobotsOutcome {
-    RobotsOutcome::known(Forbid::nothing())
+fn refused() -> Outcome {
+    Outcome::failed(failure(FailureKind::Connect))
 }
 
 /// An origin that was away for one second, and whose robots.txt has answered since, is given up at its first failure
@@ -32,7 +28,10 @@ fn two_short_outages_five_minutes_apart_do_not_give_up_an_origin() {
     answer(&mut frontier, &robots, refused(), now);
     let robots = next(&mut frontier, &mut now);
     assert!(is_robots(&robots));
-    assert_eq!(names(&answer(&mut frontier, &robots, allowed(), now).notices), ["back"]);
+    assert_eq!(
+        names(&give_rules(&mut frontier, &robots, Forbid::nothing(), now).notices),
+        ["back"]
+    );
     // Nothing of it is asked for a while: an operator's block, a long line at its address, a busy crawl.
     frontier.block(&url("https://a.example/").host(), at(302), now).unwrap();
     let page = next(&mut frontier, &mut now);
@@ -103,17 +102,17 @@ fn a_panic_while_fetching_robots_txt_does_not_end_an_outage() {
     let robots = next(&mut frontier, &mut now);
     answer(&mut frontier, &robots, refused(), now);
     let robots = next(&mut frontier, &mut now);
-    let panic = RobotsOutcome::failed(failure(FailureKind::Panic));
+    let panic = Outcome::failed(failure(FailureKind::Panic));
     let settled = answer(&mut frontier, &robots, panic, now);
     assert_eq!(names(&settled.notices), ["robots failing"]);
 }
 
-fn large(delay: Option<Duration>) -> RobotsOutcome {
-    RobotsOutcome::known(Forbid {
+fn large(delay: Option<Duration>) -> Forbid {
+    Forbid {
         bytes: MAX_RULES_BYTES / 2 + 1,
         delay,
         ..Forbid::nothing()
-    })
+    }
 }
 
 /// Rules that were evicted take their crawl delay with them, once another origin of the host is read.
@@ -123,13 +122,13 @@ fn an_evicted_file_keeps_its_crawl_delay_until_it_is_read_again() {
     let host = url("http://a.example/").host();
     let delay = |frontier: &Frontier| frontier.host_reports(START).find(|one| one.host == host).unwrap().delay;
     let robots = one(&mut frontier, START);
-    answer(&mut frontier, &robots, large(Some(Duration::from_secs(30))), START);
+    give_rules(&mut frontier, &robots, large(Some(Duration::from_secs(30))), START);
     let page = one(&mut frontier, at(30));
     settle(&mut frontier, &page, Outcome::Done, at(30));
     // Another site's file makes room for itself.
     offer(&mut frontier, &["https://b.example/"], at(30));
     let robots = one(&mut frontier, at(30));
-    answer(&mut frontier, &robots, large(None), at(30));
+    give_rules(&mut frontier, &robots, large(None), at(30));
     assert_eq!(delay(&frontier), Duration::from_secs(30), "evicted, and its delay kept");
     offer(&mut frontier, &["https://a.example/1"], at(60));
     let mut now = at(60);
@@ -139,12 +138,12 @@ fn an_evicted_file_keeps_its_crawl_delay_until_it_is_read_again() {
             break lease;
         }
         if is_robots(&lease) {
-            answer(&mut frontier, &lease, allowed(), now);
+            give_rules(&mut frontier, &lease, Forbid::nothing(), now);
         } else {
             settle(&mut frontier, &lease, Outcome::Done, now);
         }
     };
-    answer(&mut frontier, &robots, allowed(), now);
+    give_rules(&mut frontier, &robots, Forbid::nothing(), now);
     assert_eq!(
         delay(&frontier),
         Duration::from_secs(30),
@@ -172,7 +171,7 @@ fn rules_are_used_once_before_they_make_room() {
         let lease = next(&mut frontier, &mut now);
         if is_robots(&lease) {
             robots += 1;
-            answer(&mut frontier, &lease, large(None), now);
+            give_rules(&mut frontier, &lease, large(None), now);
         } else {
             settle(&mut frontier, &lease, Outcome::Done, now);
         }
@@ -192,7 +191,7 @@ fn two_hangs_cost_no_page() {
     let mut frontier = with_pages(asking(true), &pages("https://a.example/", 3));
     let mut now = START;
     let robots = next(&mut frontier, &mut now);
-    answer(&mut frontier, &robots, allowed(), now);
+    give_rules(&mut frontier, &robots, Forbid::nothing(), now);
     let first = next(&mut frontier, &mut now);
     settle(&mut frontier, &first, Outcome::Done, now);
     // The first hang: until the origin is away. Two pages are left, and both were in it.
@@ -206,7 +205,10 @@ fn two_hangs_cost_no_page() {
     }
     // It is back, and answers one of the two.
     let robots = next(&mut frontier, &mut now);
-    assert_eq!(names(&answer(&mut frontier, &robots, allowed(), now).notices), ["back"]);
+    assert_eq!(
+        names(&give_rules(&mut frontier, &robots, Forbid::nothing(), now).notices),
+        ["back"]
+    );
     let second = next(&mut frontier, &mut now);
     settle(&mut frontier, &second, Outcome::Done, now);
     // The second hang meets the last page once.

@@ -1,9 +1,7 @@
 //! Links between partitions: who owns a site, what is sent, and what a second, a missing and a wrong batch do.
 
 use frontier::exchange::{Acknowledged, LinkBatch, Mark, Received};
-use frontier::{
-    Frontier, FrontierConfig, Leasing, LimitConfig, Link, Outcome, Partition, Reach, RobotsOutcome, Verdict, Why,
-};
+use frontier::{Frontier, FrontierConfig, Leasing, LimitConfig, Link, Outcome, Partition, Reach, Verdict, Why};
 
 use crate::common::{self, START as NOW, commit, end, url};
 
@@ -262,15 +260,17 @@ fn sitemaps_of_another_partition_are_sent_and_a_robots_txt_there_is_fetched_here
     let (own, away) = (url(&url_of(0, 2, "own")), url(&url_of(1, 2, "away")));
     here.add_seed(&own, NOW).unwrap();
     let lease = common::only(&mut here, NOW);
-    let frontier::Task::Robots(robots) = lease.task() else {
-        panic!("it asks for robots.txt first");
-    };
-    let sitemap = Link::sitemap(away.clone(), own.origin(), 0, None);
-    let redirected = robots.settle(RobotsOutcome::Redirected(away)).with_links(vec![sitemap]);
-    assert_eq!(commit(&mut here, redirected, NOW).verdicts, [Verdict::Elsewhere]);
-    let report = here.report();
-    assert_eq!((report.exchange.sent, report.exchange.robots_elsewhere), (1, 1));
-    assert_eq!(&*common::only(&mut here, NOW).entry.url, url_of(1, 2, "away"));
+    assert_eq!(
+        common::redirect(&mut here, &lease, away.url().as_str(), NOW).verdicts,
+        []
+    );
+    assert_eq!(here.report().exchange.robots_elsewhere, 1);
+    let lease = common::only(&mut here, NOW);
+    assert_eq!(&*lease.entry.url, url_of(1, 2, "away"));
+    let sitemap = Link::sitemap(away, own.origin(), 0, None);
+    let known = lease.settle(Outcome::Rejected).with_links(vec![sitemap]);
+    assert_eq!(commit(&mut here, known, NOW).verdicts, [Verdict::Elsewhere]);
+    assert_eq!(here.report().exchange.sent, 1);
 }
 
 #[test]

@@ -7,13 +7,11 @@ use std::io;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use frontier::{
-    Failure, FailureKind, Fate, Frontier, Lease, Leasing, NotFetched, Notice, Outcome, RobotsOutcome, Time,
-};
+use frontier::{Failure, FailureKind, Fate, Frontier, Lease, Leasing, NotFetched, Notice, Outcome, Time};
 
 use crate::common::{
-    self, Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, next, one, pages, ready,
-    seconds, settle, with_pages,
+    self, Forbid, START, answer, asking, at, config, failing, failure, give_rules, is_robots, link, names, next, one,
+    pages, ready, seconds, settle, with_pages,
 };
 
 /// Crawls to the end: pages below `/hang/` get no answer, all else does. Returns the requests for pages in their order, each with
@@ -33,7 +31,7 @@ fn crawl(frontier: &mut Frontier, kind: FailureKind) -> (Vec<(String, Time)>, Ve
             other => break assert_eq!(other, Leasing::Drained),
         };
         let settled = if is_robots(&lease) {
-            answer(frontier, &lease, RobotsOutcome::known(Forbid::nothing()), now)
+            give_rules(frontier, &lease, Forbid::nothing(), now)
         } else {
             asked.push((lease.entry.url.to_string(), now));
             let is_hanging = lease.entry.url.contains("/hang/");
@@ -112,7 +110,7 @@ fn a_page_that_never_answers_fails_after_its_attempts_while_the_rest_is_fetched(
         while frontier.report().pages.gave_up == 0 {
             let lease = next(&mut frontier, &mut now);
             if is_robots(&lease) {
-                answer(&mut frontier, &lease, RobotsOutcome::known(Forbid::nothing()), now);
+                give_rules(&mut frontier, &lease, Forbid::nothing(), now);
             } else if lease.entry.url.contains("/hang/") {
                 attempts.push(lease.entry.attempts);
                 settle(&mut frontier, &lease, failing(FailureKind::Timeout), now);
@@ -207,7 +205,7 @@ fn a_robots_txt_that_another_request_cannot_get_closes_its_origin_at_once() {
     ] {
         let mut frontier = with_pages(asking(true), &pages("https://a.example/", 2));
         let robots = one(&mut frontier, START);
-        let robots = answer(&mut frontier, &robots, RobotsOutcome::failed(failure(kind)), START);
+        let robots = answer(&mut frontier, &robots, Outcome::failed(failure(kind)), START);
         assert_eq!((robots.fate, names(&robots.notices)), (Fate::GaveUp, vec!["closed"]));
         let Leasing::Dropped(dropped) = frontier.lease(START, 9).unwrap() else {
             panic!("nothing can be asked")
@@ -305,7 +303,7 @@ fn a_robots_txt_that_is_throttled_to_the_end_is_not_asked_for_once_more() {
     let mut frontier = with_pages(config, &[link("https://a.example/1")]);
     let mut now = START;
     let robots = one(&mut frontier, now);
-    answer(&mut frontier, &robots, RobotsOutcome::known(Forbid::nothing()), now);
+    give_rules(&mut frontier, &robots, Forbid::nothing(), now);
     // Two rests by pages, and the third by a robots.txt that has expired.
     for _ in 0..2 {
         let page = next(&mut frontier, &mut now);
@@ -314,7 +312,7 @@ fn a_robots_txt_that_is_throttled_to_the_end_is_not_asked_for_once_more() {
     let later = at(100_000);
     let robots: Lease = one(&mut frontier, later);
     assert!(is_robots(&robots));
-    let again = RobotsOutcome::failed(failure(FailureKind::Throttled));
+    let again = Outcome::failed(failure(FailureKind::Throttled));
     let settled = answer(&mut frontier, &robots, again, later);
     assert_eq!(
         (settled.fate, names(&settled.notices)),

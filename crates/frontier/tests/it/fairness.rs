@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use frontier::{Frontier, Lease, Leasing, Outcome, Purpose, RobotsOutcome, Time};
+use frontier::{Frontier, Lease, Leasing, Outcome, Purpose, Time};
 
-use crate::common::{self, Forbid, START, answer, is_robots, link, settle};
+use crate::common::{self, Forbid, START, give_rules, is_robots, link, settle};
 
 fn after(milliseconds: u64) -> Time {
     START + Duration::from_millis(milliseconds)
@@ -35,7 +35,7 @@ fn ready(frontier: &mut Frontier, now: Time, up_to: usize) -> Vec<Lease> {
 
 fn done(frontier: &mut Frontier, lease: &Lease, now: Time) {
     if is_robots(lease) {
-        answer(frontier, lease, RobotsOutcome::known(Forbid::nothing()), now);
+        give_rules(frontier, lease, Forbid::nothing(), now);
     } else {
         settle(frontier, lease, Outcome::Done, now);
     }

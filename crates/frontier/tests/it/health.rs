@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use frontier::{
-    FailureKind, Frontier, FrontierConfig, Health, HostHealth, HostKey, Link, Notice, Outcome, PolitenessConfig,
-    RobotsOutcome, Time,
+    FailureKind, Frontier, FrontierConfig, Health, HostHealth, HostKey, Link, Notice, Outcome, PolitenessConfig, Time,
 };
 
 use crate::common::{
-    self, Forbid, START, answer, asking, at, config, failing, failure, is_robots, link, names, one, settle, url,
-    with_pages,
+    self, Forbid, START, answer, asking, at, config, failing, failure, give_rules, is_robots, link, names, one, settle,
+    url, with_pages,
 };
 
 fn host() -> HostKey {
@@ -47,7 +46,7 @@ fn pages(config: FrontierConfig) -> Frontier {
 fn robots_fail(frontier: &mut Frontier, kind: FailureKind, now: Time) -> Vec<Notice> {
     let lease = one(frontier, now);
     assert!(is_robots(&lease));
-    answer(frontier, &lease, RobotsOutcome::failed(failure(kind)), now).notices
+    answer(frontier, &lease, Outcome::failed(failure(kind)), now).notices
 }
 
 #[test]
@@ -117,7 +116,7 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
         (Health::RobotsFailing, Some(2.0), None),
         "in flight"
     );
-    answer(&mut frontier, &lease, RobotsOutcome::known(Forbid::nothing()), at(5));
+    give_rules(&mut frontier, &lease, Forbid::nothing(), at(5));
     assert_eq!(seen(&frontier, at(5)), (Health::Asked, None, None));
 
     let mut closed = with_pages(asking(true), &[link("http://a.example/")]);

@@ -2,26 +2,17 @@
 
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    Failure, FailureKind, Fate, FrontierConfig, FrontierError, Lease, Leasing, LimitConfig, NotFetched, Outcome,
-    PolitenessConfig, Purpose, Refusal, RetryPolicy, RobotsOutcome, RobotsRules, Time, Verdict,
+    FailureKind, Fate, FrontierConfig, FrontierError, Leasing, LimitConfig, NotFetched, Outcome, PolitenessConfig,
+    Purpose, Refusal, RetryPolicy, RobotsRules, Time, Verdict,
 };
 
 use crate::common::{
-    self, Forbid, START, answer, asking, at, config, failing, failure, frontier, next, offer, one, origin, pages,
-    settle, with_pages,
+    self, Forbid, START, allow_for, answer, asking, at, config, failing, failure, frontier, give_rules, names, next,
+    offer, one, origin, pages, settle, with_pages,
 };
-
-/// Rules that hold for so many seconds.
-fn known_for(seconds: u64) -> RobotsOutcome {
-    RobotsOutcome::Known {
-        rules: Arc::new(Forbid::nothing()),
-        lifetime: Duration::from_secs(seconds),
-    }
-}
 
 #[test]
 fn a_retry_waits_for_a_robots_txt_that_is_asked_for_anew_and_other_origins_do_not() {
@@ -35,7 +26,7 @@ fn a_retry_waits_for_a_robots_txt_that_is_asked_for_anew_and_other_origins_do_no
     });
     offer(&mut frontier, &["http://a.example/retry"], START);
     let robots = one(&mut frontier, START);
-    answer(&mut frontier, &robots, known_for(50), START);
+    allow_for(&mut frontier, &robots, Duration::from_secs(50), START);
     let page = one(&mut frontier, START);
     let in_a_minute = Outcome::Failed {
         failure: failure(FailureKind::Status),
@@ -50,12 +41,12 @@ fn a_retry_waits_for_a_robots_txt_that_is_asked_for_anew_and_other_origins_do_no
 
     offer(&mut frontier, &["https://a.example/"], at(60));
     let other = one(&mut frontier, at(60));
-    answer(&mut frontier, &other, known_for(9000), at(60));
+    allow_for(&mut frontier, &other, Duration::from_secs(9000), at(60));
     assert_eq!(&*one(&mut frontier, at(60)).entry.url, "https://a.example/");
     let answered = frontier.lease(at(60), 9).unwrap();
     assert_eq!(answered, Leasing::AllLeased, "it still waits");
 
-    answer(&mut frontier, &again, known_for(9000), at(61));
+    allow_for(&mut frontier, &again, Duration::from_secs(9000), at(61));
     assert_eq!(one(&mut frontier, at(61)).entry.url, page.entry.url);
 }
 
@@ -153,7 +144,7 @@ fn a_robots_txt_that_was_not_asked_for_is_not_counted_as_a_page_that_was_not() {
     let mut frontier = frontier(asking(true));
     offer(&mut frontier, &["https://a.example/1"], START);
     let robots = one(&mut frontier, START);
-    let inside = RobotsOutcome::NotFetched(NotFetched::AddressForbidden);
+    let inside = Outcome::NotFetched(NotFetched::AddressForbidden);
     answer(&mut frontier, &robots, inside, START);
     assert!(frontier.report().not_fetched.is_empty());
     assert!(matches!(frontier.lease(START, 9).unwrap(), Leasing::Dropped(_)));
@@ -176,7 +167,7 @@ fn a_call_that_panics_poisons_the_frontier() {
     let mut frontier = frontier(asking(true));
     offer(&mut frontier, &["https://a.example/breaks"], START);
     let robots = one(&mut frontier, START);
-    answer(&mut frontier, &robots, RobotsOutcome::known(Brittle), START);
+    give_rules(&mut frontier, &robots, Brittle, START);
     let broken = catch_unwind(AssertUnwindSafe(|| frontier.lease(START, 1)));
     assert!(broken.is_err());
     assert_eq!(frontier.lease(START, 1), Err(FrontierError::Poisoned));
@@ -222,14 +213,26 @@ fn requests_that_failed_together_are_not_retried_together() {
 }
 
 #[test]
-fn a_lease_is_settled_by_its_own_kind_of_task_only() {
-    let mut frontier = frontier(asking(true));
-    offer(&mut frontier, &["https://a.example/1"], START);
-    let robots: Lease = one(&mut frontier, START);
-    let as_page = frontier::PageTask::of(robots.id).settle(Outcome::Done);
-    assert_eq!(common::commit(&mut frontier, as_page, START).fate, Fate::Stale);
-    assert_eq!(frontier.report().leased, 1, "it is still to be settled");
-    let failed = RobotsOutcome::failed(Failure::new(FailureKind::Status, "HTTP 500"));
-    let settled = answer(&mut frontier, &robots, failed, START);
-    assert_eq!(settled.fate, Fate::Requeued { due: at(1) });
+fn a_robots_txt_that_is_done_without_rules_lets_no_page_through_and_rules_of_a_page_mean_nothing() {
+    let mut frontier = with_pages(asking(true), &pages("https://a.example/", 2));
+    let mut now = START;
+    let mut notices = Vec::new();
+    while !names(&notices).contains(&"closed") {
+        let robots = next(&mut frontier, &mut now);
+        notices.extend(answer(&mut frontier, &robots, Outcome::Done, now).notices);
+    }
+    let Leasing::Dropped(dropped) = frontier.lease(now, 9).unwrap() else {
+        panic!("a page was leased")
+    };
+    assert!(dropped.iter().all(|one| one.why == NotFetched::RobotsUnreachable));
+    assert_eq!(dropped.len(), 2);
+
+    let mut frontier = with_pages(asking(true), &pages("https://a.example/", 2));
+    let robots = one(&mut frontier, START);
+    answer(&mut frontier, &robots, Outcome::Rejected, START);
+    for _ in 0..2 {
+        let page = one(&mut frontier, START);
+        let done = page.settle(Outcome::Done).with_rules(Forbid::below("/"));
+        assert_eq!(common::commit(&mut frontier, done, START).fate, Fate::Final);
+    }
 }

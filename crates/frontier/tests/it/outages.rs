@@ -1,17 +1,16 @@
 //! Outages: origins that are away, come back, or are given up.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
     Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, NotFetched, Notice, Outcome,
-    PolitenessConfig, Purpose, Refusal, RobotsOutcome, Time, Verdict,
+    PolitenessConfig, Purpose, Refusal, Time, Verdict,
 };
 
 use crate::common::{
-    self, Forbid, START, answer, asking, at, config, failing, failure, frontier, is_robots, link, names, next, offer,
-    one, origin, pages, ready, seconds, settle, with_pages,
+    self, Forbid, START, allow_for, answer, asking, at, config, failing, failure, frontier, give_rules, is_robots,
+    link, names, next, offer, one, origin, pages, ready, seconds, settle, with_pages,
 };
 
 const PAGES: &str = "https://a.example/";
@@ -37,7 +36,7 @@ fn crawling(ask_robots: bool) -> Frontier {
 /// Answers whatever was asked for.
 fn well(frontier: &mut Frontier, lease: &Lease, now: Time) -> Vec<Notice> {
     if is_robots(lease) {
-        answer(frontier, lease, RobotsOutcome::known(Forbid::nothing()), now).notices
+        give_rules(frontier, lease, Forbid::nothing(), now).notices
     } else {
         settle(frontier, lease, Outcome::Done, now).notices
     }
@@ -46,7 +45,7 @@ fn well(frontier: &mut Frontier, lease: &Lease, now: Time) -> Vec<Notice> {
 /// Fails whatever was asked for.
 fn badly(frontier: &mut Frontier, lease: &Lease, kind: FailureKind, now: Time) -> Vec<Notice> {
     if is_robots(lease) {
-        answer(frontier, lease, RobotsOutcome::failed(failure(kind)), now).notices
+        answer(frontier, lease, Outcome::failed(failure(kind)), now).notices
     } else {
         settle(frontier, lease, failing(kind), now).notices
     }
@@ -190,11 +189,7 @@ fn an_answer_to_what_was_sent_before_an_origin_went_away_does_not_bring_it_back(
 fn a_robots_txt_that_asks_whether_an_origin_is_back_is_not_asked_for_twice_at_a_time() {
     let mut frontier = with_pages(eight_at_once(true), &pages(PAGES, 100));
     let robots = one(&mut frontier, START);
-    let known = RobotsOutcome::Known {
-        rules: Arc::new(Forbid::nothing()),
-        lifetime: Duration::from_millis(500),
-    };
-    answer(&mut frontier, &robots, known, START);
+    allow_for(&mut frontier, &robots, Duration::from_millis(500), START);
     let out = ready(&mut frontier, START);
     badly(&mut frontier, &out[0], FailureKind::Connect, START);
     let probe = one(&mut frontier, at(1));
@@ -372,7 +367,7 @@ fn an_origin_that_is_away_and_becomes_forbidden_is_closed_and_not_probed_forever
     let page = one(&mut frontier, START);
     badly(&mut frontier, &page, FailureKind::Connect, START);
     let probe = one(&mut frontier, at(1));
-    let inside = RobotsOutcome::NotFetched(NotFetched::AddressForbidden);
+    let inside = Outcome::NotFetched(NotFetched::AddressForbidden);
     answer(&mut frontier, &probe, inside, at(1));
     let dropped = all_dropped(&mut frontier, at(1));
     assert_eq!(dropped.len(), 100);

@@ -1,18 +1,16 @@
 //! The guarantees of a frontier, each in a few lines of use.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::Link;
 use frontier::{
     FailureKind, Fate, Frontier, FrontierConfig, Leasing, LimitConfig, NotFetched, Outcome, PolitenessConfig, Purpose,
-    Reach, Refusal, RobotsOutcome, ScopeConfig, Verdict,
+    Reach, Refusal, ScopeConfig, Verdict,
 };
 
 use crate::common::{
-    self, Forbid, START, answer, at, commit, end, failing, failure, frontier, link, links, only, origin, ready, settle,
-    url,
+    self, START, allow_for, at, commit, end, failing, failure, frontier, link, links, only, origin, ready, settle, url,
 };
 
 const DELAY: Duration = Duration::from_secs(2);
@@ -346,11 +344,7 @@ fn robots_txt_is_the_first_lease_of_an_origin_and_its_pages_wait_for_it() {
     assert_eq!(robots.entry.purpose, Purpose::Robots(whose.clone()));
     assert_eq!(&*robots.entry.url, "https://a.example/robots.txt");
     assert_eq!(frontier.lease(at(100), 9).unwrap(), Leasing::AllLeased);
-    let known = RobotsOutcome::Known {
-        rules: Arc::new(Forbid::nothing()),
-        lifetime: Duration::from_secs(999),
-    };
-    answer(&mut frontier, &robots, known, at(1));
+    allow_for(&mut frontier, &robots, Duration::from_secs(999), at(1));
     assert_eq!(
         frontier.lease(at(1), 9).unwrap(),
         Leasing::NotUntil(at(3)),

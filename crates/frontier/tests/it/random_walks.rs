@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, Link, Notice, Outcome, Purpose, RetryPolicy,
-    RobotsOutcome, Settled, Task, Time, Verdict, Wait, Why,
+    Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, Link, Notice, Origin, Outcome, Purpose, RetryPolicy,
+    Settled, Time, Verdict, Wait, Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -335,21 +335,17 @@ impl Walk {
     }
 
     /// A robots.txt names a sitemap beside it, and one on another host.
-    fn robots_came_back(&mut self, lease: &Lease, failure: Option<FailureKind>) {
-        let Task::Robots(robots) = lease.task() else {
-            unreachable!()
-        };
+    fn robots_came_back(&mut self, lease: &Lease, origin: &Origin, failure: Option<FailureKind>) {
         if let Some(kind) = failure {
-            let failed = robots.settle(RobotsOutcome::failed(common::failure(kind)));
+            let failed = lease.failed(common::failure(kind));
             let settled = commit(&mut self.frontier, failed, self.now);
             return self.note(&settled);
         }
-        let origin = robots.origin();
         let links = ["sitemap.xml".to_owned(), url(self.requests) + ".xml"].map(|place| {
             let address = origin.robots_url().join(&place).unwrap();
             Link::sitemap(self.canonical.canonicalize(address).unwrap(), origin.clone(), 0, None)
         });
-        let known = robots.settle(RobotsOutcome::known(Forbid::nothing()));
+        let known = lease.settle(Outcome::Done).with_rules(Forbid::nothing());
         let settled = commit(&mut self.frontier, known.with_links(links.to_vec()), self.now);
         self.note(&settled);
         self.sitemaps += settled
@@ -370,12 +366,13 @@ impl Walk {
 
     fn address_came_back(&mut self, lease: &Lease) {
         let (addresses, milliseconds) = self.world.addresses.expect("nobody wants to know an address");
-        let Task::Address(task) = lease.task() else {
-            unreachable!()
-        };
         let address = address(lease.entry.queue.as_str(), addresses);
-        let known = task.settle(address, Duration::from_millis(milliseconds));
-        commit(&mut self.frontier, known, self.now);
+        let known = lease.settle(Outcome::Done).with_address(address);
+        commit(
+            &mut self.frontier,
+            known.valid_for(Duration::from_millis(milliseconds)),
+            self.now,
+        );
     }
 
     fn came_back(&mut self, lease: Lease, failure: Option<FailureKind>) {
@@ -385,7 +382,7 @@ impl Walk {
             host.last_end = Some(self.now);
         }
         match &lease.entry.purpose {
-            Purpose::Robots(_) => return self.robots_came_back(&lease, failure),
+            Purpose::Robots(origin) => return self.robots_came_back(&lease, origin, failure),
             Purpose::Sitemap(_) => return self.sitemap_came_back(&lease, failure),
             Purpose::Address => return self.address_came_back(&lease),
             Purpose::Page => {}

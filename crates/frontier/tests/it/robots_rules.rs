@@ -1,18 +1,17 @@
 //! robots.txt: its rules are checked before a lease, kept for their lifetime, and fetched again.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::rules::{FIRST_CLOSING, MAX_ROBOTS_REDIRECTS, MAX_RULES_BYTES, ROBOTS_LIFETIME, RULES_EXTENSION};
 use frontier::{
     Dropped, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, NotFetched, Notice, Outcome,
-    PolitenessConfig, RetryPolicy, RobotsOutcome, Settled, Time,
+    PolitenessConfig, Purpose, RetryPolicy, Settled, Time,
 };
 
 use crate::common::{
-    self, Forbid, START, answer, at, failing, failure, is_robots, link, names, next, offer, one, origin, pages, settle,
-    url, with_pages,
+    self, Forbid, START, allow_for, answer, at, failing, failure, give_rules, is_robots, link, names, next, offer, one,
+    origin, pages, redirect, settle, url, with_pages,
 };
 
 fn config() -> FrontierConfig {
@@ -25,23 +24,22 @@ fn config() -> FrontierConfig {
     }
 }
 
-fn known(rules: Forbid, lifetime: Duration) -> RobotsOutcome {
-    RobotsOutcome::Known {
-        rules: Arc::new(rules),
-        lifetime,
-    }
-}
-
-fn failed(kind: FailureKind) -> RobotsOutcome {
-    RobotsOutcome::failed(failure(kind))
+fn failed(kind: FailureKind) -> Outcome {
+    Outcome::failed(failure(kind))
 }
 
 /// Answers the robots.txt that is ready.
 #[track_caller]
-fn robots(frontier: &mut Frontier, outcome: RobotsOutcome, now: Time) -> Settled {
+fn robots(frontier: &mut Frontier, outcome: Outcome, now: Time) -> Settled {
     let lease = one(frontier, now);
-    assert!(is_robots(&lease), "{lease:?}");
     answer(frontier, &lease, outcome, now)
+}
+
+/// Does the same with rules.
+#[track_caller]
+fn read(frontier: &mut Frontier, rules: Forbid, now: Time) -> Settled {
+    let lease = one(frontier, now);
+    give_rules(frontier, &lease, rules, now)
 }
 
 #[track_caller]
@@ -72,7 +70,7 @@ fn forbidden_pages_are_never_leased_and_spend_neither_delay_nor_budget() {
         },
         &all,
     );
-    robots(&mut frontier, RobotsOutcome::known(Forbid::below("/private/")), START);
+    read(&mut frontier, Forbid::below("/private/"), START);
     let page = one(&mut frontier, at(1));
     assert_eq!(&*page.entry.url, "https://a.example/public");
     settle(&mut frontier, &page, Outcome::Done, at(1));
@@ -93,14 +91,11 @@ fn forbidden_pages_are_never_leased_and_spend_neither_delay_nor_budget() {
 #[test]
 fn a_retry_or_a_redirect_that_has_become_forbidden_is_dropped_too() {
     let mut frontier = with_pages(config(), &[link("https://a.example/private/1")]);
-    robots(
-        &mut frontier,
-        known(Forbid::nothing(), Duration::from_millis(500)),
-        START,
-    );
+    let lease = one(&mut frontier, START);
+    allow_for(&mut frontier, &lease, Duration::from_millis(500), START);
     let page = one(&mut frontier, START);
     settle(&mut frontier, &page, failing(FailureKind::Status), START);
-    robots(&mut frontier, RobotsOutcome::known(Forbid::below("/private/")), at(1));
+    read(&mut frontier, Forbid::below("/private/"), at(1));
     let pieces = pieces(&mut frontier, at(1));
     assert_eq!((pieces.len(), pieces[0][0].why), (1, NotFetched::RobotsForbid));
     assert!(frontier.report().is_drained());
@@ -112,14 +107,14 @@ fn rules_are_asked_by_path_and_query() {
         config(),
         &[link("https://a.example/list?page=2"), link("https://a.example/list")],
     );
-    robots(&mut frontier, RobotsOutcome::known(Forbid::below("/list?page=")), START);
+    read(&mut frontier, Forbid::below("/list?page="), START);
     assert_eq!(&*one(&mut frontier, START).entry.url, "https://a.example/list");
 }
 
 #[test]
 fn a_thousand_forbidden_pages_are_returned_in_batches() {
     let mut frontier = with_pages(config(), &pages("https://a.example/private/", 1_000));
-    robots(&mut frontier, RobotsOutcome::known(Forbid::below("/private/")), START);
+    read(&mut frontier, Forbid::below("/private/"), START);
     let pieces = pieces(&mut frontier, START);
     let sizes: Vec<_> = pieces.iter().map(Vec::len).collect();
     assert_eq!(sizes, [256, 256, 256, 232]);
@@ -216,7 +211,7 @@ fn a_silent_robots_txt_makes_an_origin_away_that_never_answered_and_counts_as_an
 #[test]
 fn rules_that_expire_and_cannot_be_fetched_again_are_extended() {
     let mut frontier = with_pages(config(), &pages("https://a.example/private/", 1));
-    robots(&mut frontier, RobotsOutcome::known(Forbid::below("/private/")), START);
+    read(&mut frontier, Forbid::below("/private/"), START);
     pieces(&mut frontier, START);
     let mut now = START + ROBOTS_LIFETIME;
     offer(
@@ -275,7 +270,7 @@ fn rules_beyond_the_bound_of_all_are_dropped_and_asked_for_again() {
         panic!("three robots.txt are ready")
     };
     for lease in &leases {
-        answer(&mut frontier, lease, RobotsOutcome::known(half.clone()), START);
+        give_rules(&mut frontier, lease, half.clone(), START);
         assert!(frontier.report().rules_bytes <= MAX_RULES_BYTES as u64);
     }
     let Leasing::Ready(leases) = frontier.lease(START, 9).unwrap() else {
@@ -299,21 +294,13 @@ fn rules_beyond_the_bound_of_all_are_dropped_and_asked_for_again() {
 #[test]
 fn a_redirected_robots_txt_is_fetched_there_and_applies_here() {
     let mut frontier = with_pages(config(), &pages("https://a.example/private/", 2));
-    let elsewhere = RobotsOutcome::Redirected(url("https://b.example/robots-of-a.txt"));
-    robots(&mut frontier, elsewhere, START);
+    let here = one(&mut frontier, START);
+    redirect(&mut frontier, &here, "https://b.example/robots-of-a.txt", START);
     let there = one(&mut frontier, START);
     assert_eq!(&*there.entry.url, "https://b.example/robots-of-a.txt");
     assert_eq!(there.entry.queue.as_str(), "b.example", "politeness is owed there");
-    let frontier::Task::Robots(task) = there.task() else {
-        panic!("{there:?}")
-    };
-    assert_eq!(task.origin(), &origin("https://a.example/"));
-    answer(
-        &mut frontier,
-        &there,
-        RobotsOutcome::known(Forbid::below("/private/")),
-        START,
-    );
+    assert_eq!(there.entry.purpose, Purpose::Robots(origin("https://a.example/")));
+    give_rules(&mut frontier, &there, Forbid::below("/private/"), START);
     assert_eq!(pieces(&mut frontier, START).concat().len(), 2);
 }
 
@@ -321,8 +308,8 @@ fn a_redirected_robots_txt_is_fetched_there_and_applies_here() {
 fn redirects_of_a_robots_txt_end_and_everything_is_allowed_then() {
     let mut frontier = with_pages(config(), &[link("https://a.example/1")]);
     for hop in 0..=MAX_ROBOTS_REDIRECTS {
-        let to = url(&format!("https://b.example/{hop}"));
-        robots(&mut frontier, RobotsOutcome::Redirected(to), START);
+        let lease = one(&mut frontier, START);
+        redirect(&mut frontier, &lease, &format!("https://b.example/{hop}"), START);
     }
     assert_eq!(&*one(&mut frontier, START).entry.url, "https://a.example/1");
 }
@@ -336,11 +323,8 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
         FailureKind::OutOfHandles,
     ] {
         let mut frontier = with_pages(config(), &pages("https://a.example/", 3));
-        robots(
-            &mut frontier,
-            RobotsOutcome::Redirected(url("https://b.example/x")),
-            START,
-        );
+        let lease = one(&mut frontier, START);
+        redirect(&mut frontier, &lease, "https://b.example/x", START);
         offer(&mut frontier, &["https://c.example/"], START);
         let mut now = START;
         let (mut notices, mut requests) = (Vec::new(), 0);
@@ -352,7 +336,7 @@ fn a_redirect_target_of_robots_txt_that_fails_stalls_no_host() {
                 "b.example" => notices.extend(answer(&mut frontier, &lease, failed(kind), now).notices),
                 "c.example" if is_robots(&lease) => {
                     assert_eq!(now, START, "it waits for nobody");
-                    answer(&mut frontier, &lease, RobotsOutcome::Unavailable, now);
+                    answer(&mut frontier, &lease, Outcome::Rejected, now);
                 }
                 "c.example" => drop(settle(&mut frontier, &lease, Outcome::Done, now)),
                 other => panic!("{other} is asked before its robots.txt is known"),
@@ -378,7 +362,7 @@ fn the_longest_crawl_delay_applies_up_to_a_limit_and_an_operators_may_be_longer(
             delay: Some(seconds(asked)),
             ..Forbid::nothing()
         };
-        robots(&mut frontier, RobotsOutcome::known(rules), START);
+        read(&mut frontier, rules, START);
         frontier
             .set_delay(&url("https://a.example/").host(), seconds(own), START)
             .unwrap();
@@ -416,7 +400,7 @@ fn a_lease_says_how_long_the_next_request_to_its_host_has_to_wait() {
             delay: Some(seconds(asked)),
             ..Forbid::nothing()
         };
-        answer(&mut frontier, &robots, RobotsOutcome::known(rules), START);
+        give_rules(&mut frontier, &robots, rules, START);
         frontier
             .set_delay(&url("https://a.example/").host(), seconds(own), START)
             .unwrap();
@@ -441,7 +425,7 @@ fn with_a_longest_crawl_delay_of_zero_only_the_own_delays_count() {
             delay: Some(Duration::from_secs(30)),
             ..Forbid::nothing()
         };
-        robots(&mut frontier, RobotsOutcome::known(rules), START);
+        read(&mut frontier, rules, START);
         if let Some(seconds) = operators {
             let host = url("https://a.example/").host();
             frontier.set_delay(&host, Duration::from_secs(seconds), START).unwrap();
@@ -471,7 +455,7 @@ fn the_crawl_delay_of_a_host_is_the_longest_of_its_origins() {
             }
             settle(&mut frontier, &lease, Outcome::Done, now);
         };
-        answer(&mut frontier, &lease, RobotsOutcome::known(rules), now);
+        give_rules(&mut frontier, &lease, rules, now);
     }
     let receipt = frontier.host_reports(START).next().unwrap();
     assert_eq!(
@@ -501,7 +485,7 @@ fn rules_are_used_once_however_short_their_lifetime_is() {
         let lease = next(&mut frontier, &mut now);
         requests.push(if is_robots(&lease) { "robots" } else { "page" });
         if is_robots(&lease) {
-            answer(&mut frontier, &lease, known(Forbid::nothing(), Duration::ZERO), now);
+            allow_for(&mut frontier, &lease, Duration::ZERO, now);
         } else {
             settle(&mut frontier, &lease, Outcome::Done, now);
         }

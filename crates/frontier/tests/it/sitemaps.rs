@@ -1,8 +1,8 @@
 //! Sitemaps: leased once each, after robots.txt, in turn with pages, without the seen-set and the budgets.
 
 use frontier::{
-    FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach, Refusal, RobotsOutcome,
-    ScopeConfig, Task, Time, Verdict,
+    FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, Purpose, Reach, Refusal, ScopeConfig,
+    Time, Verdict,
 };
 
 use crate::common::{self, Forbid, START, at, commit, end, failing, one, url};
@@ -167,10 +167,7 @@ fn a_sitemap_on_another_host_waits_for_the_robots_txt_there() {
     config.politeness.ask_robots = true;
     let mut frontier = frontier(config);
     let robots = one(&mut frontier, START);
-    let Task::Robots(task) = robots.task() else {
-        panic!("{robots:?}")
-    };
-    let known = task.settle(RobotsOutcome::known(Forbid::nothing()));
+    let known = robots.settle(Outcome::Done).with_rules(Forbid::nothing());
     let settled = commit(
         &mut frontier,
         known.with_links(vec![named("https://cdn.example/1.xml")]),

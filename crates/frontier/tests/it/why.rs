@@ -9,11 +9,11 @@ use std::time::Duration;
 use frontier::report::Wait;
 use frontier::{
     Entry, FailureKind, Frontier, FrontierConfig, Health, Leasing, LimitConfig, Link, NotFetched, Outcome,
-    PolitenessConfig, Reach, Refusal, RobotsOutcome, ScopeConfig, SeenSetConfig, Task, Time, Why,
+    PolitenessConfig, Purpose, Reach, Refusal, ScopeConfig, SeenSetConfig, Time, Why,
 };
 
 use crate::common::{
-    self, Forbid, START, alike, answer, at, commit, config, end, failing, failure, links, one, pages, settle, url,
+    self, Forbid, START, alike, at, commit, config, end, failing, failure, give_rules, links, one, pages, settle, url,
     with_pages,
 };
 
@@ -79,12 +79,7 @@ fn why_says_that_a_page_waits_for_robots_txt_or_that_it_is_forbidden() {
     assert_eq!(wait(&frontier, public, START), Wait::Robots, "it is to be asked for");
     let robots = one(&mut frontier, START);
     assert_eq!(wait(&frontier, public, START), Wait::Robots, "it is asked for");
-    answer(
-        &mut frontier,
-        &robots,
-        RobotsOutcome::known(Forbid::below("/private/")),
-        START,
-    );
+    give_rules(&mut frontier, &robots, Forbid::below("/private/"), START);
     assert_eq!(
         frontier.why(&url(private), START),
         Why::WillBeDropped(NotFetched::RobotsForbid)
@@ -187,15 +182,10 @@ fn a_page_waits_for_the_address_of_its_host_and_for_other_hosts_of_that_address(
     for _ in 0..2 {
         assert_eq!(wait(&frontier, b, START), Wait::AddressLookup);
         let lease = one(&mut frontier, START);
-        let Task::Address(task) = lease.task() else {
-            panic!("{lease:?}")
-        };
+        assert_eq!(lease.entry.purpose, Purpose::Address);
         let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        commit(
-            &mut frontier,
-            task.settle(Some(address), Duration::from_secs(600)),
-            START,
-        );
+        let known = lease.settle(Outcome::Done).with_address(Some(address));
+        commit(&mut frontier, known, START);
     }
     assert_eq!(wait(&frontier, a, START), Wait::Turn);
     assert_eq!(

@@ -62,7 +62,7 @@ pub(crate) enum Call {
     GiveBack(usize),
     /// Settles what was settled before.
     Again(usize),
-    /// Settles a lease as what it is not, or one that never was.
+    /// Settles a lease that never was.
     Wrong(usize),
     Block(u8, u64),
     Delay(u8, u64),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::frontier::{
     CanonicalUrl, Canonicalizer, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link,
-    Notice, Origin, Outcome, PolitenessConfig, Purpose, Reach, RetryPolicy, RobotsOutcome, RobotsRules, ScopeConfig,
-    SeenSetConfig, Settled, Settlement, Task, Time, Verdict,
+    Notice, Origin, Outcome, PolitenessConfig, Purpose, Reach, RetryPolicy, RobotsRules, ScopeConfig, SeenSetConfig,
+    Settled, Settlement, Time, Verdict,
 };
 
 pub(crate) const START: Time = Time::from_millis(1_700_000_000_000);
@@ -135,11 +135,9 @@ pub(crate) fn next(frontier: &mut Frontier, now: &mut Time) -> Lease {
 
 /// The end of a page or a sitemap.
 pub(crate) fn end(lease: &Lease, outcome: Outcome) -> Settlement {
-    match lease.task() {
-        Task::Page(page) => page.settle(outcome),
-        Task::Sitemap(sitemap) => sitemap.settle(outcome),
-        other => panic!("{other:?} is no page"),
-    }
+    let is_page = matches!(lease.entry.purpose, Purpose::Page | Purpose::Sitemap(_));
+    assert!(is_page, "{lease:?} is no page");
+    lease.settle(outcome)
 }
 
 pub(crate) fn settle(frontier: &mut Frontier, lease: &Lease, outcome: Outcome, now: Time) -> Settled {
@@ -150,12 +148,39 @@ pub(crate) fn commit(frontier: &mut Frontier, settlement: Settlement, now: Time)
     frontier.settle(&[settlement], now).unwrap().remove(0)
 }
 
-/// Settles a request for a robots.txt.
-pub(crate) fn answer(frontier: &mut Frontier, lease: &Lease, outcome: RobotsOutcome, now: Time) -> Settled {
-    let Task::Robots(robots) = lease.task() else {
-        panic!("{lease:?} asks for no robots.txt");
-    };
-    commit(frontier, robots.settle(outcome), now)
+/// Settles a request for a robots.txt that brings no rules.
+pub(crate) fn answer(frontier: &mut Frontier, lease: &Lease, outcome: Outcome, now: Time) -> Settled {
+    assert!(is_robots(lease), "{lease:?} asks for no robots.txt");
+    commit(frontier, lease.settle(outcome), now)
+}
+
+/// Settles a request for a robots.txt by its rules.
+pub(crate) fn give_rules(
+    frontier: &mut Frontier,
+    lease: &Lease,
+    rules: impl RobotsRules + 'static,
+    now: Time,
+) -> Settled {
+    assert!(is_robots(lease), "{lease:?} asks for no robots.txt");
+    commit(frontier, lease.settle(Outcome::Done).with_rules(rules), now)
+}
+
+/// Settles a request for a robots.txt by rules without any effect, which are valid for some time.
+pub(crate) fn allow_for(frontier: &mut Frontier, lease: &Lease, lifetime: Duration, now: Time) -> Settled {
+    assert!(is_robots(lease), "{lease:?} asks for no robots.txt");
+    let known = lease.settle(Outcome::Done).with_rules(Forbid::nothing());
+    commit(frontier, known.valid_for(lifetime), now)
+}
+
+/// Settles a request for a robots.txt that is redirected.
+pub(crate) fn redirect(frontier: &mut Frontier, lease: &Lease, to: &str, now: Time) -> Settled {
+    assert!(is_robots(lease), "{lease:?} asks for no robots.txt");
+    let target = lease.entry.redirected(url(to));
+    commit(
+        frontier,
+        lease.settle(Outcome::Redirected).with_links(vec![target]),
+        now,
+    )
 }
 
 /// A request that fails.

@@ -15,15 +15,16 @@ use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set
 use crate::durable::segments::SharedStore;
 use crate::durable::sizes::SIZES;
 use crate::durable::{Source, StoredPage, journal, record};
+use crate::entry::Purpose;
 use crate::failure::{Failure, FailureKind};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
 use crate::frontier::Frontier;
 use crate::hosts::HostReader;
-use crate::lease::{Lease, Leasing, Task};
+use crate::lease::{Lease, Leasing};
 use crate::link::Link;
 use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::{Reach, ScopeConfig};
-use crate::settlement::{Outcome, RobotsOutcome};
+use crate::settlement::Outcome;
 use crate::state::{Call, State, bloom_filter};
 use crate::store::MemoryStore;
 use crate::time::Time;
@@ -140,9 +141,10 @@ fn prepared() -> Option<(Frontier, Vec<Lease>)> {
     frontier.offer(&links, START).ok()?;
     let mut asked = leases(&mut frontier, START);
     for _ in 0..2 {
-        if let Some(Task::Robots(robots)) = asked.pop().as_ref().map(Lease::task) {
-            let known = RobotsOutcome::known(Rules(b"/none".to_vec()));
-            frontier.settle(&[robots.settle(known)], START).ok()?;
+        let is_robots = |lease: &Lease| matches!(lease.entry.purpose, Purpose::Robots(_));
+        if let Some(robots) = asked.pop().filter(is_robots) {
+            let known = robots.settle(Outcome::Done).with_rules(Rules(b"/none".to_vec()));
+            frontier.settle(&[known], START).ok()?;
         }
     }
     let later = START + Duration::from_secs(5);
@@ -221,13 +223,13 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     ];
     let mut settlements = Vec::new();
     for lease in &leases {
-        settlements.push(match lease.task() {
-            Task::Page(page) => {
+        settlements.push(match lease.entry.purpose {
+            Purpose::Page => {
                 let found = Link::found(url("https://a.example/found")?, 2, Arc::from(&*lease.entry.url));
-                [page.settle(Outcome::Done).with_links(vec![found])]
+                [lease.settle(Outcome::Done).with_links(vec![found])]
             }
-            Task::Robots(robots) => [robots.settle(RobotsOutcome::failed(failure.clone()))],
-            Task::Sitemap(_) | Task::Address(_) => continue,
+            Purpose::Robots(_) => [lease.failed(failure.clone())],
+            Purpose::Sitemap(_) | Purpose::Address => continue,
         });
     }
     calls.extend(settlements.iter().map(|one| Call::Settle(one[..].into())));

@@ -2,12 +2,11 @@
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::calls::{End, How, Setting, Target};
 use super::common::{self, Forbid, failure, url};
-use super::frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, RobotsOutcome, Settlement, Task};
+use super::frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, Purpose, Settlement};
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
     let mut config = common::config();
@@ -57,43 +56,36 @@ pub(crate) fn settlement(lease: &Lease, end: &End) -> Settlement {
         retry_after,
     };
     let (outcome, links_of_page) = match end.how {
-        How::Good | How::Rules(..) => (Outcome::Done, links.clone()),
+        How::Good | How::Rules(..) => (Outcome::Done, links),
         How::Elsewhere(target) => (Outcome::Redirected, vec![lease.entry.redirected(url(&address(target)))]),
         How::Bad => (Outcome::Rejected, Vec::new()),
         How::Failed(kind) => (failed(kind), Vec::new()),
         How::NotFetched => (Outcome::NotFetched(NotFetched::AddressForbidden), Vec::new()),
     };
-    match lease.task() {
-        Task::Page(page) => page
-            .settle(outcome)
+    let fingerprint = Fingerprint::new(
+        end.content.map(|content| u128::from(content).into()),
+        end.text.map(|text| (u64::from(text) * 0x1111_1111_1111_1111).into()),
+    );
+    let settlement = lease.settle(outcome);
+    match lease.entry.purpose {
+        Purpose::Page => settlement
             .with_links(links_of_page)
             .with_known_links(end.links_known)
-            .with_fingerprint(Fingerprint::new(
-                end.content.map(|content| u128::from(content).into()),
-                end.text.map(|text| (u64::from(text) * 0x1111_1111_1111_1111).into()),
-            )),
-        Task::Sitemap(sitemap) => sitemap.settle(outcome).with_links(links_of_page),
-        Task::Address(task) => {
+            .with_fingerprint(fingerprint),
+        Purpose::Sitemap(_) => settlement.with_links(links_of_page),
+        Purpose::Address => {
             let last = u8::try_from(end.links_known).unwrap();
             let address = end.text.map(|_| Ipv4Addr::new(192, 0, 2, last).into());
-            task.settle(address, Duration::from_secs(end.retry_after.unwrap_or(1)))
+            let lifetime = Duration::from_secs(end.retry_after.unwrap_or(1));
+            lease.settle(Outcome::Done).with_address(address).valid_for(lifetime)
         }
-        Task::Robots(robots) => {
-            let outcome = match end.how {
-                How::Good => RobotsOutcome::known(Forbid::nothing()),
-                How::Rules(below, lifetime) => RobotsOutcome::Known {
-                    rules: Arc::new(Forbid::below(["/0", "/1", "/2", "/3"][usize::from(below / 10)])),
-                    lifetime: Duration::from_secs(lifetime),
-                },
-                How::Elsewhere(target) => RobotsOutcome::Redirected(url(&address(target))),
-                How::Bad => RobotsOutcome::Unavailable,
-                How::Failed(kind) => RobotsOutcome::Failed {
-                    failure: failure(kind),
-                    retry_after,
-                },
-                How::NotFetched => RobotsOutcome::NotFetched(NotFetched::AddressForbidden),
-            };
-            robots.settle(outcome)
-        }
+        Purpose::Robots(_) => match end.how {
+            How::Good => settlement.with_rules(Forbid::nothing()),
+            How::Rules(below, lifetime) => settlement
+                .with_rules(Forbid::below(["/0", "/1", "/2", "/3"][usize::from(below / 10)]))
+                .valid_for(Duration::from_secs(lifetime)),
+            How::Elsewhere(_) => settlement.with_links(links_of_page),
+            How::Bad | How::Failed(_) | How::NotFetched => settlement,
+        },
     }
 }

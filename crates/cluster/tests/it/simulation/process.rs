@@ -7,7 +7,7 @@ use cluster::{Kept, Limits, Member, MemberError, Orders, PartitionStatus, Post};
 use frontier::simulation::Disk;
 use frontier::{
     Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, ParseRules, Partition, PolitenessConfig,
-    Reach, RobotsOutcome, RobotsRules, SaveStatus, SeenSetConfig, Task, Time, TrapConfig,
+    Purpose, Reach, RobotsRules, SaveStatus, SeenSetConfig, Time, TrapConfig,
 };
 
 use super::log;
@@ -226,13 +226,12 @@ impl Process {
             _ => Link::found(web.urls[to].clone(), 1, Arc::clone(&referrer)),
         };
         let links = targets.into_iter().map(link).collect();
-        let settlement = match lease.task() {
-            Task::Page(task) if is_redirect => task.settle(Outcome::Redirected),
-            Task::Page(task) => task.settle(Outcome::Done),
-            Task::Sitemap(task) => task.settle(Outcome::Done),
-            Task::Robots(task) => task.settle(RobotsOutcome::Unavailable),
-            Task::Address(_) => panic!("no address is asked for"),
-        };
+        let settlement = lease.settle(match &lease.entry.purpose {
+            Purpose::Page if is_redirect => Outcome::Redirected,
+            Purpose::Page | Purpose::Sitemap(_) => Outcome::Done,
+            Purpose::Robots(_) => Outcome::Rejected,
+            Purpose::Address => panic!("no address is asked for"),
+        });
         self.frontier.settle(&[settlement.with_links(links)], now).unwrap();
         self.saved.lines.extend(page.map(|page| page as u32));
         Shown::Ends(Box::new(lease))

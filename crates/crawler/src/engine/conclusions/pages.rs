@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frontier::{
-    CanonicalUrl, ContentHash, Entry, Failure, Fingerprint, Link, NotFetched, Outcome, PageTask, Settlement, Time,
+    CanonicalUrl, ContentHash, Entry, Failure, Fingerprint, Lease, Link, NotFetched, Outcome, Settlement, Time,
     Validators,
 };
 use page::Page;
@@ -41,7 +41,7 @@ pub(crate) struct PageReport {
 }
 
 /// Concludes a request without an answer.
-pub(super) fn not_answered(task: PageTask, error: &FetchError) -> (Settlement, PageReport) {
+pub(super) fn not_answered(lease: &Lease, error: &FetchError) -> (Settlement, PageReport) {
     let outcome = outcome_of_error(error);
     let report = PageReport {
         failure: Some(error.failure()),
@@ -51,7 +51,7 @@ pub(super) fn not_answered(task: PageTask, error: &FetchError) -> (Settlement, P
         },
         ..PageReport::default()
     };
-    (task.settle(outcome), report)
+    (lease.settle(outcome), report)
 }
 
 /// An answer to the request for a page.
@@ -64,18 +64,18 @@ pub(super) struct Answered<'a> {
 
 impl Answered<'_> {
     /// Concludes it. Takes its body, if the crawl keeps bodies.
-    pub(super) fn conclude(mut self, task: PageTask, page: Page) -> (Settlement, PageReport) {
-        match outcome_of(self.answer) {
-            Outcome::Redirected => self.redirected(task),
+    pub(super) fn conclude(mut self, lease: &Lease, page: Page) -> (Settlement, PageReport) {
+        match outcome_of(self.answer, &self.entry.purpose) {
+            Outcome::Redirected => self.redirected(lease),
             Outcome::Done if page.refreshes_itself && self.answer.target_cookies == TargetCookies::New => {
-                self.redirected(task)
+                self.redirected(lease)
             }
-            outcome => self.fetched(task, outcome, page),
+            outcome => self.fetched(lease, outcome, page),
         }
     }
 
     /// Concludes a redirect, whose target is a link.
-    fn redirected(&self, task: PageTask) -> (Settlement, PageReport) {
+    fn redirected(&self, lease: &Lease) -> (Settlement, PageReport) {
         let links: Vec<_> = redirect_target(self.entry, self.answer, self.config)
             .into_iter()
             .collect();
@@ -88,11 +88,11 @@ impl Answered<'_> {
             report.links = links.iter().map(link_records::redirect).collect();
         }
         report.found.left_out.unresolvable += usize::from(links.is_empty());
-        (task.settle(Outcome::Redirected).with_links(links), report)
+        (lease.settle(Outcome::Redirected).with_links(links), report)
     }
 
     /// Concludes any other answer.
-    fn fetched(&mut self, task: PageTask, outcome: Outcome, mut page: Page) -> (Settlement, PageReport) {
+    fn fetched(&mut self, lease: &Lease, outcome: Outcome, mut page: Page) -> (Settlement, PageReport) {
         let options = self.config.options();
         let mut record = self.record(&mut page);
         if record.selected.is_none() && !options.reports.fields.is_empty() {
@@ -112,7 +112,7 @@ impl Answered<'_> {
         };
         let offered = self.links(&mut page, &mut report);
         report.found = page;
-        let settlement = task
+        let settlement = lease
             .settle(outcome)
             .with_links(offered)
             .with_known_links(report.found.left_out.known as u64)

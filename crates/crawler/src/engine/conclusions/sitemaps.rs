@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Entry, Failure, Link, NotFetched, Origin, Outcome, Purpose, Settlement, SitemapTask,
+    CanonicalUrl, Canonicalizer, Entry, Failure, Lease, Link, NotFetched, Origin, Outcome, Purpose, Settlement,
 };
 use page::robots::RobotsTxt;
 use page::sitemap::{Lists, NotASitemap, Sitemap};
@@ -78,13 +78,15 @@ fn next_well_known(entry: &Entry, origin: &Origin, canonicalizer: &Canonicalizer
 }
 
 pub(super) fn conclude(
-    task: &SitemapTask,
-    entry: &Entry,
+    lease: &Lease,
+    origin: &Origin,
     result: &Result<Response, FetchError>,
     sitemap: Option<Result<Sitemap, NotASitemap>>,
     config: &CrawlConfig,
 ) -> (Settlement, SitemapRecord) {
-    let mut outcome = result.as_ref().map_or_else(outcome_of_error, outcome_of);
+    let entry = &lease.entry;
+    let answered = |answer: &Response| outcome_of(answer, &entry.purpose);
+    let mut outcome = result.as_ref().map_or_else(outcome_of_error, answered);
     let canonicalizer = &config.options().canonicalizer;
     let mut record = record(entry, result.as_ref().ok());
     let mut links = Vec::new();
@@ -99,7 +101,7 @@ pub(super) fn conclude(
         // A truncated sitemap counts as far as it was read, even if it will be retried.
         (Ok(_), _, Some(Ok(sitemap))) => {
             fill_counts(&mut record, &sitemap);
-            links = listed_links(entry, task.origin(), sitemap, canonicalizer);
+            links = listed_links(entry, origin, sitemap, canonicalizer);
         }
         (Ok(_), _, Some(Err(why))) => {
             if outcome == Outcome::Done {
@@ -121,9 +123,9 @@ pub(super) fn conclude(
     let has_answered = result.is_ok();
     let is_elsewhere = outcome == Outcome::Rejected || has_answered && has_failed;
     if was_guessed && is_elsewhere && links.is_empty() {
-        links.extend(next_well_known(entry, task.origin(), canonicalizer));
+        links.extend(next_well_known(entry, origin, canonicalizer));
     }
-    (task.settle(outcome).with_links(links), record)
+    (lease.settle(outcome).with_links(links), record)
 }
 
 fn record(entry: &Entry, answer: Option<&Response>) -> SitemapRecord {

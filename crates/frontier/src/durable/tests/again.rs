@@ -17,8 +17,8 @@ use super::stores::{Recorder, SMALL, open_sized};
 use crate::config::{FrontierConfig, PolitenessConfig, RetryPolicy};
 use crate::durable::QueuedAgain;
 use crate::{
-    FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Refetch, RobotsOutcome, Task, Time,
-    Validators, Verdict,
+    FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Purpose, Refetch, Time, Validators,
+    Verdict,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -149,18 +149,18 @@ impl Crawl {
     }
 
     fn settle(&mut self, lease: &Lease, kind: Option<FailureKind>) {
-        let outcome = kind.map_or(Outcome::Done, |kind| Outcome::failed(failure(kind)));
-        let of_robots = kind.map_or(RobotsOutcome::Unavailable, |kind| RobotsOutcome::failed(failure(kind)));
+        let failed = |kind| Outcome::failed(failure(kind));
         let validators = Validators {
             etag: Some(lease.entry.url.to_string()),
             last_modified: None,
         };
-        let settlement = match lease.task() {
-            Task::Page(page) => page.settle(outcome).with_version(validators, Some(7.into())),
-            Task::Sitemap(sitemap) => sitemap.settle(outcome),
-            Task::Robots(robots) => robots.settle(of_robots),
-            other => panic!("{other:?}"),
+        let done = match &lease.entry.purpose {
+            Purpose::Page | Purpose::Sitemap(_) => Outcome::Done,
+            Purpose::Robots(_) => Outcome::Rejected,
+            Purpose::Address => panic!("no address is asked for"),
         };
+        let settlement = lease.settle(kind.map_or(done, failed));
+        let settlement = settlement.with_version(validators, Some(7.into()));
         self.frontier.settle(&[settlement], self.now).unwrap();
     }
 
@@ -172,7 +172,7 @@ impl Crawl {
                 Leasing::Ready(leases) => {
                     for lease in leases {
                         self.settle(&lease, failure_of(&lease));
-                        leased.extend(matches!(lease.task(), Task::Page(_)).then_some(lease));
+                        leased.extend((lease.entry.purpose == Purpose::Page).then_some(lease));
                     }
                 }
                 Leasing::Dropped(_) => {}

@@ -12,9 +12,9 @@ use super::settlements::{self, settlement};
 use super::stores::{Recorder, open_store, read_store};
 use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::entry::Purpose;
-use crate::settlement::{End, Fate, Outcome, Settled, Settlement};
+use crate::settlement::{Fate, Outcome, Settled, Settlement};
 use crate::url::HostKey;
-use crate::{Frontier, Lease, Leasing, RobotsOutcome, Time};
+use crate::{Frontier, Lease, Leasing, Time};
 use proptest::prelude::*;
 
 /// Options that take effect when they are changed; some that belong together have one name.
@@ -154,27 +154,21 @@ impl Watched {
             .settle(std::slice::from_ref(one), self.now)
             .unwrap()
             .remove(0);
-        match &one.end {
-            End::Page(outcome) => {
-                let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
+        match (&lease.entry.purpose, one.address) {
+            (Purpose::Page, _) => {
+                let is_spent = settled.fate == Fate::GaveUp || matches!(one.outcome, Outcome::Done | Outcome::Rejected);
                 *self.spent.entry(host.clone()).or_default() += u64::from(is_spent);
             }
-            End::Address(Some(address), _) => {
-                self.address_of.insert(host.clone(), *address);
+            (Purpose::Address, Some(address)) => {
+                self.address_of.insert(host.clone(), address);
             }
-            End::Address(None, _) => {
+            (Purpose::Address, None) => {
                 self.address_of.remove(host);
             }
             _ => {}
         }
-        let was_made = match &one.end {
-            End::Page(outcome) | End::Sitemap(outcome) => {
-                matches!(outcome, Outcome::Done | Outcome::Rejected | Outcome::Redirected)
-            }
-            End::Robots(outcome) => matches!(outcome, RobotsOutcome::Known { .. } | RobotsOutcome::Unavailable),
-            End::Address(..) => false,
-        };
-        if was_made {
+        let was_answered = matches!(one.outcome, Outcome::Done | Outcome::Rejected | Outcome::Redirected);
+        if was_answered && lease.entry.purpose != Purpose::Address {
             self.last_end.insert(host.clone(), self.now);
         }
         settled

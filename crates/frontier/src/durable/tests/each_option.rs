@@ -6,13 +6,13 @@ use std::time::Duration;
 use sieve::OnSaturation;
 
 use super::changed_options::good;
-use super::common::{self, START, alike, answer, at, commit, end, links, one, pages, ready, url};
+use super::common::{self, START, alike, answer, at, commit, end, give_rules, links, one, pages, ready, url};
 use super::settlements::settlement;
 use super::stores::{Recorder, open_store};
 use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::scope::{Reach, Refusal, ScopeConfig};
 use crate::settlement::{Outcome, Settled, Verdict};
-use crate::{Fingerprint, Frontier, Lease, Leasing, NotFetched, OpenError, RobotsOutcome, Task, Time};
+use crate::{Fingerprint, Frontier, Lease, Leasing, NotFetched, OpenError, Time};
 
 type Changing = fn(&mut FrontierConfig);
 
@@ -95,7 +95,7 @@ fn a_crawl_delay_is_cut_to_the_longest_that_is_obeyed_now() {
         frontier.offer(&pages("http://a.example/", 5), START).unwrap();
         let robots = one(frontier, START);
         let rules = common::Forbid::below("/none 50000");
-        answer(frontier, &robots, RobotsOutcome::known(rules), START);
+        give_rules(frontier, &robots, rules, START);
         let refused = frontier.lease(START, 1).unwrap();
         assert_eq!(refused, Leasing::NotUntil(at(50)));
     };
@@ -116,7 +116,7 @@ fn without_robots_txt_the_pages_of_an_origin_that_waited_for_it_are_fetched() {
             .unwrap();
         // The robots.txt of one origin is retried later.
         let robots = one(frontier, START);
-        let failed = RobotsOutcome::Failed {
+        let failed = Outcome::Failed {
             failure: common::failure(crate::FailureKind::Status),
             retry_after: Some(HOUR),
         };
@@ -167,10 +167,7 @@ fn fewer_requests_per_address_at_a_time_hold_for_hosts_that_were_admitted() {
         let hosts = ["http://a.example/1", "http://b.example/1", "http://c.example/1"];
         frontier.offer(&links(&hosts), START).unwrap();
         for lease in ready(frontier, START) {
-            let Task::Address(task) = lease.task() else {
-                panic!("{lease:?}")
-            };
-            let one = task.settle(Some([192, 0, 2, 1].into()), HOUR);
+            let one = lease.settle(Outcome::Done).with_address(Some([192, 0, 2, 1].into()));
             frontier.settle(&[one], START).unwrap();
         }
     };

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use super::super::sizes::Sizes;
-use super::common::{self, START, answer, config, one, settle, url};
+use super::common::{self, START, answer, config, one, redirect, settle};
 use super::stores::{Recorder, SMALL, open_sized};
 use crate::config::{FrontierConfig, PolitenessConfig, TrapConfig};
-use crate::{Frontier, Outcome, Refusal, RobotsOutcome, Verdict};
+use crate::{Frontier, Outcome, Refusal, Verdict};
 
 fn asking_robots() -> FrontierConfig {
     FrontierConfig {
@@ -43,11 +43,10 @@ fn a_host_counts_once_also_on_disk_and_after_opening_and_not_before_its_first_pa
         let recorder = Recorder::default();
         let mut frontier = open(&recorder);
         offer(&mut frontier, &["http://w1.site.example/"]);
-        let target = url("http://w2.site.example/robots.txt");
-        for outcome in [RobotsOutcome::Redirected(target), RobotsOutcome::Unavailable] {
-            let robots = one(&mut frontier, START);
-            answer(&mut frontier, &robots, outcome, START);
-        }
+        let robots = one(&mut frontier, START);
+        redirect(&mut frontier, &robots, "http://w2.site.example/robots.txt", START);
+        let robots = one(&mut frontier, START);
+        answer(&mut frontier, &robots, Outcome::Rejected, START);
         let page = one(&mut frontier, START);
         settle(&mut frontier, &page, Outcome::Done, START);
         let reopened = |mut frontier: Frontier, round: usize| {

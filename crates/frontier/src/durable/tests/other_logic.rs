@@ -14,7 +14,7 @@ use super::super::checkpoint::LOGIC;
 use super::super::restore::rows_from;
 use super::super::segments::SharedStore;
 use super::super::{journal, other_logic, unsynced};
-use super::common::{self, Forbid, START, answer, at, commit, config, end, failing, next, parse, url};
+use super::common::{self, Forbid, START, at, commit, config, end, failing, give_rules, next, parse, url};
 use super::crash_images::{check, records};
 use super::damage::{manifest, with_manifest};
 use super::pair::picture;
@@ -27,7 +27,7 @@ use crate::state::Call;
 use crate::store::{MAX_KEY, Space, Store};
 use crate::{
     Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition, PolitenessConfig,
-    Purpose, Refetch, RobotsOutcome, SeenSetConfig, StoreError, Time,
+    Purpose, Refetch, SeenSetConfig, StoreError, Time,
 };
 
 #[test]
@@ -252,10 +252,7 @@ fn drain(frontier: &mut Frontier, now: &mut Time) {
         *now = *now + Duration::from_millis(300);
         match &lease.entry.purpose {
             Purpose::Robots(_) => {
-                let rules = Arc::new(Forbid::below("/no 700"));
-                let lifetime = Duration::from_secs(86_400);
-                let known = RobotsOutcome::Known { rules, lifetime };
-                answer(frontier, &lease, known, *now);
+                give_rules(frontier, &lease, Forbid::below("/no 700"), *now);
             }
             _ if lease.entry.url.starts_with("http://fails") => {
                 commit(frontier, end(&lease, failing(FailureKind::Malformed)), *now);

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Sending, State};
+use super::{Sending, State, was_made};
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::{Blame, Failure, FailureKind};
 use crate::hosts::{Consequence, LeasedEntry};
-use crate::link::Link;
 use crate::notice::Notice;
 use crate::rules::{MAX_ROBOTS_REDIRECTS, Policy, ROBOTS_LIFETIME, without_robots};
-use crate::settlement::{Fate, RobotsOutcome, Settled};
+use crate::settlement::{Fate, Outcome, Settled, Settlement};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
 
@@ -31,50 +30,56 @@ impl State {
         &mut self,
         leased: LeasedEntry,
         origin: &Origin,
-        outcome: &RobotsOutcome,
-        sitemaps: &[Link],
+        settlement: &Settlement,
         now: Time,
     ) -> Settled {
+        let (outcome, mut links) = (&settlement.outcome, settlement.links.as_slice());
         let mut settled = Settled::default();
-        let was_made = match outcome {
-            RobotsOutcome::NotFetched(_) => false,
-            RobotsOutcome::Failed { failure, .. } => failure.kind.blame().was_requested(),
-            _ => true,
-        };
-        self.end_request(&leased, was_made, now);
+        self.end_request(&leased, was_made(outcome), now);
         let notices = &mut settled.notices;
-        match outcome {
-            RobotsOutcome::Known { rules, lifetime } => {
+        let failed = |failure: &Failure, retry_after| RobotsFailure {
+            origin,
+            cause: Arc::new(failure.clone()),
+            retry_after,
+            now,
+        };
+        match (outcome, &settlement.rules) {
+            (Outcome::Done, Some(rules)) => {
                 self.note_answer(&leased, notices, now);
-                let until = now + (*lifetime).min(LONGEST_LIFETIME);
+                let lifetime = settlement.lifetime.unwrap_or(ROBOTS_LIFETIME).min(LONGEST_LIFETIME);
                 let policy = Policy::Rules(Arc::clone(rules));
-                self.hosts().robots_known(origin, policy, until, now);
+                self.hosts().robots_known(origin, policy, now + lifetime, now);
             }
-            RobotsOutcome::Redirected(target) if leased.entry.hops < MAX_ROBOTS_REDIRECTS => {
+            (Outcome::Done, None) => {
+                let failure = Failure::new(FailureKind::Other, "the robots.txt was settled without its rules");
+                settled.fate = self.robots_failed(leased, &failed(&failure, None), notices);
+            }
+            (Outcome::Redirected | Outcome::Rejected, _) => {
                 self.note_answer(&leased, notices, now);
-                self.follow(&leased.entry, origin, target, now);
-            }
-            RobotsOutcome::Redirected(_) | RobotsOutcome::Unavailable => {
-                self.note_answer(&leased, notices, now);
-                let until = now + ROBOTS_LIFETIME;
-                self.hosts().robots_known(origin, Policy::AllowAll, until, now);
-            }
-            RobotsOutcome::NotFetched(why) => {
-                let until = now + ROBOTS_LIFETIME;
-                self.hosts()
-                    .decided_without(origin, Policy::Closed(*why, None), until, now);
-            }
-            RobotsOutcome::Failed { failure, retry_after } => {
-                let failed = RobotsFailure {
-                    origin,
-                    cause: Arc::new(failure.clone()),
-                    retry_after: *retry_after,
-                    now,
+                let targets = if *outcome == Outcome::Redirected {
+                    std::mem::take(&mut links)
+                } else {
+                    &[]
                 };
-                settled.fate = self.robots_failed(leased, &failed, notices);
+                match targets {
+                    [target] if leased.entry.hops < MAX_ROBOTS_REDIRECTS => {
+                        self.follow(&leased.entry, origin, &target.url, now);
+                    }
+                    _ => {
+                        let until = now + ROBOTS_LIFETIME;
+                        self.hosts().robots_known(origin, Policy::AllowAll, until, now);
+                    }
+                }
+            }
+            (Outcome::NotFetched(why), _) => {
+                let (policy, until) = (Policy::Closed(*why, None), now + ROBOTS_LIFETIME);
+                self.hosts().decided_without(origin, policy, until, now);
+            }
+            (Outcome::Failed { failure, retry_after }, _) => {
+                settled.fate = self.robots_failed(leased, &failed(failure, *retry_after), notices);
             }
         }
-        settled.verdicts = self.offer_links(sitemaps, false, None, Sending::All, now);
+        settled.verdicts = self.offer_links(links, false, None, Sending::All, now);
         settled
     }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use ::frontier::{
-    self, Dropped, Fate, Frontier, Lease, LeaseId, Leasing, Link, NotFetched, Notice, Outcome, PageTask, Purpose,
-    Settled, Settlement, Task, Time, Verdict,
+    self, Dropped, Fate, Frontier, Lease, LeaseId, Leasing, Link, NotFetched, Notice, Outcome, Purpose, Settled,
+    Settlement, Time, Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -69,9 +69,8 @@ impl Watched {
             Call::GiveBack(from) => self.give_back(from),
             Call::Again(which) => self.settle_in_vain(self.settled.get(which).cloned()),
             Call::Wrong(which) => {
-                let robots = self.out.iter().filter(|lease| lease.entry.purpose != Purpose::Page);
-                let id = robots.map(|lease| lease.id).nth(which).unwrap_or(LeaseId::from_u64(7));
-                self.settle_in_vain(Some(PageTask::of(id).settle(Outcome::Done)));
+                let id = LeaseId::from_u64(which as u64);
+                self.settle_in_vain(Some(Settlement::new(id, Outcome::Done)));
             }
             Call::Block(host, seconds) => {
                 let until = self.now + Duration::from_secs(seconds);
@@ -176,13 +175,16 @@ impl Watched {
         let settled = common::commit(&mut self.frontier, settlement.clone(), self.now);
         assert_ne!(settled.fate, Fate::Stale);
         self.note(&settled);
-        if let (Task::Robots(robots), How::NotFetched) = (lease.task(), end.how) {
-            self.away.remove(robots.origin().as_str());
+        if let (Purpose::Robots(origin), How::NotFetched) = (&lease.entry.purpose, end.how) {
+            self.away.remove(origin.as_str());
         }
         if let (Fate::Final | Fate::GaveUp, Some(key)) = (settled.fate, key_of(&lease.entry)) {
             assert!(self.open.remove(&key), "{key:?} came to an end twice");
         }
-        self.note_links(settlement.links(), &settled.verdicts);
+        // The target of a robots.txt is not offered.
+        if !common::is_robots(&lease) {
+            self.note_links(settlement.links(), &settled.verdicts);
+        }
         self.settled.push(settlement);
     }
 

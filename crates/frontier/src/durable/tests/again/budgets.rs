@@ -7,7 +7,7 @@ use super::super::segments::config_of_many;
 use super::{Crawl, DAY, asking_robots, impatient, page, sorted, urls};
 use crate::config::FrontierConfig;
 use crate::store::Space;
-use crate::{FailureKind, Fingerprint, Leasing, NotFetched, Outcome, Refetch, Task};
+use crate::{FailureKind, Fingerprint, Leasing, NotFetched, Outcome, Refetch};
 
 fn with_budget(pages: u64) -> FrontierConfig {
     let mut config = config_of_many();
@@ -155,11 +155,8 @@ fn pages_under_a_prefix_that_was_closed_since_are_fetched_again() {
     loop {
         match crawl.frontier.lease(crawl.now, 1).unwrap() {
             Leasing::Ready(leases) => {
-                let Task::Page(page) = leases[0].task() else {
-                    panic!("{leases:?}")
-                };
                 let alike = Fingerprint::new(None, Some(1.into()));
-                let settlement = page.settle(Outcome::Done).with_fingerprint(alike);
+                let settlement = leases[0].settle(Outcome::Done).with_fingerprint(alike);
                 crawl.frontier.settle(&[settlement], crawl.now).unwrap();
                 done += 1;
             }
