@@ -171,6 +171,20 @@
 //! [rate](SeenSetConfig::false_positive_rate) that you set. [`Report::saturation`] estimates how many URLs were lost. With
 //! [`exact`](SeenSetConfig::exact) none are lost.
 //!
+//! # Words for what became of it
+//!
+//! | word | who says it | what it says |
+//! |---|---|---|
+//! | [`Outcome`] | you | what came back from a request, whatever was asked for; [`Failure`]: what went wrong |
+//! | [`Settlement`] | you | the outcome of a lease, with all that was found: links, rules, an address |
+//! | [`Settled`] | [`settle`](Frontier::settle) | what follows from a settlement; [`Fate`]: whether its entry is leased again |
+//! | [`Verdict`] | [`offer`](Frontier::offer), [`Settled`] | what became of one link; [`Refusal`]: why it is not crawled |
+//! | [`Leasing`] | [`lease`](Frontier::lease) | what can be fetched now, or until when nothing can |
+//! | [`Dropped`] | [`Leasing`] | an entry that left its queue without a request; [`NotFetched`]: why |
+//! | [`Notice`] | [`Settled`] | what an operator should know of an origin or a site, once |
+//! | [`Why`] | [`why`](Frontier::why) | what decides about a URL now; [`Wait`]: what a queued one waits for |
+//! | [`PageEnd`] | the records of a directory | how a page has ended |
+//!
 //! # Where to go next
 //!
 //! Which HTTP status and which failure has which outcome is in [`answer`]; [`Lease::answered`] applies it. In the

@@ -18,12 +18,13 @@ mod seen;
 mod settle;
 mod stored;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use sieve::{SeenSet, Sieve};
 
 use exchange::{Exchange, Sending};
+use lease::Leases;
 
 pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
 pub(crate) use call::{Answer, Call, Links};
@@ -33,9 +34,9 @@ pub(crate) use stored::StateError;
 
 use crate::config::{FrontierConfig, FrontierConfigError, RetryPolicy};
 use crate::entry::{Entry, Purpose};
-use crate::hosts::{HostConfig, HostQueues, HostTable, LeasedEntry};
+use crate::hosts::{HostConfig, HostQueues, HostTable};
 use crate::keyed_hash::KeyedHash;
-use crate::lease::{LeaseId, NotFetched};
+use crate::lease::NotFetched;
 use crate::partition::Partition;
 use crate::report::{LinkCounts, PageCounts};
 use crate::scope::{Refusal, Scope};
@@ -60,12 +61,7 @@ pub(crate) struct State {
 /// What is neither in the seen-set nor in the queues, and needs no configuration.
 #[derive(Debug, Serialize, Deserialize)]
 struct Tables {
-    #[serde(serialize_with = "in_order")]
-    leases: HashMap<LeaseId, LeasedEntry>,
-    leased_pages: u64,
-    next_lease: u64,
-    /// The last call returned dropped entries: this one returns leases first.
-    has_just_dropped: bool,
+    leases: Leases,
     pages: PageCounts,
     not_fetched: BTreeMap<NotFetched, u64>,
     links: LinkCounts,
@@ -100,10 +96,7 @@ impl State {
             partition: config.partition,
             max_outbox: config.limits.max_outbox,
             tables: Tables {
-                leases: HashMap::new(),
-                leased_pages: 0,
-                next_lease: 0,
-                has_just_dropped: false,
+                leases: Leases::default(),
                 pages: PageCounts::default(),
                 not_fetched: BTreeMap::new(),
                 links: LinkCounts::default(),
@@ -142,7 +135,7 @@ impl State {
             Call::SetDelay(host, delay) => self.hosts().set_delay(host, *delay, now),
             Call::Block(host, until) => self.hosts().block(host, *until, now),
             Call::ReleaseLeases => answer.released = self.release_all(now),
-            Call::GiveBack(leases) => answer.released = self.release_unsent(leases, now),
+            Call::GiveBack(leases) => answer.released = self.release(leases, false, now),
             Call::CloseBatches => self.close_batches(),
             Call::Receive { from, mark, links } => answer.verdicts = self.receive(*from, *mark, links, now),
             Call::Acknowledged { by, mark } => self.acknowledge(*by, *mark),
@@ -172,7 +165,7 @@ impl State {
     }
 
     pub(crate) fn is_drained(&self) -> bool {
-        self.sieve.is_empty() && self.tables.leases.is_empty() && !self.sieve.queue().has_dropped()
+        self.sieve.is_empty() && self.tables.leases.in_flight.is_empty() && !self.sieve.queue().has_dropped()
     }
 
     fn hosts(&mut self) -> &mut HostQueues {
@@ -227,7 +220,7 @@ impl State {
     }
 
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {
-        self.tables.leases.values().map(|leased| &*leased.entry)
+        self.tables.leases.in_flight.values().map(|leased| &*leased.entry)
     }
 
     #[cfg(fuzzing)]
@@ -245,11 +238,6 @@ impl State {
             *self.tables.not_fetched.entry(why).or_default() += 1;
         }
     }
-}
-
-/// Serializes leases by their ids, so that equal states are equal bytes.
-fn in_order<S: Serializer>(leases: &HashMap<LeaseId, LeasedEntry>, serializer: S) -> Result<S::Ok, S::Error> {
-    leases.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
 }
 
 /// Builds the Bloom filter that a configuration describes.

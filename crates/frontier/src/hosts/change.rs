@@ -1,7 +1,7 @@
 //! The one way to change a host: its state follows from the change, and its place from its state.
 
 use super::host::{Host, HostState, Moved};
-use super::origin_queue::OriginId;
+use super::origin_id::OriginId;
 use super::{HostConfig, HostQueues, round_robin, timers};
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::time::Time;

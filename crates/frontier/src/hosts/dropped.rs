@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::HostQueues;
 use super::host::budget::{Leaving, TakenOut};
-use super::origin_queue::OriginId;
+use super::origin_id::OriginId;
 use super::packed_entries::{OriginRef, SegmentStore};
 use crate::entry::Entry;
 use crate::failure::Failure;

@@ -1,7 +1,8 @@
 //! What a host does at present: whether it is asked, and if not, since when, why, and until when.
 
 use super::host::Host;
-use super::origin_queue::{OriginId, OriginQueue};
+use super::origin_id::OriginId;
+use super::origin_queue::OriginQueue;
 use crate::report::{Health, HostHealth};
 use crate::time::Time;
 use crate::url::HostKey;

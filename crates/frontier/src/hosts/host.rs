@@ -17,7 +17,8 @@ use delayed::Delayed;
 pub(crate) use state::{HostState, Moved};
 
 use super::addresses::Address;
-use super::origin_queue::{OriginId, OriginQueue, Taken};
+use super::origin_id::OriginId;
+use super::origin_queue::{OriginQueue, Taken};
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
 use super::{HostConfig, Waiting, is_page};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::HostQueues;
-use super::origin_queue::OriginId;
+use super::origin_id::OriginId;
 use crate::failure::Failure;
 use crate::notice::Notice;
 use crate::report::Health;

@@ -2,7 +2,8 @@
 
 use super::HostQueues;
 use super::host::{Host, HostState};
-use super::origin_queue::{OriginId, Turn};
+use super::origin_id::OriginId;
+use super::origin_queue::Turn;
 use crate::lease::NotFetched;
 use crate::report::{QueuePlace, Wait, Why};
 use crate::time::Time;

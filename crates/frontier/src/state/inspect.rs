@@ -21,7 +21,13 @@ impl State {
 
     pub(crate) fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
         let key = url.key();
-        if let Some(taken) = self.tables.leases.values().find(|taken| taken.entry.key() == key) {
+        if let Some(taken) = self
+            .tables
+            .leases
+            .in_flight
+            .values()
+            .find(|taken| taken.entry.key() == key)
+        {
             return Why::Leased {
                 attempt: taken.entry.attempts,
             };
@@ -66,7 +72,7 @@ impl State {
             queued: self.sieve.len() as u64,
             queued_pages: queues.queued_pages(),
             postponed: queues.postponed(),
-            leased: self.tables.leases.len() as u64,
+            leased: self.tables.leases.in_flight.len() as u64,
             pages: self.tables.pages,
             not_fetched: self.tables.not_fetched.clone(),
             links: self.tables.links.clone(),
@@ -119,7 +125,7 @@ impl State {
 
     fn hanging(&self, now: Time) -> BTreeMap<&HostKey, &LeasedEntry> {
         let mut hanging: BTreeMap<&HostKey, &LeasedEntry> = BTreeMap::new();
-        let leases = self.tables.leases.values();
+        let leases = self.tables.leases.in_flight.values();
         for leased in leases.filter(|leased| now.since(leased.started) >= Health::HANGING) {
             let oldest = hanging.entry(&leased.entry.queue).or_insert(leased);
             if (leased.started, &leased.entry.url) < (oldest.started, &oldest.entry.url) {

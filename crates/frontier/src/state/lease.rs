@@ -1,22 +1,60 @@
 //! Leasing: the next entries, and the entries that were dropped.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::State;
 use crate::entry::Entry;
-use crate::hosts::counts_as_page;
+use crate::hosts::{LeasedEntry, counts_as_page};
 use crate::lease::{Lease, LeaseId, Leasing};
 use crate::time::Time;
 
 /// Bits of a lease id below the milliseconds of the first lease.
 const IDS_PER_MILLISECOND_BITS: u32 = 20;
 
+/// What is in flight.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Leases {
+    #[serde(serialize_with = "in_order")]
+    pub(super) in_flight: HashMap<LeaseId, LeasedEntry>,
+    /// Those that may spend the page budget.
+    pages: u64,
+    last_id: u64,
+    /// The last call returned dropped entries: this one returns leases first.
+    has_just_dropped: bool,
+}
+
+/// Serializes leases by their ids, so that equal states are equal bytes.
+fn in_order<S: Serializer>(leases: &HashMap<LeaseId, LeasedEntry>, serializer: S) -> Result<S::Ok, S::Error> {
+    leases.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+}
+
+impl Leases {
+    pub(super) fn end(&mut self, id: LeaseId) -> Option<LeasedEntry> {
+        let leased = self.in_flight.remove(&id)?;
+        self.pages -= u64::from(counts_as_page(&leased.entry));
+        Some(leased)
+    }
+
+    fn begin(&mut self, leased: LeasedEntry, now: Time) -> LeaseId {
+        if self.last_id == 0 {
+            self.last_id = now.as_millis() << IDS_PER_MILLISECOND_BITS;
+        }
+        self.last_id += 1;
+        self.pages += u64::from(counts_as_page(&leased.entry));
+        self.in_flight.insert(LeaseId(self.last_id), leased);
+        LeaseId(self.last_id)
+    }
+}
+
 impl State {
     pub(super) fn lease_ready(&mut self, now: Time, up_to: usize) -> Leasing {
-        if self.sieve.queue().has_dropped() && !self.tables.has_just_dropped {
+        if self.sieve.queue().has_dropped() && !self.tables.leases.has_just_dropped {
             return self.return_dropped();
         }
-        self.tables.has_just_dropped = false;
+        self.tables.leases.has_just_dropped = false;
         loop {
             let is_outbox_full = self.is_outbox_full();
             let ready = self.take_ready(now, if is_outbox_full { 0 } else { up_to });
@@ -30,7 +68,7 @@ impl State {
                 return Leasing::Drained;
             }
             if self.budget_left() == 0 {
-                return if self.tables.leases.is_empty() {
+                return if self.tables.leases.in_flight.is_empty() {
                     Leasing::BudgetSpent
                 } else {
                     Leasing::AllLeased
@@ -42,7 +80,7 @@ impl State {
             if up_to == 0 && self.hosts().is_due(now) {
                 return Leasing::Ready(ready);
             }
-            let is_all_done = self.tables.leases.is_empty() && !self.sieve.queue().has_queued();
+            let is_all_done = self.tables.leases.in_flight.is_empty() && !self.sieve.queue().has_queued();
             if !(is_all_done && self.hosts().release_postponed(now)) {
                 return self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil);
             }
@@ -55,16 +93,14 @@ impl State {
             let Some((leased, delay)) = self.hosts().take(now) else {
                 break;
             };
-            let id = self.next_id(now);
-            self.tables.leased_pages += u64::from(counts_as_page(&leased.entry));
+            let (entry, pause) = (Arc::clone(&leased.entry), leased.gap);
             ready.push(Lease {
-                id,
-                wants_fingerprint: self.is_compared(&leased.entry),
+                id: self.tables.leases.begin(leased, now),
+                wants_fingerprint: self.is_compared(&entry),
                 delay,
-                pause: leased.gap,
-                entry: Arc::clone(&leased.entry),
+                pause,
+                entry,
             });
-            self.tables.leases.insert(id, leased);
         }
         ready
     }
@@ -74,16 +110,8 @@ impl State {
         for one in &dropped {
             self.count_not_fetched(&one.entry.purpose, one.why);
         }
-        self.tables.has_just_dropped = true;
+        self.tables.leases.has_just_dropped = true;
         Leasing::Dropped(dropped)
-    }
-
-    fn next_id(&mut self, now: Time) -> LeaseId {
-        if self.tables.next_lease == 0 {
-            self.tables.next_lease = now.as_millis() << IDS_PER_MILLISECOND_BITS;
-        }
-        self.tables.next_lease += 1;
-        LeaseId(self.tables.next_lease)
     }
 
     /// Returns whether a page is compared with others. The choice is under a secret hash, so that a site cannot predict it.
@@ -104,7 +132,7 @@ impl State {
 
     pub(super) fn budget_left(&self) -> u64 {
         self.max_pages.map_or(u64::MAX, |max| {
-            max.saturating_sub(self.tables.pages.spent() + self.tables.leased_pages)
+            max.saturating_sub(self.tables.pages.spent() + self.tables.leases.pages)
         })
     }
 }

@@ -3,42 +3,38 @@
 use std::sync::Arc;
 
 use super::State;
-use crate::entry::{Entry, Purpose, origin_text};
-use crate::hosts::{LeasedEntry, counts_as_page};
+use crate::entry::{Purpose, origin_text};
+use crate::hosts::LeasedEntry;
 use crate::lease::{LeaseId, NotFetched};
 use crate::time::Time;
 
 impl State {
     /// Queues everything again that is in flight, the oldest lease first. Returns the number of entries.
     pub(super) fn release_all(&mut self, now: Time) -> u64 {
-        let mut leases: Vec<_> = std::mem::take(&mut self.tables.leases).into_iter().collect();
-        leases.sort_unstable_by_key(|(id, _)| *id);
-        let released = leases.len() as u64;
-        for (_, leased) in leases {
-            self.release(leased, true, now);
-        }
-        released
+        let mut leases: Vec<_> = self.tables.leases.in_flight.keys().copied().collect();
+        leases.sort_unstable();
+        self.release(&leases, true, now)
     }
 
-    /// Queues entries again whose requests were not made. Returns their number.
-    pub(super) fn release_unsent(&mut self, leases: &[LeaseId], now: Time) -> u64 {
+    /// Queues entries again, whose requests were made or not. Returns their number.
+    pub(super) fn release(&mut self, leases: &[LeaseId], were_made: bool, now: Time) -> u64 {
         let mut released = 0;
         for id in leases {
-            if let Some(leased) = self.tables.leases.remove(id) {
-                self.release(leased, false, now);
+            if let Some(leased) = self.tables.leases.end(*id) {
+                self.queue_released(leased, were_made, now);
                 released += 1;
             }
         }
         released
     }
 
-    fn release(&mut self, leased: LeasedEntry, was_made: bool, now: Time) {
+    /// Queues an entry again, or drops it with its origin. Unlike a retry, it does not count: nothing failed.
+    fn queue_released(&mut self, leased: LeasedEntry, was_made: bool, now: Time) {
         if leased.entry.purpose == Purpose::Address {
             self.hosts().request_not_made(&leased, now);
             self.hosts().address_unknown(&leased.entry.queue, now);
             return;
         }
-        self.tables.leased_pages -= u64::from(counts_as_page(&leased.entry));
         self.end_request(&leased, was_made, now);
         // Without a result, it was no probe of its origin.
         self.hosts().probe_not_sent(&leased, now);
@@ -55,17 +51,12 @@ impl State {
             }
             Purpose::Page | Purpose::Sitemap(_) | Purpose::Address => {
                 entry.due = now;
-                self.queue_released(entry, now);
+                if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
+                    self.hosts().drop_entry(entry, NotFetched::HostDown, None);
+                } else {
+                    self.hosts().enqueue(entry, now);
+                }
             }
-        }
-    }
-
-    /// Queues a page or a sitemap again, or drops it with its origin. Unlike a retry, it does not count: nothing failed.
-    fn queue_released(&mut self, entry: Entry, now: Time) {
-        if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
-            self.hosts().drop_entry(entry, NotFetched::HostDown, None);
-        } else {
-            self.hosts().enqueue(entry, now);
         }
     }
 }

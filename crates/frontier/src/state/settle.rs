@@ -10,6 +10,7 @@ use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
 use crate::failure::{Blame, Failure};
 use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
+use crate::link::Link;
 use crate::notice::Notice;
 use crate::scope::Refusal;
 use crate::settlement::{Fate, Outcome, Settled, Settlement, Verdict};
@@ -22,7 +23,7 @@ const ADDRESS_LIFETIME: Duration = Duration::from_secs(60 * 60);
 impl State {
     /// Settles a lease. Returns the entry, too, if it was of a page or a sitemap.
     pub(super) fn settle_one(&mut self, settlement: &Settlement, now: Time) -> (Settled, Option<Arc<Entry>>) {
-        let Some(leased) = self.tables.leases.remove(&settlement.lease) else {
+        let Some(leased) = self.tables.leases.end(settlement.lease) else {
             return (Settled::new(Fate::Stale), None);
         };
         let entry = Arc::clone(&leased.entry);
@@ -58,20 +59,13 @@ impl State {
     fn settle_page(&mut self, leased: LeasedEntry, settlement: &Settlement, now: Time) -> Settled {
         let (outcome, links) = (&settlement.outcome, &settlement.links);
         let entry = Arc::clone(&leased.entry);
-        let is_page = entry.purpose == Purpose::Page;
-        let counts = counts_as_page(&entry);
-        self.tables.leased_pages -= u64::from(counts);
         self.end_request(&leased, was_made(outcome), now);
         let mut settled = Settled::default();
         let is_redirect = *outcome == Outcome::Redirected;
         if is_redirect && entry.metadata.seed {
             links.iter().for_each(|target| self.widen_reach(target));
         }
-        let past_seen = if is_redirect {
-            entry.target_past_seen(links)
-        } else {
-            None
-        };
+        let past_seen = entry.target_past_seen(links).filter(|_| is_redirect);
         let sending = if is_redirect { Sending::All } else { Sending::New };
         let from = self.compare(&entry, settlement, &mut settled);
         match outcome {
@@ -85,7 +79,7 @@ impl State {
             }
         }
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
-        if counts && is_spent && self.hosts().count_page(&entry.queue, now) {
+        if is_spent && counts_as_page(&entry) && self.hosts().count_page(&entry.queue, now) {
             self.hosts().drop_new_pages_of(&entry.queue, now);
         }
         settled.verdicts = match past_seen {
@@ -95,20 +89,25 @@ impl State {
         };
         self.count_omitted(settlement);
         settled.notices.extend(from.notices);
-        if let ([target], true) = (links.as_slice(), is_redirect && is_page) {
-            let to = target.url.url().as_str();
-            let lost = self.tables.redirects.closed_by(&entry.url, to);
-            if target.has_new_cookies {
-                // It may lead elsewhere now.
-                self.tables.redirects.forget(to);
-            }
-            // When a page is fetched again, redirects of others may be out of date.
-            let is_certain = !entry.is_refresh() || to == &*entry.url;
-            if settled.verdicts == [Verdict::Seen] && is_certain {
-                settled.redirect_loop = lost;
-            }
+        if let (true, Purpose::Page, [target]) = (is_redirect, &entry.purpose, links.as_slice()) {
+            self.close_loop(&entry, target, &mut settled);
         }
         settled
+    }
+
+    /// Learns where a page redirects to, and which redirects lead back to it.
+    fn close_loop(&mut self, entry: &Entry, target: &Link, settled: &mut Settled) {
+        let to = target.url.url().as_str();
+        let lost = self.tables.redirects.closed_by(&entry.url, to);
+        if target.has_new_cookies {
+            // It may lead elsewhere now.
+            self.tables.redirects.forget(to);
+        }
+        // When a page is fetched again, redirects of others may be out of date.
+        let is_certain = !entry.is_refresh() || to == &*entry.url;
+        if settled.verdicts == [Verdict::Seen] && is_certain {
+            settled.redirect_loop = lost;
+        }
     }
 
     fn count_final(&mut self, entry: &Entry, outcome: &Outcome) {

@@ -1,6 +1,7 @@
 //! What a host takes in memory: an estimate, which bounds the workbench.
 
-use super::super::origin_queue::{OriginId, OriginQueue};
+use super::super::origin_id::OriginId;
+use super::super::origin_queue::OriginQueue;
 use super::delayed::Delayed;
 use super::{Host, Rare};
 use crate::entry::Entry;

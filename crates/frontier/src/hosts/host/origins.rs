@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::super::origin_queue::{OriginId, OriginQueue};
+use super::super::origin_id::OriginId;
+use super::super::origin_queue::OriginQueue;
 use super::Host;
 use crate::entry::Entry;
 use crate::hosts::HostConfig;

@@ -1,0 +1,77 @@
+//! Looking at a frontier: its numbers, its hosts, and what decides about a URL.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use super::Frontier;
+use crate::entry::Entry;
+use crate::error::FrontierError;
+use crate::notice::Notice;
+use crate::report::{Health, HostReport, Report, Why};
+use crate::time::Time;
+use crate::url::{CanonicalUrl, HostKey};
+
+impl Frontier {
+    /// Returns whether a URL is in reach of a seed or of the target of a redirected seed.
+    pub fn reaches(&self, url: &CanonicalUrl) -> bool {
+        self.state.reaches(url)
+    }
+
+    /// Says what decides about a URL now: the rule that refuses it, what it waits for, or that it is in flight. The URL is one that a
+    /// [`Canonicalizer`](crate::Canonicalizer) made by the same rules; [`Entry::canonical_url`](crate::Entry::canonical_url) makes
+    /// one from an entry.
+    ///
+    /// It has no memory of what has ended: a URL that was fetched, failed, or dropped is [`Seen`](Why::Seen), whichever it was. Record
+    /// that yourself as it happens, from [`Settled`](crate::Settled) and [`Leasing::Dropped`](crate::Leasing::Dropped), if you want to
+    /// say later why a URL was not fetched. The URL of a robots.txt is no page: the answer is that of a page with this URL.
+    ///
+    /// Cost: the length of its host's queue.
+    pub fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
+        self.state.why(url, now)
+    }
+
+    /// Returns the numbers. Cost: O(1).
+    pub fn report(&self) -> Report {
+        self.state.report()
+    }
+
+    /// Iterates over the hosts that are remembered: what each was asked, how politely, and what it does now.
+    pub fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
+        self.state.host_reports(now)
+    }
+
+    /// Returns what one host was asked, how politely, and what it does now; `None` if it is not remembered. Cost: a look at each lease; for
+    /// a host on disk, a look there.
+    pub fn host_report(&self, host: &HostKey, now: Time) -> Option<HostReport> {
+        self.state.host_report(host, now)
+    }
+
+    /// Returns the hosts that rest, hang, are away or whose robots.txt fails, in no particular order. Cost: a look at each host and
+    /// each lease.
+    pub fn held_up(&self, now: Time) -> Vec<HostReport> {
+        self.state.held_up(now)
+    }
+
+    /// Returns how many hosts do what. Cost: a look at each host and each lease.
+    pub fn hosts_by_health(&self, now: Time) -> BTreeMap<Health, u64> {
+        self.state.hosts_by_health(now)
+    }
+
+    /// Returns a notice for each host of which a request hangs now, and none hung at `since`: the time of the last such call. Cost: a look
+    /// at each lease.
+    pub fn began_to_hang(&self, since: Time, now: Time) -> Vec<Notice> {
+        self.state.began_to_hang(since, now)
+    }
+
+    /// Visits every entry that waits, until the visitor breaks: pages, the postponed ones included, retries, sitemaps, and robots.txt
+    /// files that redirects led to. The order is none in particular.
+    ///
+    /// Cost: a copy of each entry, one after the other. The memory is that of one segment of a queue, about 4 KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::NotRead`] if a part of a queue cannot be read. The visitor has met all others.
+    pub fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
+        self.state.visit_waiting(visit)
+    }
+}
