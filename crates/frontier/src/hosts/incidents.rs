@@ -12,7 +12,15 @@
 //! ```
 //!
 //! `outage.rs` has when an origin is away and when it is probed, [`OriginQueue::consequence`] what a failure means for its entry. Nothing
-//! else is decided here: the functions of [`HostQueues`] find the origin, and make notices of what has changed.
+//! else is decided here: the functions of [`HostQueues`] find the origin, and make notices of what has changed. `state/settle.rs` and
+//! `state/settle/robots.rs` call them, and queue the entry again or not.
+//!
+//! | to change | see |
+//! |---|---|
+//! | which failure is whose | `failure.rs` |
+//! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
+//! | whether a failure costs an entry an attempt | [`OriginQueue::consequence`] |
+//! | what an operator is told | the functions of [`HostQueues`] here |
 
 use std::sync::Arc;
 use std::time::Duration;

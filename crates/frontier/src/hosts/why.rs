@@ -1,4 +1,8 @@
 //! Why a URL is queued: what it waits for.
+//!
+//! It reads, and changes nothing. Where a lease decides, it asks the same functions: `OriginQueue::turn` (a probe, robots.txt or an entry),
+//! `OriginQueue::forbids` (rules), `Traps::screen` (near-duplicates) and `Host::free_at` (delays, rests, requests in flight). The order of
+//! its questions is its own: the first that says no is what the URL waits for. A random walk checks it before each lease.
 
 use super::HostQueues;
 use super::host::{Host, HostState};

@@ -1,4 +1,21 @@
 //! Settling the lease of a robots.txt: what it means for its origin.
+//!
+//! | what came back | its origin | the robots.txt |
+//! |---|---|---|
+//! | rules, or that there is none | is asked by them | is asked for anew when they have expired |
+//! | a redirect | waits for it | is asked for there, [five times](MAX_ROBOTS_REDIRECTS) at most |
+//! | that no request may be made | is closed for that reason | is asked for anew after a day |
+//! | a failure, by its [blame](Blame): | | |
+//! | of the traffic | rests, and waits | is asked for again, at the end of the rest |
+//! | of this machine | waits | is asked for again |
+//! | of the origin, or a silence | may be away; it is given up if that takes too long | is the probe, or is asked for again |
+//! | of the page | waits | is asked for again; after the last attempt as the next row |
+//! | of an answer that stays the same | goes on by its last rules, or is closed for a while | is asked for anew after that |
+//!
+//! A target on another origin is asked as a page there: its failures say nothing of the origin that waits for it.
+//!
+//! It changes hosts by `hosts/robots.rs` (rules, and when they are asked for) and `hosts/incidents.rs` (outages, rests) alone. How long rules and
+//! closings hold is in `rules.rs`, which failure is whose in `failure.rs`, each wait in [`RetryPolicy`](crate::RetryPolicy).
 
 use std::sync::Arc;
 use std::time::Duration;
