@@ -1,7 +1,7 @@
 //! The design of the article this project starts from.
 
-use super::{Contender, RATE};
 use super::queued::{Seen, queued};
+use super::{Contender, RATE};
 
 pub(super) fn build(capacity: u64) -> Box<dyn Contender> {
     queued(Article::new(capacity))

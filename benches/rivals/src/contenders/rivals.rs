@@ -6,8 +6,8 @@ use fastbloom::BloomFilter;
 use sbbf_rs_safe::Filter;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Contender, RATE};
 use super::queued::{Seen, queued};
+use super::{Contender, RATE};
 
 /// What 256-bit split blocks need for a true 1 %.
 const SBBF_BITS_PER_KEY: f64 = 10.54;
