@@ -309,12 +309,12 @@ fn all_outputs_are_series_of_files_by_one_setting_that_later_runs_continue() {
             .collect::<Vec<_>>()
     };
     let moved = crawl.path("moved.jsonl");
+    let up_to = |most| {
+        let options = format!("--sync-interval 1ms --set output-max-bytes=1 --max-pages {most}");
+        succeeds(&crawl.with("state", &OUTPUTS[..4], &options))
+    };
     for most in [3, 6, 10] {
-        let printed = succeeds(&crawl.with(
-            "state",
-            &OUTPUTS[..4],
-            &format!("--sync-interval 1ms --set output-max-bytes=1 --max-pages {most}"),
-        ));
+        let printed = up_to(most);
         assert_eq!(number(&printed.stdout, "pages "), most);
         if most == 3 {
             // A file that is full may be moved away between two runs, or while one goes on.
@@ -333,6 +333,14 @@ fn all_outputs_are_series_of_files_by_one_setting_that_later_runs_continue() {
         "{links:?}"
     );
     assert!(files("pages-", ".warc.gz").len() >= 3 && files("refused", ".jsonl").len() >= 3);
+    let outputs = || {
+        let mut files = tree(Path::new(&crawl.path("")));
+        files.retain(|path, _| !path.starts_with(crawl.path("state")));
+        files
+    };
+    let before = outputs();
+    up_to(10);
+    assert!(outputs() == before, "a crawl that has ended begins no file");
 }
 
 #[test]

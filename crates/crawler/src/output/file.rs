@@ -154,6 +154,11 @@ impl OutputFile {
         }
     }
 
+    /// Whether it is not the first file of its series.
+    pub(super) fn is_later(&self) -> bool {
+        self.number > 0
+    }
+
     fn is_full(&self) -> bool {
         self.max_bytes.is_some_and(|max| self.whole >= max.get())
     }

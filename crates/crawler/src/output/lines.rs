@@ -112,6 +112,10 @@ impl Sink {
         }
     }
 
+    fn is_later_file(&self) -> bool {
+        matches!(&self.to, Target::File { file, .. } if file.is_later())
+    }
+
     fn path(&self) -> &Path {
         match &self.to {
             Target::Writer(_) => Path::new("-"),
@@ -204,7 +208,10 @@ impl Lines {
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.write_buffer()?;
+        // An output without a line has its header, but a later file of a series begins with a line.
+        if !self.buffer.is_empty() || !self.to.is_later_file() {
+            self.write_buffer()?;
+        }
         self.to.writer().flush()
     }
 
