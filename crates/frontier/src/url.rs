@@ -142,7 +142,7 @@ impl Origin {
     }
 
     /// Reduces a URL to its origin. The URL has no credentials, and `host` is its host.
-    fn new(mut url: Url, host: HostKey) -> Self {
+    pub(crate) fn new(mut url: Url, host: HostKey) -> Self {
         url.set_path("/robots.txt");
         url.set_query(None);
         url.set_fragment(None);

@@ -46,7 +46,9 @@ impl OriginId {
     }
 
     pub(crate) fn origin(self, host: &HostKey) -> Option<Origin> {
-        Origin::of(&Url::parse(&self.text(host)).ok()?)
+        // Looks at hosts call it each second, and the host is known: `Origin::of` would find it once more.
+        let url = Url::parse(&self.text(host)).ok()?;
+        Some(Origin::new(url, host.clone()))
     }
 }
 
