@@ -20,7 +20,7 @@
 //! | which failure is whose | `failure.rs` |
 //! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
 //! | whether a failure costs an entry an attempt | [`OriginQueue::consequence`] |
-//! | what an operator is told | the functions of [`HostQueues`] here |
+//! | what an operator reads | the functions of [`HostQueues`] here |
 
 use std::sync::Arc;
 use std::time::Duration;

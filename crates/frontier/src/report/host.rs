@@ -39,7 +39,7 @@ pub struct HostReport {
 impl HostReport {
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
-    /// `max_attempts`. What goes wrong goes on for as long again, at least. `None` if nothing waits or is in flight.
+    /// `max_attempts`. What goes wrong continues for as long again, at least. `None` if nothing waits or is in flight.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;

@@ -118,7 +118,7 @@ impl Crawl {
         (again.queued, again.next)
     }
 
-    /// Returns whether a retry has begun, or goes on.
+    /// Returns whether a retry has begun, or continues.
     fn begins_retry(&mut self) -> bool {
         self.again(Refetch::Unanswered, 0).next.is_some()
     }

@@ -10,7 +10,7 @@
 //! | of this machine | waits | is asked for again |
 //! | of the origin, or a silence | may be away; it is given up if that takes too long | is the probe, or is asked for again |
 //! | of the page | waits | is asked for again; after the last attempt as the next row |
-//! | of an answer that stays the same | goes on by its last rules, or is closed for a while | is asked for anew after that |
+//! | of an answer that stays the same | continues by its last rules, or is closed for a while | is asked for anew after that |
 //!
 //! A target on another origin is asked as a page there: its failures say nothing of the origin that waits for it.
 //!
