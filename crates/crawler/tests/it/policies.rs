@@ -450,35 +450,6 @@ fn the_pauses_of_a_throttling_host_double_up_to_five_minutes() {
 }
 
 #[test]
-fn expired_rules_stay_valid_while_many_other_hosts_are_found() {
-    // One page an hour, and after a day the robots.txt of a.example fails.
-    //
-    // Meanwhile b.example links to seven new hosts an hour, until expired rules are evicted.
-    let requested = Mutex::new(0);
-    let options = options(&["http://a.example/0", "http://b.example/0"], 3600);
-    let run = run(options, move |url| {
-        if url == "http://a.example/robots.txt" {
-            let mut requested = requested.lock().unwrap();
-            *requested += 1;
-            return if *requested == 1 { body("") } else { status(500) };
-        }
-        let page: u64 = url.rsplit('/').next().unwrap().parse().unwrap_or(40);
-        let next = if page < 40 {
-            format!("<a href=/{}></a>", page + 1)
-        } else {
-            String::new()
-        };
-        let others = |n| format!("<a href=http://h{page}-{n}.example/></a>");
-        match url.strip_prefix("http://b.example/") {
-            Some(_) if page < 40 => body(&(0..7).map(others).fold(next, |all, one| all + &one)),
-            _ => body(&next),
-        }
-    });
-    assert_eq!(run.not_fetched(NotFetched::RobotsUnreachable), 0, "{}", run.summary);
-    assert_eq!(run.pages_of_a(), 41, "{}", run.summary);
-}
-
-#[test]
 fn forbidden_and_redirected_pages_cost_no_host_budget() {
     let mut options = options(&["http://a.example/"], 0);
     options.frontier.limits.max_pages_per_host = Some(10);
