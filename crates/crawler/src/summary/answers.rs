@@ -159,7 +159,7 @@ impl AnswerTimes {
 
 #[cfg(test)]
 mod tests {
-    use frontier::FailureKind;
+    use frontier::{Canonicalizer, FailureKind, FrontierConfig, Health};
 
     use super::*;
     use crate::fetch::ResourceKind;
@@ -207,5 +207,17 @@ mod tests {
             assert!(times.last.iter().all(|time| *time >= 969));
             assert_eq!(times.median(), Some(Duration::from_millis(984)));
         }
+    }
+
+    #[test]
+    fn a_host_that_holds_the_crawl_up_is_in_the_table_though_no_time_was_spent_on_it() {
+        let seed = Canonicalizer::default().parse("http://a.example/").unwrap();
+        let mut frontier = Frontier::in_memory(FrontierConfig::default()).unwrap();
+        frontier.add_seed(&seed, Time::EPOCH).unwrap();
+        let until = Time::EPOCH + Duration::from_secs(60);
+        frontier.block(&seed.host(), until, Time::EPOCH).unwrap();
+        let table = AnswerTimes::default().table(&frontier, Time::EPOCH, Duration::ZERO);
+        let found = table.held_up_by().map(|host| (host.health.state, host.health.until));
+        assert_eq!(found, Some((Health::Resting, Some(until))));
     }
 }
