@@ -159,7 +159,7 @@ impl AnswerTimes {
 
 #[cfg(test)]
 mod tests {
-    use frontier::{Canonicalizer, FailureKind, FrontierConfig, Health};
+    use frontier::{Canonicalizer, Failure, FailureKind, FrontierConfig, Health, Leasing, Outcome};
 
     use super::*;
     use crate::fetch::ResourceKind;
@@ -214,10 +214,15 @@ mod tests {
         let seed = Canonicalizer::default().parse("http://a.example/").unwrap();
         let mut frontier = Frontier::in_memory(FrontierConfig::default()).unwrap();
         frontier.add_seed(&seed, Time::EPOCH).unwrap();
-        let until = Time::EPOCH + Duration::from_secs(60);
-        frontier.block(&seed.host(), until, Time::EPOCH).unwrap();
+        let Leasing::Ready(leases) = frontier.lease(Time::EPOCH, 1).unwrap() else {
+            panic!("its robots.txt is due");
+        };
+        let minute = Duration::from_secs(60);
+        let throttled = Failure::new(FailureKind::Throttled, "429");
+        let outcome = Outcome::failed_until(throttled, Some(minute));
+        frontier.settle(&[leases[0].settle(outcome)], Time::EPOCH).unwrap();
         let table = AnswerTimes::default().table(&frontier, Time::EPOCH, Duration::ZERO);
         let found = table.held_up_by().map(|host| (host.health.state, host.health.until));
-        assert_eq!(found, Some((Health::Resting, Some(until))));
+        assert_eq!(found, Some((Health::Resting, Some(Time::EPOCH + minute))));
     }
 }

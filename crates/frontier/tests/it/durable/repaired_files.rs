@@ -162,3 +162,17 @@ fn a_log_that_lost_its_end_after_its_pages_had_moved_hides_no_later_state() {
     }
     assert_eq!(files[0].0, FILE);
 }
+
+#[test]
+fn after_a_repair_nothing_counts_as_unsynced_though_it_is_lost_what_was_synced() {
+    let crawl = Crawl::new();
+    let dir = TemporaryDir::new();
+    write(&dir.0, &crawl.closed());
+    let database = rusqlite::Connection::open(dir.0.join(FILE)).unwrap();
+    assert_eq!(database.execute("DELETE FROM meta WHERE key = 3", []).unwrap(), 1);
+    drop(database);
+    let directory = Directory::new(&dir.0);
+    assert!(matches!(directory.unsynced(), Err(OpenError::Damaged(_))));
+    repair(&dir).unwrap();
+    assert_eq!(directory.unsynced().unwrap(), None);
+}
