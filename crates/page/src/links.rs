@@ -19,6 +19,10 @@
 //!   links in a template may be reopened after it.
 //! - A NUL in the name of an element of SVG changes the name.
 
+// From text to links: `tokens` finds the tags (with `eight`, `tag` and `references`), `scan` the elements that have links, and `collector` takes
+// their links. One with a spelling that the page has had (`repeats`), or that a page of the same directory has had (`seen_cache`), is left out before it
+// is resolved (`resolve`); `list` has each URL once. `assets` and `style` have what a page loads. `meta_charset` reads the same tokens before,
+// and `document` makes the tree that fields are selected from.
 mod assets;
 mod collector;
 pub(crate) mod document;
@@ -41,12 +45,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use encoding_rs::{Encoding, UTF_8};
+use frontier::reference;
 use url::Url;
 
 use collector::Collector;
 pub(crate) use meta_charset::declared_encoding;
 use resolve::Resolver;
-pub use resolve::resolve_reference;
 pub use robots_meta::RobotsMeta;
 pub(crate) use scan::extract_with;
 pub use seen_cache::{LinkKey, SeenLinkCache};
@@ -238,7 +242,7 @@ pub fn extract_from_style_sheet(css: &str, url: &Url, options: &LinkOptions) -> 
 
 /// Parses a `Refresh` header; one without a target leads to the page itself. Browsers obey it like the meta element (HTML standard, 7.4.6, "load a document").
 pub(crate) fn refresh_header_link(value: &str, page_url: &Url) -> Option<FoundLink> {
-    let mut url = resolve_reference(page_url, refresh::parse(value)?.unwrap_or_default()).ok()?;
+    let mut url = reference::resolve(Some(page_url), refresh::parse(value)?.unwrap_or_default(), None).ok()?;
     url.set_fragment(None);
     matches!(url.scheme(), "http" | "https").then_some(FoundLink {
         url,

@@ -22,10 +22,10 @@ mod unpack;
 mod xml;
 
 use frontier::Time;
+use frontier::reference;
 use indexmap::IndexSet;
 use url::Url;
 
-use crate::links::resolve_reference;
 use crate::media_type::{essence, root_of};
 
 pub use date::{format as format_date, parse as parse_date};
@@ -118,20 +118,16 @@ pub fn read(
     url: &Url,
     limits: &SitemapLimits,
 ) -> Result<Sitemap, NotASitemap> {
-    let file = unpack::text(body, content_type, limits.max_bytes);
+    let (file, broken) = unpack::text(body, content_type, limits.max_bytes);
     let found = EntryCollector::new(url, limits.max_urls);
     // Some files have two byte order marks, or one behind blank lines.
-    let text = file.text.trim_start_matches(is_blank);
+    let text = file.trim_start_matches(is_blank);
     let mut sitemap = match text.bytes().next() {
         None => return Err(NotASitemap::Empty),
         Some(b'<') => xml::read(text, found)?,
-        Some(_) => plain::read(&file, found)?,
+        Some(_) => plain::read(text, broken.is_none(), found)?,
     };
-    if file.is_cut {
-        sitemap.broken = Some(format!("the sitemap is longer than {} bytes", limits.max_bytes));
-    } else if file.broken.is_some() {
-        sitemap.broken = file.broken;
-    }
+    sitemap.broken = broken.or(sitemap.broken);
     Ok(sitemap)
 }
 
@@ -195,7 +191,7 @@ impl EntryCollector {
 
     fn resolved(&self, location: &str) -> Option<Url> {
         let location = location.trim();
-        let url = resolve_reference(&self.base, location).ok()?;
+        let url = reference::resolve(Some(&self.base), location, None).ok()?;
         (!location.is_empty()).then_some(url)
     }
 

@@ -1,163 +1,114 @@
 //! What a page loads: images, media, scripts, style sheets.
 
-use std::borrow::Cow;
-
+use super::collector::Collector;
 use super::tag::{Attribute, Attributes, has_token};
 use super::{LinkSource, style};
 
-/// What takes the links of assets.
-pub(super) trait Assets {
-    /// Takes in an asset, if its element names one.
-    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource);
-}
-
-/// The kinds of elements that load assets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asset {
-    /// `<img>`, or `<image>`, which HTML turns into `<img>`.
-    Image,
-    /// `<input>`; some inputs are images.
-    Input,
-    /// `<source>` of a picture, audio or video.
-    Source,
-    /// `<audio>`, `<embed>` or `<track>`.
-    Media,
-    Video,
-    Object,
-    Script,
-    /// `<image>` or `<feImage>` of SVG.
-    SvgImage,
-    /// `<script>` of SVG.
-    SvgScript,
-    /// `<use>` of SVG, which may show a part of another file.
-    SvgUse,
-}
-
-impl Asset {
-    /// `name` is in lower case.
-    pub(super) fn from_html_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "img" | "image" => Self::Image,
-            "input" => Self::Input,
-            "source" => Self::Source,
-            "audio" | "embed" | "track" => Self::Media,
-            "video" => Self::Video,
-            "object" => Self::Object,
-            "script" => Self::Script,
-            _ => return None,
-        })
+/// Adds what an element of HTML loads. `name` is in lower case.
+pub(super) fn visit_html(to: &mut Collector<'_>, name: &str, element: &Attributes<'_>) {
+    match name {
+        // HTML turns `<image>` into `<img>`.
+        "img" | "image" => {
+            add(to, element, Attribute::Src, LinkSource::Image);
+            add_candidates(to, element, Attribute::Srcset);
+        }
+        "input" if is_image_button(element) => add(to, element, Attribute::Src, LinkSource::Image),
+        // Of a picture, audio or video.
+        "source" => {
+            add(to, element, Attribute::Src, LinkSource::Media);
+            add_candidates(to, element, Attribute::Srcset);
+        }
+        "audio" | "embed" | "track" => add(to, element, Attribute::Src, LinkSource::Media),
+        "video" => {
+            add(to, element, Attribute::Src, LinkSource::Media);
+            add(to, element, Attribute::Poster, LinkSource::Image);
+        }
+        "object" => add(to, element, Attribute::Data, LinkSource::Media),
+        "script" => add(to, element, Attribute::Src, LinkSource::Script),
+        "link" => visit_link(to, element),
+        // An image in the background (HTML standard, 15.3).
+        "body" | "table" | "tbody" | "td" | "tfoot" | "th" | "thead" | "tr" => {
+            add(to, element, Attribute::Background, LinkSource::Image);
+        }
+        _ => {}
     }
-
-    /// `name` is in lower case.
-    pub(super) fn from_svg_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "image" | "feimage" => Self::SvgImage,
-            "script" => Self::SvgScript,
-            "use" => Self::SvgUse,
-            _ => return None,
-        })
-    }
+    visit_style_attribute(to, element);
 }
 
-pub(super) fn visit(assets: &mut impl Assets, asset: Asset, element: &Attributes<'_>) {
-    let mut add = |attribute, source| {
-        let value = element.value(attribute).filter(|value| !value.trim_ascii().is_empty());
-        assets.add_asset(value, source);
+/// Adds what an element of SVG or MathML loads. `name` is in lower case.
+pub(super) fn visit_foreign(to: &mut Collector<'_>, name: &str, is_svg: bool, element: &Attributes<'_>) {
+    let source = match name {
+        // `<use>` may show a part of another file.
+        "image" | "feimage" | "use" => Some(LinkSource::Image),
+        "script" => Some(LinkSource::Script),
+        _ => None,
     };
-    match asset {
-        Asset::Image => {
-            add(Attribute::Src, LinkSource::Image);
-            visit_candidates(assets, element, Attribute::Srcset);
-        }
-        Asset::Input => {
-            let is_image = |kind: Cow<'_, str>| kind.eq_ignore_ascii_case("image");
-            if element.value(Attribute::Type).is_some_and(is_image) {
-                add(Attribute::Src, LinkSource::Image);
-            }
-        }
-        Asset::Source => {
-            add(Attribute::Src, LinkSource::Media);
-            visit_candidates(assets, element, Attribute::Srcset);
-        }
-        Asset::Media => add(Attribute::Src, LinkSource::Media),
-        Asset::Video => {
-            add(Attribute::Src, LinkSource::Media);
-            add(Attribute::Poster, LinkSource::Image);
-        }
-        Asset::Object => add(Attribute::Data, LinkSource::Media),
-        Asset::Script => add(Attribute::Src, LinkSource::Script),
-        Asset::SvgImage | Asset::SvgScript | Asset::SvgUse => {
-            let source = if asset == Asset::SvgScript {
-                LinkSource::Script
-            } else {
-                LinkSource::Image
-            };
-            let href = element
-                .value(Attribute::Href)
-                .or_else(|| element.value(Attribute::XlinkHref));
-            // A fragment refers to a part of this document, which is loaded already.
-            let href = href.filter(|href| !href.trim_ascii().is_empty() && !href.trim_ascii_start().starts_with('#'));
-            assets.add_asset(href, source);
+    if let (Some(source), Some(href)) = (source.filter(|_| is_svg), element.svg_href()) {
+        let target = href.trim_ascii_start();
+        // A fragment refers to a part of this document, which is loaded already.
+        if !target.is_empty() && !target.starts_with('#') {
+            to.add_asset(&href, source);
         }
     }
+    visit_style_attribute(to, element);
+    element.paints().for_each(|value| visit_style(to, &value));
 }
 
-pub(super) fn visit_link(assets: &mut impl Assets, rel: &str, element: &Attributes<'_>) {
-    let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(rel, relation));
-    let source = if has_token(rel, "stylesheet") {
+fn visit_link(to: &mut Collector<'_>, element: &Attributes<'_>) {
+    let rel = element.value(Attribute::Rel).unwrap_or_default();
+    let is_any = |relations: &[&str]| relations.iter().any(|relation| has_token(&rel, relation));
+    let source = if has_token(&rel, "stylesheet") {
         LinkSource::StyleSheet
     } else if is_any(&["icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon"]) {
         LinkSource::Image
-    } else if has_token(rel, "modulepreload") {
+    } else if has_token(&rel, "modulepreload") {
         LinkSource::Script
     } else if is_any(&["preload", "manifest"]) {
         LinkSource::Preload
     } else {
         return;
     };
-    assets.add_asset(element.value(Attribute::Href).filter(|href| !href.is_empty()), source);
+    if let Some(href) = element.filled(Attribute::Href) {
+        to.add_asset(&href, source);
+    }
     if source == LinkSource::Preload {
-        visit_candidates(assets, element, Attribute::Imagesrcset);
+        add_candidates(to, element, Attribute::Imagesrcset);
     }
 }
 
-pub(super) fn visit_style_attribute(assets: &mut impl Assets, element: &Attributes<'_>) {
+fn visit_style_attribute(to: &mut Collector<'_>, element: &Attributes<'_>) {
     if let Some(declarations) = element.value(Attribute::Style) {
-        visit_style(assets, &declarations);
+        visit_style(to, &declarations);
     }
 }
 
-pub(super) fn visit_paints(assets: &mut impl Assets, element: &Attributes<'_>) {
-    element.paints().for_each(|value| visit_style(assets, &value));
-}
-
-/// Adds the image in the background of an HTML element that may have one by an attribute (HTML standard, 15.3).
-pub(super) fn visit_background(assets: &mut impl Assets, name: &str, element: &Attributes<'_>) {
-    if matches!(
-        name,
-        "body" | "table" | "tbody" | "td" | "tfoot" | "th" | "thead" | "tr"
-    ) {
-        let image = element.value(Attribute::Background);
-        assets.add_asset(image.filter(|image| !image.trim_ascii().is_empty()), LinkSource::Image);
-    }
-}
-
-pub(super) fn visit_style_element(assets: &mut impl Assets, kind: Option<&str>, text: &str) {
+pub(super) fn visit_style_element(to: &mut Collector<'_>, kind: Option<&str>, text: &str) {
     if kind.is_none_or(|kind| kind.is_empty() || kind.eq_ignore_ascii_case("text/css")) {
-        visit_style(assets, text);
+        visit_style(to, text);
     }
 }
 
-pub(super) fn visit_style(assets: &mut impl Assets, css: &str) {
-    style::each_url(css, |url, source| assets.add_asset(Some(Cow::Borrowed(url)), source));
+pub(super) fn visit_style(to: &mut Collector<'_>, css: &str) {
+    style::each_url(css, |url, source| to.add_asset(url, source));
 }
 
-fn visit_candidates(assets: &mut impl Assets, element: &Attributes<'_>, attribute: Attribute) {
-    if let Some(list) = element.value(attribute) {
-        for candidate in candidates(&list) {
-            assets.add_asset(Some(Cow::Borrowed(candidate)), LinkSource::Image);
-        }
+fn is_image_button(input: &Attributes<'_>) -> bool {
+    let kind = input.value(Attribute::Type);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case("image"))
+}
+
+fn add(to: &mut Collector<'_>, element: &Attributes<'_>, attribute: Attribute, source: LinkSource) {
+    if let Some(target) = element
+        .value(attribute)
+        .filter(|target| !target.trim_ascii().is_empty())
+    {
+        to.add_asset(&target, source);
     }
+}
+
+fn add_candidates(to: &mut Collector<'_>, element: &Attributes<'_>, attribute: Attribute) {
+    let list = element.value(attribute).unwrap_or_default();
+    candidates(&list).for_each(|candidate| to.add_asset(candidate, LinkSource::Image));
 }
 
 /// Returns the URLs of a `srcset` (HTML standard, 4.8.4.3.10, "parse a srcset attribute"). Candidates with invalid
@@ -192,14 +143,6 @@ fn after_descriptors(text: &str) -> &str {
         c == ',' && !in_parentheses
     });
     end.and_then(|end| text.get(end..)).unwrap_or_default()
-}
-
-/// Returns whether a URL contains the data itself. Such a URL may be as long as an image, and needs no request.
-pub(super) fn is_inline(target: &str) -> bool {
-    let start = target.trim_ascii_start().as_bytes();
-    start
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:") || scheme.eq_ignore_ascii_case(b"blob:"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use super::assets::{self, Asset, Assets};
 use super::list::{LinkList, MEAN_LINK_BYTES};
 use super::references::{TextContext, decoded};
 use super::repeats::RepeatedLinks;
@@ -22,25 +21,6 @@ const TITLE_CHARS: usize = 512;
 /// count as dropped, too.
 const RESOLVED_BYTES: usize = 16 * 1024 * 1024;
 const RESOLVED_LINK_BYTES: usize = 4 * MEAN_LINK_BYTES;
-
-/// The kinds of elements that the collector reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Anchor,
-    Area,
-    Base,
-    Frame,
-    Iframe,
-    Link,
-    Meta,
-    /// `<object>`, which may show a page.
-    Object,
-    /// `<embed>`, likewise.
-    Embed,
-    SvgAnchor,
-    /// Only if assets are wanted.
-    Asset(Asset),
-}
 
 /// Collects what the elements of one document contain.
 pub(super) struct Collector<'a> {
@@ -85,9 +65,12 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the link of an anchor, as written. Most links of a page are repeated, and repeated ones are skipped.
-    pub(super) fn add_anchor(&mut self, href: &str, nofollow: bool) {
-        let target = without_plain_fragment(href);
+    /// Adds the link of an anchor. Most links of a page are repeated, and repeated ones are skipped.
+    pub(super) fn visit_anchor(&mut self, element: &Attributes<'_>) {
+        let Some(href) = element.raw(Attribute::Href) else {
+            return;
+        };
+        let (target, nofollow) = (without_plain_fragment(href), is_nofollow(element));
         let text = RepeatedLinks::hash(target, u64::from(nofollow));
         if self.repeats.is_known(text) {
             return;
@@ -115,25 +98,14 @@ impl<'a> Collector<'a> {
         }
     }
 
-    pub(super) fn visit(&mut self, kind: Kind, element: &Attributes<'_>) {
-        let href = || element.value(Attribute::Href);
-        match kind {
-            Kind::Anchor => {
-                if let Some(href) = element.raw(Attribute::Href) {
-                    self.add_anchor(href, is_nofollow(element));
-                }
-            }
-            Kind::Area => self.add(href(), LinkSource::Area, element),
-            Kind::Base => self.base_seen |= element.raw(Attribute::Href).is_some(),
-            Kind::Frame => self.add(frame_source(element), LinkSource::Frame, element),
-            Kind::Iframe if element.raw(Attribute::Srcdoc).is_some() => {}
-            Kind::Iframe => self.add(frame_source(element), LinkSource::Iframe, element),
-            Kind::Object => self.add(shown_page(element, Attribute::Data), LinkSource::Iframe, element),
-            Kind::Embed => self.add(shown_page(element, Attribute::Src), LinkSource::Iframe, element),
-            Kind::Link => self.visit_link(element),
-            Kind::Meta => self.visit_meta(element),
-            Kind::SvgAnchor => self.add(svg_href(element), LinkSource::Anchor, element),
-            Kind::Asset(asset) => assets::visit(self, asset, element),
+    /// Adds the page that an `<object>` or `<embed>` shows, unless its type is that of another file.
+    pub(super) fn visit_shown_page(&mut self, element: &Attributes<'_>, attribute: Attribute) {
+        let is_other = |kind: Cow<'_, str>| {
+            let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            !essence.is_empty() && !essence.ends_with("html") && !essence.ends_with("xml")
+        };
+        if !element.value(Attribute::Type).is_some_and(is_other) {
+            self.add(element.filled(attribute), LinkSource::Iframe, element);
         }
     }
 
@@ -165,17 +137,21 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// False if a link before it was resolved on the old one.
-    pub(super) fn rebase(&mut self, href: &str) -> bool {
-        if self.base_used {
-            return false;
+    /// Sets the base, unless it is set. Returns it instead if links before it were resolved on another one.
+    pub(super) fn rebase(&mut self, href: &str) -> Option<Resolver> {
+        if std::mem::replace(&mut self.base_seen, true) {
+            return None;
         }
-        self.resolver.rebase(href);
-        self.directory = self.resolver.directory(self.options.known.as_deref());
-        true
+        let rebased = self.resolver.rebased(href);
+        if self.base_used && rebased.base != self.resolver.base {
+            return Some(rebased);
+        }
+        self.directory = rebased.directory(self.options.known.as_deref());
+        self.resolver = rebased;
+        None
     }
 
-    fn visit_link(&mut self, element: &Attributes<'_>) {
+    pub(super) fn visit_link(&mut self, element: &Attributes<'_>) {
         let rel = element.value(Attribute::Rel).unwrap_or_default();
         let source = if has_token(&rel, "sitemap") {
             Some(LinkSource::Sitemap)
@@ -188,12 +164,8 @@ impl<'a> Collector<'a> {
         } else {
             None
         };
-        let href = || element.value(Attribute::Href).filter(|href| !href.is_empty());
         if let Some(source) = source {
-            self.add(href(), source, element);
-        }
-        if self.options.assets {
-            assets::visit_link(self, &rel, element);
+            self.add(element.filled(Attribute::Href), source, element);
         }
     }
 
@@ -201,7 +173,7 @@ impl<'a> Collector<'a> {
         !self.options.agent.is_empty() && name.eq_ignore_ascii_case(&self.options.agent)
     }
 
-    fn visit_meta(&mut self, element: &Attributes<'_>) {
+    pub(super) fn visit_meta(&mut self, element: &Attributes<'_>) {
         let content = element.value(Attribute::Content).unwrap_or_default();
         if let Some(name) = element.value(Attribute::Name)
             && (name.eq_ignore_ascii_case("robots") || self.is_agent(&name))
@@ -241,9 +213,20 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn add(&mut self, target: Option<Cow<'_, str>>, source: LinkSource, element: &Attributes<'_>) {
+    pub(super) fn add(&mut self, target: Option<Cow<'_, str>>, source: LinkSource, element: &Attributes<'_>) {
         if let Some(target) = target {
             self.add_target(&target, source, is_nofollow(element), None);
+        }
+    }
+
+    pub(super) fn add_asset(&mut self, target: &str, source: LinkSource) {
+        if is_inline(target) {
+            return;
+        }
+        // Most assets are repeated on a page, so hash before resolving.
+        let text = RepeatedLinks::hash(target, 2 + source as u64);
+        if !self.repeats.is_known(text) && self.add_target(target, source, false, None) {
+            self.repeats.remember(text);
         }
     }
 
@@ -265,40 +248,12 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Assets for Collector<'_> {
-    fn add_asset(&mut self, target: Option<Cow<'_, str>>, source: LinkSource) {
-        let Some(target) = target.filter(|target| !assets::is_inline(target)) else {
-            return;
-        };
-        // Most assets are repeated on a page, so hash before resolving.
-        let text = RepeatedLinks::hash(&target, 2 + source as u64);
-        if !self.repeats.is_known(text) && self.add_target(&target, source, false, None) {
-            self.repeats.remember(text);
-        }
-    }
-}
-
-/// `None` if it is empty.
-fn frame_source<'a>(element: &Attributes<'a>) -> Option<Cow<'a, str>> {
-    element.value(Attribute::Src).filter(|source| !source.is_empty())
-}
-
-/// `None` if its type is that of another file.
-fn shown_page<'a>(element: &Attributes<'a>, attribute: Attribute) -> Option<Cow<'a, str>> {
-    let kind = element.value(Attribute::Type);
-    let shown = element.value(attribute).filter(|shown| !shown.is_empty());
-    let may_be_page = kind.is_none_or(|kind| {
-        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        essence.is_empty() || essence.ends_with("html") || essence.ends_with("xml")
-    });
-    shown.filter(|_| may_be_page)
-}
-
-/// Returns the link of an SVG anchor. A plain `href` takes precedence over `xlink:href` (SVG 2, 16.1.1).
-fn svg_href<'a>(element: &Attributes<'a>) -> Option<Cow<'a, str>> {
-    element
-        .value(Attribute::Href)
-        .or_else(|| element.value(Attribute::XlinkHref))
+/// Returns whether a URL contains the data itself. Such a URL may be as long as an image, and needs no request.
+fn is_inline(target: &str) -> bool {
+    let start = target.trim_ascii_start().as_bytes();
+    start
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:") || scheme.eq_ignore_ascii_case(b"blob:"))
 }
 
 /// Returns the reference without its fragment, unless a character reference comes before the first `#`. The `#` of

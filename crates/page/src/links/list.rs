@@ -8,7 +8,6 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 use url::Url;
 
-use super::seen_cache::PassThroughHasher;
 use super::{FoundLink, LeftOut, LinkKey, LinkOptions, LinkSource, SeenLinkCache};
 
 /// Maximum average length of the links, in bytes, for a page with `max_links` links.
@@ -18,11 +17,10 @@ pub(super) const MEAN_LINK_BYTES: usize = 1024;
 
 pub(super) struct LinkList {
     max_links: usize,
-    /// The links in document order, by keyed hashes of their URLs: those of the cache of seen links, if there is one.
-    links: IndexMap<u64, FoundLink, PassThroughHasher>,
+    /// The links in document order, by keyed hashes of their URLs: those of the cache of seen links, if there is one. `None` for those that the
+    /// cache has.
+    links: IndexMap<u64, Option<FoundLink>>,
     hasher: RandomState,
-    /// The URL hashes of this page's links that the cache has. None of these is in `links`.
-    known: HashSet<u64, PassThroughHasher>,
     /// Links that cannot be crawled.
     uncrawlable: HashSet<String>,
     /// How many bytes further links may take.
@@ -35,9 +33,8 @@ impl LinkList {
         let cache = options.known.as_deref();
         Self {
             max_links: options.max_links,
-            links: IndexMap::default(),
+            links: IndexMap::new(),
             hasher: cache.map_or_else(RandomState::new, SeenLinkCache::hasher),
-            known: HashSet::default(),
             uncrawlable: HashSet::new(),
             bytes_left: options.max_links.saturating_mul(MEAN_LINK_BYTES),
             left_out: LeftOut::default(),
@@ -45,15 +42,13 @@ impl LinkList {
     }
 
     pub(super) fn finish(self) -> (Vec<FoundLink>, LeftOut) {
+        let all = self.links.len();
+        let links: Vec<_> = self.links.into_values().flatten().collect();
         let left_out = LeftOut {
-            known: self.known.len(),
+            known: all - links.len(),
             ..self.left_out
         };
-        (self.links.into_values().collect(), left_out)
-    }
-
-    fn is_full(&self) -> bool {
-        self.links.len() + self.known.len() >= self.max_links
+        (links, left_out)
     }
 
     /// Counts a link as dropped. False, as each method here returns for such a link.
@@ -64,14 +59,16 @@ impl LinkList {
 
     /// Leaves out a link that the cache has.
     pub(super) fn add_known(&mut self, target: u64) -> bool {
-        if let Some(link) = self.links.get_mut(&target) {
-            // It is there with another spelling.
-            link.nofollow = false;
-        } else if !self.known.contains(&target) {
-            if self.is_full() {
-                return self.drop_one();
+        let is_full = self.links.len() >= self.max_links;
+        match self.links.entry(target) {
+            Entry::Occupied(mut link) => {
+                // It may be there with another spelling.
+                if let Some(link) = link.get_mut() {
+                    link.nofollow = false;
+                }
             }
-            self.known.insert(target);
+            Entry::Vacant(_) if is_full => return self.drop_one(),
+            Entry::Vacant(new) => _ = new.insert(None),
         }
         true
     }
@@ -95,25 +92,24 @@ impl LinkList {
         }
         url.set_fragment(None);
         let target = self.hasher.hash_one(url.as_str());
-        if self.known.contains(&target) {
-            // The cache has it with another spelling.
-            return true;
-        }
-        let has_room = !self.is_full() && self.bytes_left >= url.as_str().len();
+        let has_room = self.links.len() < self.max_links && self.bytes_left >= url.as_str().len();
         match self.links.entry(target) {
             Entry::Occupied(mut link) => {
-                link.get_mut().nofollow &= nofollow;
-                link.get_mut().embedded |= source.is_asset();
+                // The cache may have it with another spelling.
+                if let Some(link) = link.get_mut() {
+                    link.nofollow &= nofollow;
+                    link.embedded |= source.is_asset();
+                }
             }
             Entry::Vacant(new) if has_room => {
                 self.bytes_left -= url.as_str().len();
-                new.insert(FoundLink {
+                new.insert(Some(FoundLink {
                     url,
                     source,
                     nofollow,
                     embedded: source.is_asset(),
                     key: spelling.map(|spelling| LinkKey { spelling, target }),
-                });
+                }));
             }
             Entry::Vacant(_) => return self.drop_one(),
         }

@@ -8,11 +8,14 @@
 use encoding_rs::Encoding;
 
 use super::scan::text_after;
-use super::tag::{Attribute, Attributes, Name, Tag, code};
+use super::tag::{Attribute, Attributes, Name, Tag};
 use super::tokens::{self, Next, Sink};
 
 /// Bytes that are searched even if the head ends earlier.
 const UNCONDITIONAL_BYTES: usize = 1024;
+
+/// The elements that may be in a head, as in Chromium.
+const IN_HEAD: [&str; 8] = ["base", "link", "meta", "noscript", "object", "script", "style", "title"];
 
 /// Returns the encoding of the first `<meta>` element of the head that declares a known one.
 ///
@@ -36,34 +39,21 @@ struct Head {
 }
 
 impl<'a> Sink<'a> for Head {
-    fn text(&mut self, _: &'a [u8]) {}
-
-    fn raw_text(&mut self, _: &'a str) {}
-
     fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
-        match tag.name.code() {
-            META => self.declared = declared_by(tag.attributes),
-            HTML | HEAD => {}
-            _ => self.end_tag(&tag.name),
+        if tag.name.is("meta") {
+            self.declared = declared_by(tag.attributes);
+        } else if !tag.name.is("html") && !tag.name.is("head") {
+            self.end_tag(&tag.name);
         }
         text_after(&tag.name)
     }
 
     fn end_tag(&mut self, name: &Name<'a>) {
-        // The list is Chromium's.
-        let is_in_head = matches!(
-            name.code(),
-            SCRIPT | NOSCRIPT | STYLE | LINK | META | OBJECT | TITLE | BASE
-        );
-        self.has_ended |= !is_in_head;
+        self.has_ended |= !IN_HEAD.iter().any(|known| name.is(known));
     }
 
     fn reads_attributes_of(name: &Name<'_>) -> bool {
-        name.code() == META
-    }
-
-    fn is_in_foreign_content(&self) -> bool {
-        false
+        name.is("meta")
     }
 }
 
@@ -100,17 +90,6 @@ fn label_in_content(content: &str) -> Option<&str> {
         };
     }
 }
-
-const BASE: u64 = code(b"base");
-const HEAD: u64 = code(b"head");
-const HTML: u64 = code(b"html");
-const LINK: u64 = code(b"link");
-const META: u64 = code(b"meta");
-const NOSCRIPT: u64 = code(b"noscript");
-const OBJECT: u64 = code(b"object");
-const SCRIPT: u64 = code(b"script");
-const STYLE: u64 = code(b"style");
-const TITLE: u64 = code(b"title");
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
 use frontier::reference;
 use memchr::memchr;
-use url::{ParseError, Url};
+use url::Url;
 
 use super::seen_cache::{Directory, SeenLinkCache};
 
@@ -17,30 +17,6 @@ pub(super) const URL_BYTES: usize = 16 * 1024;
 
 /// Maximum depth of documents in the `srcdoc` of others.
 const NESTED_DOCUMENTS: usize = 8;
-
-/// Resolves one reference against a base URL, as the links of a page are resolved.
-///
-/// Redirects, refreshes and sitemaps use it, too. The rules are those of browsers (WHATWG URL Standard, section 4.4;
-/// [`frontier::reference::resolve`]). White space around the text, and the number and kind of slashes before a host, do
-/// not matter. The query is written in UTF-8, and the fragment is kept.
-///
-/// URLs of any scheme and length are returned. The limit of 16 KiB applies to the links of pages only.
-///
-/// # Errors
-///
-/// Fails if the text is not a URL, or if it is relative and the base (such as `mailto:`) has no path.
-///
-/// ```
-/// use page::links::resolve_reference;
-///
-/// let base = url::Url::parse("https://a.example/dir/page")?;
-/// assert_eq!(resolve_reference(&base, " ../x #top")?.as_str(), "https://a.example/x%20#top");
-/// assert_eq!(resolve_reference(&base, r"\\b.example\x")?.as_str(), "https://b.example/x");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn resolve_reference(base: &Url, text: &str) -> Result<Url, ParseError> {
-    reference::resolve(Some(base), text, None)
-}
 
 /// Returns the reference without its fragment.
 ///
@@ -56,7 +32,7 @@ pub(super) fn without_fragment(text: &str) -> &str {
 #[derive(Clone)]
 pub(super) struct Resolver {
     page: Url,
-    base: Url,
+    pub(super) base: Url,
     encoding: &'static Encoding,
     /// How many documents this one is nested in.
     depth: usize,
@@ -83,17 +59,17 @@ impl Resolver {
         })
     }
 
-    /// Sets the base to the `href` of the document's first `<base>`, unless browsers would refuse it.
+    /// Returns a resolver with the base of the document's first `<base>`, unless browsers would refuse it.
     ///
     /// HTML standard, "set the frozen base URL" (4.2.3): if the text does not parse, or has the scheme `data` or
     /// `javascript`, the page's own URL stays the base. The query of the base is written in the page's encoding, as
     /// that of any link.
-    pub(super) fn rebase(&mut self, href: &str) {
-        if let Some(base) = self
-            .parse_without_base(href)
-            .filter(|url| !matches!(url.scheme(), "data" | "javascript"))
-        {
-            self.base = base;
+    pub(super) fn rebased(&self, href: &str) -> Self {
+        let is_refused = |url: &Url| matches!(url.scheme(), "data" | "javascript");
+        let base = self.parse_without_base(href).filter(|url| !is_refused(url));
+        Self {
+            base: base.unwrap_or_else(|| self.page.clone()),
+            ..self.clone()
         }
     }
 

@@ -3,14 +3,14 @@
 use encoding_rs::Encoding;
 use url::Url;
 
-use super::assets::{self, Asset};
-use super::collector::{Collector, Kind};
+use super::assets;
+use super::collector::Collector;
 use super::references::{TextContext, decoded};
 use super::resolve::Resolver;
 use super::tag::{Attribute, Attributes, Name, Tag, code};
 use super::text::ReadText;
 use super::tokens::{self, Next, Sink};
-use super::{Extracted, LinkOptions};
+use super::{Extracted, LinkOptions, LinkSource};
 
 /// Does what [`extract`](super::extract) does, and passes on the visible text to a reader that has read nothing.
 pub(crate) fn extract_with<R: ReadText>(
@@ -35,16 +35,24 @@ fn scan<const ASSETS: bool, R: ReadText>(
     options: &LinkOptions,
     reader: &mut R,
 ) -> Extracted {
-    match Scan::<ASSETS, R>::new(resolver.clone(), options, reader, html.len()).run(html) {
-        Ok(found) => found,
-        Err(base) => {
-            // The base also applies to the links before it, and it is the first one. So the scan starts again with it.
-            resolver.rebase(&base);
-            *reader = R::default();
-            let mut again = Scan::<ASSETS, R>::new(resolver, options, reader, html.len());
-            again.base_is_set = true;
-            again.run(html).unwrap_or_default()
+    loop {
+        let mut scan = Scan::<ASSETS, R> {
+            foreign: Foreign::default(),
+            templates: 0,
+            shadow_roots: 0,
+            collector: Collector::new(resolver, options, html.len()),
+            open: None,
+            late_base: None,
+            reader: &mut *reader,
+            is_hidden: false,
+        };
+        tokens::tokenize(html, &mut scan);
+        match scan.late_base {
+            None => return scan.collector.into_extracted(),
+            // It applies to the links before it, too. So the scan starts again, once: with the same base, it has no other.
+            Some(rebased) => resolver = rebased,
         }
+        *reader = R::default();
     }
 }
 
@@ -58,10 +66,8 @@ struct Scan<'a, 'o, const ASSETS: bool, R> {
     collector: Collector<'o>,
     /// What to do with the raw text that follows.
     open: Option<RawText<'a>>,
-    /// Whether the first base is set, so that later ones are ignored.
-    base_is_set: bool,
-    /// The first base, if it came after links that it applies to.
-    late_base: Option<String>,
+    /// The base, if it came after links that were resolved on another one.
+    late_base: Option<Resolver>,
     reader: &'o mut R,
     /// Whether the last start tag hides the text behind it.
     is_hidden: bool,
@@ -121,96 +127,56 @@ const ENDS_FOREIGN: [&str; 43] = [
 ];
 
 impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
-    fn new(resolver: Resolver, options: &'o LinkOptions, reader: &'o mut R, length: usize) -> Self {
-        Self {
-            foreign: Foreign::default(),
-            templates: 0,
-            shadow_roots: 0,
-            collector: Collector::new(resolver, options, length),
-            open: None,
-            base_is_set: false,
-            late_base: None,
-            reader,
-            is_hidden: false,
-        }
-    }
-
-    fn run(mut self, html: &'a str) -> Result<Extracted, String> {
-        tokens::tokenize(html, &mut self);
-        match self.late_base {
-            Some(base) => Err(base),
-            None => Ok(self.collector.into_extracted()),
-        }
-    }
-
-    /// Passes an element to the collector.
-    fn visit(&mut self, kind: Kind, attributes: &Attributes<'a>) {
-        if !is_of_interest(kind, attributes) {
-            return;
-        }
-        match kind {
-            Kind::Base => self.visit_base(attributes),
-            Kind::Iframe => self.visit_srcdoc(attributes),
+    /// Passes the links of an element of HTML to the collector.
+    fn visit_html(&mut self, tag: &Tag<'_, 'a>) {
+        let (to, element) = (&mut self.collector, tag.attributes);
+        match tag.name.code() {
+            A => to.visit_anchor(element),
+            AREA => to.add(element.value(Attribute::Href), LinkSource::Area, element),
+            BASE | META | TITLE if self.shadow_roots > 0 => {}
+            BASE => {
+                let href = element.value(Attribute::Href);
+                if let Some(late) = href.and_then(|href| to.rebase(&href)) {
+                    self.late_base = Some(late);
+                }
+            }
+            FRAME => to.add(element.filled(Attribute::Src), LinkSource::Frame, element),
+            IFRAME => self.visit_iframe(element),
+            OBJECT if !ASSETS => to.visit_shown_page(element, Attribute::Data),
+            EMBED if !ASSETS => to.visit_shown_page(element, Attribute::Src),
+            LINK => to.visit_link(element),
+            META => to.visit_meta(element),
+            TITLE => self.open = Some(RawText::Title),
             _ => {}
         }
-        self.collector.visit(kind, attributes);
+        if ASSETS {
+            let name = tag.name.as_str().to_ascii_lowercase();
+            assets::visit_html(&mut self.collector, &name, element);
+        }
     }
 
-    /// Passes what an element loads to the collector.
-    fn visit_asset(&mut self, tag: &Tag<'_, 'a>, is_foreign: bool) {
-        let name = tag.name.as_str().to_ascii_lowercase();
-        let asset = if !is_foreign {
-            Asset::from_html_name(&name)
-        } else if self.foreign.is_svg {
-            Asset::from_svg_name(&name)
-        } else {
-            None
+    /// The same for an element of SVG or MathML.
+    fn visit_foreign(&mut self, tag: &Tag<'_, 'a>) {
+        let (is_svg, element) = (self.foreign.is_svg, tag.attributes);
+        if is_svg && tag.name.code() == A {
+            self.collector.add(element.svg_href(), LinkSource::Anchor, element);
+        }
+        if ASSETS {
+            let name = tag.name.as_str().to_ascii_lowercase();
+            assets::visit_foreign(&mut self.collector, &name, is_svg, element);
+        }
+    }
+
+    /// Reads the document in the `srcdoc` of a frame, or adds its link.
+    fn visit_iframe(&mut self, element: &Attributes<'a>) {
+        let Some(document) = element.value(Attribute::Srcdoc) else {
+            let source = element.filled(Attribute::Src);
+            return self.collector.add(source, LinkSource::Iframe, element);
         };
-        if let Some(asset) = asset {
-            self.visit(Kind::Asset(asset), tag.attributes);
-        }
-        if tag.name.code() == STYLE {
-            self.open = Some(RawText::Style(tag.attributes.raw(Attribute::Type)));
-        }
-        assets::visit_style_attribute(&mut self.collector, tag.attributes);
-        if is_foreign {
-            assets::visit_paints(&mut self.collector, tag.attributes);
-        } else {
-            assets::visit_background(&mut self.collector, &name, tag.attributes);
-        }
-    }
-
-    /// Reads the document in the `srcdoc` of a frame, if it has one.
-    fn visit_srcdoc(&mut self, attributes: &Attributes<'a>) {
-        if let Some(document) = attributes.value(Attribute::Srcdoc)
-            && let Some((resolver, options)) = self.collector.nested()
-        {
+        if let Some((resolver, options)) = self.collector.nested() {
             let nested = scan::<ASSETS, ()>(&document, resolver, options, &mut ());
             self.collector.add_nested(nested);
         }
-    }
-
-    fn visit_base(&mut self, attributes: &Attributes<'a>) {
-        if let Some(href) = attributes.value(Attribute::Href).filter(|_| !self.base_is_set) {
-            self.base_is_set = true;
-            if !self.collector.rebase(&href) {
-                self.late_base = Some(href.into_owned());
-            }
-        }
-    }
-}
-
-fn is_of_interest(kind: Kind, attributes: &Attributes<'_>) -> bool {
-    let has = |attribute| attributes.raw(attribute).is_some();
-    match kind {
-        Kind::Anchor | Kind::Area | Kind::Base => has(Attribute::Href),
-        Kind::Frame | Kind::Embed => has(Attribute::Src),
-        Kind::Iframe => has(Attribute::Src) || has(Attribute::Srcdoc),
-        Kind::Object => has(Attribute::Data),
-        Kind::Link => has(Attribute::Rel) && (has(Attribute::Href) || has(Attribute::Imagesrcset)),
-        Kind::Meta => has(Attribute::Name) || has(Attribute::HttpEquiv),
-        Kind::SvgAnchor => has(Attribute::Href) || has(Attribute::XlinkHref),
-        Kind::Asset(_) => true,
     }
 }
 
@@ -253,36 +219,16 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
                 self.templates += 1;
             }
         }
-        let next = if is_foreign { Next::Data } else { text_after(&tag.name) };
-        if self.templates > 0 {
-            return next;
-        }
-        let kind = match name {
-            A if !is_foreign => Some(Kind::Anchor),
-            A if self.foreign.is_svg => Some(Kind::SvgAnchor),
-            _ if is_foreign => None,
-            AREA => Some(Kind::Area),
-            BASE | META | TITLE if self.shadow_roots > 0 => None,
-            BASE => Some(Kind::Base),
-            FRAME => Some(Kind::Frame),
-            IFRAME => Some(Kind::Iframe),
-            OBJECT if !ASSETS => Some(Kind::Object),
-            EMBED if !ASSETS => Some(Kind::Embed),
-            LINK => Some(Kind::Link),
-            META => Some(Kind::Meta),
-            TITLE => {
-                self.open = Some(RawText::Title);
-                None
+        if self.templates == 0 {
+            if ASSETS && name == STYLE {
+                self.open = Some(RawText::Style(tag.attributes.raw(Attribute::Type)));
             }
-            _ => None,
-        };
-        if let Some(kind) = kind {
-            self.visit(kind, tag.attributes);
+            match is_foreign {
+                true => self.visit_foreign(tag),
+                false => self.visit_html(tag),
+            }
         }
-        if ASSETS {
-            self.visit_asset(tag, is_foreign);
-        }
-        next
+        if is_foreign { Next::Data } else { text_after(&tag.name) }
     }
 
     fn end_tag(&mut self, name: &Name<'a>) {

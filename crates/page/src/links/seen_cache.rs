@@ -5,7 +5,7 @@
 //! it is even resolved.
 
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher as _;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,32 +28,6 @@ pub struct LinkKey {
 pub(super) struct Directory<'c> {
     cache: &'c SeenLinkCache,
     hash: u64,
-}
-
-/// A hasher for values that are keyed hashes already: it returns them unchanged.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PassThroughHasher(u64);
-
-impl BuildHasher for PassThroughHasher {
-    type Hasher = Self;
-
-    fn build_hasher(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl Hasher for PassThroughHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash << 8 | u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }
 
 /// The links of a crawl that the frontier has seen.

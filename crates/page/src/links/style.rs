@@ -16,10 +16,8 @@ enum Construct {
     Import,
     /// An `@namespace`, up to its semicolon. Its URL is a name that nobody loads.
     Namespace,
-    /// The parentheses of `url(`.
+    /// The parentheses of `url(` or `image-set(`, where a string is a URL.
     Url,
-    /// The parentheses of `image-set(`, where a string is a URL.
-    ImageSet,
 }
 
 /// Calls `take` with each URL that a style sheet or a `style` attribute loads, as written and in order.
@@ -89,12 +87,10 @@ fn at_rule(name: &CowRcStr<'_>) -> Construct {
 }
 
 fn function(name: &CowRcStr<'_>) -> Construct {
-    if name.eq_ignore_ascii_case("url") || name.eq_ignore_ascii_case("src") {
-        Construct::Url
-    } else if name.eq_ignore_ascii_case("image-set") || name.eq_ignore_ascii_case("-webkit-image-set") {
-        Construct::ImageSet
-    } else {
-        Construct::Nothing
+    let has_url = ["url", "src", "image-set", "-webkit-image-set"];
+    match has_url.iter().any(|known| name.eq_ignore_ascii_case(known)) {
+        true => Construct::Url,
+        false => Construct::Nothing,
     }
 }
 
@@ -106,7 +102,7 @@ fn loaded(url: &str, construct: Construct, take: &mut dyn FnMut(&str, LinkSource
     match construct {
         Construct::Namespace => {}
         Construct::Import => take(url, LinkSource::StyleSheet),
-        Construct::Nothing | Construct::Url | Construct::ImageSet => take(url, LinkSource::Style),
+        Construct::Nothing | Construct::Url => take(url, LinkSource::Style),
     }
 }
 

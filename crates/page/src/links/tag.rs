@@ -201,6 +201,16 @@ impl<'a> Attributes<'a> {
     pub(super) fn value(&self, attribute: Attribute) -> Option<Cow<'a, str>> {
         self.raw(attribute).map(|raw| decoded(raw, TextContext::Attribute))
     }
+
+    /// `None` if it is empty.
+    pub(super) fn filled(&self, attribute: Attribute) -> Option<Cow<'a, str>> {
+        self.value(attribute).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the link of an element of SVG. A plain `href` takes precedence over `xlink:href` (SVG 2, 16.1.1).
+    pub(super) fn svg_href(&self) -> Option<Cow<'a, str>> {
+        self.value(Attribute::Href).or_else(|| self.value(Attribute::XlinkHref))
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use memchr::memchr;
 
 use super::eight::first_of;
 use super::tag::{Attributes, Name, Tag};
-use inside_tag::TagEnd;
 
 /// How the text after a start tag is tokenized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +34,10 @@ pub(super) enum Next {
 /// tokenized.
 pub(super) trait Sink<'a> {
     /// Receives text between two tags, as written. Comments split it.
-    fn text(&mut self, text: &'a [u8]);
+    fn text(&mut self, _text: &'a [u8]) {}
 
     /// Receives the text of an element whose start tag returned anything but [`Next::Data`].
-    fn raw_text(&mut self, text: &'a str);
+    fn raw_text(&mut self, _text: &'a str) {}
 
     /// Receives a start tag, and returns how the text after it must be tokenized.
     fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next;
@@ -50,7 +49,9 @@ pub(super) trait Sink<'a> {
     fn reads_attributes_of(name: &Name<'_>) -> bool;
 
     /// Whether the current node is an SVG or MathML element, where `<![CDATA[` has a meaning.
-    fn is_in_foreign_content(&self) -> bool;
+    fn is_in_foreign_content(&self) -> bool {
+        false
+    }
 }
 
 /// Sends the tokens of a document to a sink.
@@ -111,18 +112,23 @@ impl<'a> Tokenizer<'a> {
         memchr(byte, rest).map(|found| from + found)
     }
 
-    /// Finds a byte that is mostly near.
+    /// Finds the first of these bytes, which is mostly near.
     #[inline]
-    fn find_near(&self, byte: u8, from: usize) -> Option<usize> {
+    fn find_near<const COUNT: usize>(&self, bytes: [u8; COUNT], from: usize) -> Option<usize> {
         let mut from = from;
         for _ in 0..NEAR_EIGHTS {
             let Some(eight) = self.eight_from(from) else { break };
-            if let Some(place) = first_of(eight, [byte]) {
+            if let Some(place) = first_of(eight, bytes) {
                 return Some(from + place);
             }
             from += 8;
         }
-        self.find(byte, from)
+        let rest = self.bytes().get(from..)?;
+        let place = match bytes[..] {
+            [byte] => memchr(byte, rest),
+            _ => rest.iter().position(|byte| bytes.contains(byte)),
+        };
+        Some(from + place?)
     }
 
     /// Returns eight bytes, unless the input ends before.
@@ -138,7 +144,7 @@ impl<'a> Tokenizer<'a> {
     fn step<S: Sink<'a>>(&mut self, sink: &mut S) -> bool {
         let start = self.at;
         let mut from = start;
-        while let Some(open) = self.find_near(b'<', from) {
+        while let Some(open) = self.find_near([b'<'], from) {
             let next = self.byte(open + 1);
             let is_markup = match next {
                 Some(b'/') => self.byte(open + 2).is_some(),
@@ -164,11 +170,11 @@ impl<'a> Tokenizer<'a> {
                 self.at += 1;
                 match self.byte(self.at) {
                     Some(byte) if byte.is_ascii_alphabetic() => self.end_tag(sink),
-                    _ => self.skip_past(b'>'),
+                    _ => self.skip_past_end(),
                 }
             }
             Some(b'!') => self.declaration(sink),
-            Some(b'?') => self.skip_past(b'>'),
+            Some(b'?') => self.skip_past_end(),
             _ => self.start_tag(sink),
         }
     }
@@ -187,7 +193,7 @@ impl<'a> Tokenizer<'a> {
             sink.text(&self.bytes()[start..end]);
             self.at = after;
         } else {
-            self.skip_past(b'>');
+            self.skip_past_end();
         }
     }
 
@@ -209,8 +215,8 @@ impl<'a> Tokenizer<'a> {
         self.at = self.html.len();
     }
 
-    fn skip_past(&mut self, byte: u8) {
-        self.at = self.find(byte, self.at).map_or(self.html.len(), |found| found + 1);
+    fn skip_past_end(&mut self) {
+        self.at = self.find(b'>', self.at).map_or(self.html.len(), |found| found + 1);
     }
 
     fn start_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
@@ -225,9 +231,7 @@ impl<'a> Tokenizer<'a> {
         } else {
             (self.rest_of_tag(), &Attributes::NONE)
         };
-        let Some(TagEnd { self_closing }) = end else {
-            return;
-        };
+        let Some(self_closing) = end else { return };
         let tag = Tag {
             name,
             self_closing,
@@ -271,10 +275,6 @@ mod tests {
     struct Ours(Vec<Seen>);
 
     impl<'a> Sink<'a> for Ours {
-        fn text(&mut self, _: &'a [u8]) {}
-
-        fn raw_text(&mut self, _: &'a str) {}
-
         fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
             let href = tag.attributes.value(Attribute::Href).map(|href| href.into_owned());
             self.0.push((lower(tag.name.as_str()), Some((tag.self_closing, href))));
@@ -287,10 +287,6 @@ mod tests {
 
         fn reads_attributes_of(name: &Name<'_>) -> bool {
             !name.is("p")
-        }
-
-        fn is_in_foreign_content(&self) -> bool {
-            false
         }
     }
 

@@ -19,15 +19,12 @@ pub fn parse(text: &str) -> Option<Time> {
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
     }
-    let timestamp = instant(text)
+    let instant = text.parse::<Timestamp>().ok();
+    let timestamp = instant
         .or_else(|| civil(text))
         .or_else(|| rfc2822::DateTimeParser::new().parse_timestamp(text).ok())?;
     let milliseconds = u64::try_from(timestamp.as_millisecond()).ok()?;
     Some(Time::from_millis(milliseconds))
-}
-
-fn instant(text: &str) -> Option<Timestamp> {
-    text.parse().ok()
 }
 
 fn civil(text: &str) -> Option<Timestamp> {

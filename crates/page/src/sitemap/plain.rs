@@ -2,16 +2,14 @@
 
 use frontier::reference;
 
-use super::unpack::Text;
 use super::{EntryCollector, Lists, NotASitemap, Sitemap, is_blank};
 
 /// A longer line is not a URL.
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
 /// Reads all lines. A line that is not an absolute URL counts as invalid; empty lines are ignored.
-pub(super) fn read(file: &Text<'_>, mut found: EntryCollector) -> Result<Sitemap, NotASitemap> {
-    let mut text = &*file.text;
-    if file.is_cut || file.broken.is_some() {
+pub(super) fn read(mut text: &str, is_whole: bool, mut found: EntryCollector) -> Result<Sitemap, NotASitemap> {
+    if !is_whole {
         // The last line would be a different URL.
         text = text.rsplit_once(['\n', '\r']).map_or("", |(whole, _)| whole);
     }

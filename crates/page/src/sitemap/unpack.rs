@@ -13,18 +13,9 @@ const MAX_LAYERS: usize = 2;
 /// Bytes that go from one layer to the next at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// The text of a file.
-pub(super) struct Text<'b> {
-    /// Malformed bytes are U+FFFD. It is borrowed if the file is UTF-8.
-    pub(super) text: Cow<'b, str>,
-    /// Whether there is more beyond the limit.
-    pub(super) is_cut: bool,
-    /// Why the rest could not be unpacked.
-    pub(super) broken: Option<String>,
-}
-
-/// Removes the compression of `body`, and returns at most `max_bytes` of the rest as text.
-pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u64) -> Text<'b> {
+/// Removes the compression of `body`. Returns at most `max_bytes` of the rest as text, with U+FFFD for malformed bytes, and why there is no more, if
+/// the end is missing. The text of UTF-8 is borrowed.
+pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u64) -> (Cow<'b, str>, Option<String>) {
     let (mut unpacked, mut broken) = (Cow::Borrowed(body), None);
     let mut packed: Box<dyn BufRead + 'b> = Box::new(body);
     let mut is_packed = false;
@@ -38,12 +29,14 @@ pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u6
     }
     if is_packed {
         let mut bytes = Vec::new();
-        broken = packed.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).err();
+        let read = packed.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes);
+        broken = read.err().map(|error| error.to_string());
         unpacked = Cow::Owned(bytes);
     }
-    let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-    let is_cut = unpacked.len() > max_bytes;
-    let kept = unpacked.len().min(max_bytes);
+    let kept = unpacked.len().min(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+    if kept < unpacked.len() {
+        broken = Some(format!("the sitemap is longer than {max_bytes} bytes"));
+    }
     // The headers of a compressed file describe the compressed bytes, not the text.
     let encoding = |bytes: &[u8]| charset::xml_file_encoding(bytes, content_type.filter(|_| !is_packed));
     let text = match unpacked {
@@ -56,11 +49,7 @@ pub(super) fn text<'b>(body: &'b [u8], content_type: Option<&str>, max_bytes: u6
             Cow::Owned(encoding(&bytes).decode_with_bom_removal(&bytes).0.into_owned())
         }
     };
-    Text {
-        text,
-        is_cut,
-        broken: broken.map(|error| error.to_string()),
-    }
+    (text, broken)
 }
 
 /// A file that was compressed by gzip, of one stream or several; what follows them is ignored.
