@@ -161,8 +161,9 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
     let mut page = page_of(found, content, options);
     // What an entity would have held.
     page.left_out.dropped += usize::from(is_cut);
+    let selected = (!options.fields.is_empty()).then(|| select::select(html, &options.fields, options.select_limits));
     Page {
-        selected: select_fields(html, options),
+        selected,
         fingerprint: Fingerprint::new(hash, text_hash),
         text: options.text.then(|| decoded.text.into_owned()),
         ..page
@@ -212,10 +213,6 @@ fn page_of(found: Extracted, content: &Content<'_>, options: &ReadOptions) -> Pa
         refreshes_itself: found.refreshes_itself,
         ..Page::default()
     }
-}
-
-fn select_fields(html: &str, options: &ReadOptions) -> Option<Selected> {
-    (!options.fields.is_empty()).then(|| select::select(html, &options.fields, options.select_limits))
 }
 
 fn with_headers(mut robots: RobotsMeta, content: &Content<'_>, options: &ReadOptions) -> RobotsMeta {

@@ -2,7 +2,6 @@
 
 mod lines;
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use frontier::RobotsRules;
@@ -49,12 +48,7 @@ impl RobotsTxt {
 
     /// Returns whether a URL may be fetched. [`RobotsRules::allows`] takes path and query instead.
     pub fn allows_url(&self, url: &Url) -> bool {
-        self.rules.is_allowed(&path_of(url))
-    }
-
-    /// Returns the `Crawl-delay` for this crawler, if the file has one.
-    pub fn crawl_delay(&self) -> Option<Duration> {
-        self.rules.crawl_delay()
+        self.allows(&url[Position::BeforePath..Position::AfterQuery])
     }
 
     /// Returns the sitemaps that the file at `url` names, or what it says instead of a URL. They belong to no group.
@@ -87,10 +81,6 @@ impl RobotsRules for RobotsTxt {
     fn text(&self) -> Option<&[u8]> {
         Some(&self.text)
     }
-}
-
-fn path_of(url: &Url) -> Cow<'_, str> {
-    lines::escaped(&url[Position::BeforePath..Position::AfterQuery])
 }
 
 /// What selects the groups without a product token: only those for all crawlers match.

@@ -147,11 +147,11 @@ impl MatchCost {
     /// Matching visits ancestors for a descendant combinator, and descendants for `:has`; both are equally many in
     /// total. It visits siblings for `~` only, because the counting pseudo-classes cache their counts.
     fn of_field(&self, field: &Field) -> u64 {
-        let siblings = if field.visits_siblings() { self.siblings } else { 0 };
+        let siblings = if field.visits_siblings { self.siblings } else { 0 };
         self.nodes
             .saturating_add(self.ancestors)
             .saturating_add(siblings)
-            .saturating_mul(field.steps())
+            .saturating_mul(field.steps)
     }
 }
 
@@ -178,7 +178,7 @@ impl Reader {
             let mut elements = root.flat_map(|root| field.matches(*root));
             while elements
                 .next()
-                .is_some_and(|element| self.read_element(element, field.value_kind(), &mut values))
+                .is_some_and(|element| self.read_element(element, &field.kind, &mut values))
             {}
         }
         self.selected.cut += values.cut;

@@ -44,11 +44,7 @@ pub(crate) fn to_html(xml: &str) -> (String, bool) {
         names: NamespaceResolver::default(),
         holder: None,
     };
-    let mut reader = Reader::from_str(&document);
-    let config = reader.config_mut();
-    config.check_end_names = false;
-    config.allow_unmatched_ends = true;
-    config.allow_dangling_amp = true;
+    let mut reader = lenient_reader(&document);
     loop {
         let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
         match reader.read_event() {
@@ -61,6 +57,16 @@ pub(crate) fn to_html(xml: &str) -> (String, bool) {
         }
     }
     (writer.html, is_cut)
+}
+
+/// Makes a reader that goes on where tags do not match, or a `&` is no reference.
+pub(crate) fn lenient_reader(xml: &str) -> Reader<&[u8]> {
+    let mut reader = Reader::from_str(xml);
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    config.allow_unmatched_ends = true;
+    config.allow_dangling_amp = true;
+    reader
 }
 
 fn entities_of(prolog: &str) -> HashMap<&str, &str> {

@@ -51,6 +51,7 @@ pub(super) fn normalize(body: &[u8], product_token: &str) -> Vec<u8> {
 /// Only a rule ends the list of agents; other records must not interfere with it (RFC 9309, section 2.2.4). The
 /// `robotxt` crate also ends it at a `Crawl-delay`, which then counts for the agents before it only. So when more
 /// agents follow a delay, the relevant ones are written again.
+#[derive(Default)]
 struct Agents<'a> {
     product_token: &'a [u8],
     /// Whether the list has our product token or an asterisk.
@@ -66,10 +67,8 @@ impl<'a> Agents<'a> {
     fn new(product_token: &'a str) -> Self {
         Self {
             product_token: product_token.trim().as_bytes(),
-            is_ours: false,
-            is_any: false,
             has_ended: true,
-            is_split_by_delay: false,
+            ..Self::default()
         }
     }
 
@@ -77,11 +76,8 @@ impl<'a> Agents<'a> {
     fn add(&mut self, agent: &[u8], to: &mut Vec<u8>) {
         if self.has_ended {
             *self = Self {
-                has_ended: false,
-                is_ours: false,
-                is_any: false,
-                is_split_by_delay: false,
-                ..*self
+                product_token: self.product_token,
+                ..Self::default()
             };
         }
         if std::mem::take(&mut self.is_split_by_delay) {

@@ -21,9 +21,11 @@ use scraper::{ElementRef, Selector};
 pub struct Field {
     name: String,
     selector: Selector,
-    what: ValueKind,
-    visits_siblings: bool,
-    steps: u64,
+    pub(super) kind: ValueKind,
+    /// Whether a match looks at the siblings before an element.
+    pub(super) visits_siblings: bool,
+    /// A bound of how often a match goes up or down the tree.
+    pub(super) steps: u64,
 }
 
 /// Which part of a selected element is the value.
@@ -84,12 +86,12 @@ impl FromStr for Field {
         if selector.is_empty() {
             return Err(FieldError::NoSelector(name.to_owned()));
         }
-        let (list, what) = read_endings(selector)?;
+        let (list, kind) = read_endings(selector)?;
         let parsed = Selector::parse(&list).map_err(|error| explain(&list, &error))?;
         Ok(Self {
             name: name.to_owned(),
             selector: parsed,
-            what,
+            kind,
             visits_siblings: list.replace("~=", "").contains('~'),
             steps: 1 + list.matches([' ', '>', '+', '~', ',', '(']).count() as u64,
         })
@@ -102,21 +104,9 @@ impl Field {
         &self.name
     }
 
-    pub(super) fn value_kind(&self) -> &ValueKind {
-        &self.what
-    }
-
     pub(super) fn matches<'a>(&self, root: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> {
         let itself = self.selector.matches(&root).then_some(root);
         itself.into_iter().chain(root.select(&self.selector))
-    }
-
-    pub(super) fn visits_siblings(&self) -> bool {
-        self.visits_siblings
-    }
-
-    pub(super) fn steps(&self) -> u64 {
-        self.steps
     }
 }
 
@@ -212,7 +202,7 @@ mod tests {
 
     fn read(text: &str) -> (String, ValueKind) {
         let field: Field = text.parse().unwrap();
-        (field.name, field.what)
+        (field.name, field.kind)
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use quick_xml::Reader;
 use quick_xml::escape::{resolve_xml_entity, unescape};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 use super::{EntryCollector, Lists, NotASitemap, Sitemap};
+use crate::xml::lenient_reader;
 
 /// Longer URLs and dates are ignored.
 const MAX_FIELD_BYTES: usize = 8 * 1024;
@@ -46,11 +46,7 @@ pub(super) fn is_root(name: &str) -> bool {
 
 /// Reads up to the end of the root element, or to the first markup error.
 pub(super) fn read(text: &str, found: EntryCollector) -> Result<Sitemap, NotASitemap> {
-    let mut reader = Reader::from_str(text);
-    let config = reader.config_mut();
-    config.check_end_names = false;
-    config.allow_unmatched_ends = true;
-    config.allow_dangling_amp = true;
+    let mut reader = lenient_reader(text);
     let mut walk = DocumentReader::new(found);
     let broken = loop {
         match reader.read_event() {

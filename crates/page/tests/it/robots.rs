@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use data_encoding::BASE64;
+use frontier::RobotsRules as _;
 use page::robots::RobotsTxt;
 use robotstxt::DefaultMatcher;
 use serde::{Deserialize, Deserializer};
