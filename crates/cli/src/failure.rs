@@ -12,7 +12,6 @@ use crawler::{CrawlError, StartError, StateError};
 use frontier::{FrontierError, OpenError, StoreError};
 
 use crate::flag;
-use crate::open_files::TooFewOpenFiles;
 use crate::options::SeedsError;
 use crate::outputs::OutputError;
 use crate::watching::WatchError;
@@ -39,8 +38,10 @@ pub(crate) enum Failure {
     Output(#[from] OutputError),
     #[error(transparent)]
     Watch(#[from] WatchError),
-    #[error(transparent)]
-    OpenFiles(#[from] TooFewOpenFiles),
+    #[error(
+        "the limit of open files is {limit}, and a crawl needs at least {needed}: raise the hard limit (ulimit -Hn)"
+    )]
+    OpenFiles { limit: usize, needed: usize },
     #[error(transparent)]
     Cluster(#[from] JoinError),
     #[error("nothing was fetched: {0}")]
@@ -127,7 +128,7 @@ impl Failure {
             Self::Arguments(_)
             | Self::Seeds(_)
             | Self::Cookies(_)
-            | Self::OpenFiles(_)
+            | Self::OpenFiles { .. }
             | Self::Output(_)
             | Self::Start(_)
             | Self::Damaged(..)

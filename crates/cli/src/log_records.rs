@@ -177,12 +177,9 @@ pub(crate) fn sitemap(level: Level, url: &str, why: &str) {
 
 /// Logs a URL that was not fetched.
 pub(crate) fn not_fetched(url: &str, why: NotFetched, cause: Option<&Failure>) {
-    let target = "crawler::not_fetched";
     let (reason, cause) = (why.name(), cause.map(ToString::to_string));
-    match &cause {
-        Some(text) => log::debug!(target: target, url, reason, cause = text; "{url}: {why}: {text}"),
-        None => log::debug!(target: target, url, reason, cause; "{url}: {why}"),
-    }
+    let after = cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}"));
+    log::debug!(target: "crawler::not_fetched", url, reason, cause; "{url}: {why}{after}");
 }
 
 /// Logs a notice of the frontier, about an origin or about near-duplicates.

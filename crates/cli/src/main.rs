@@ -28,7 +28,7 @@ use crawler::{Crawl, CrawlError, CrawlOptions, Ending, HttpOptions, Summary};
 use crawler_cli::demo::{self, DemoServer};
 use crawler_watch::Server;
 use frontier::canonical::Rules;
-use frontier::{Directory, FrontierConfig, LockHolder, PolitenessConfig, Reach, ScopeConfig};
+use frontier::{Directory, FrontierConfig, LockHolder, Reach, ScopeConfig};
 use indicatif::ProgressBar;
 use sieve::OnSaturation;
 use tokio::sync::Mutex;
@@ -55,12 +55,12 @@ fn main() -> ExitCode {
             return ExitCode::from(error.exit_code());
         }
     };
-    let options = match &cli.command {
+    let options: &Options = match &cli.command {
         Some(Command::Completions { shell }) => return print(Ok(options::completions(*shell))),
         Some(Command::State(command)) => return state::run(command),
         Some(Command::Cluster(command)) => return clustering::run(command),
         Some(Command::Man) => return print(options::manual_page()),
-        Some(Command::Demo(demo)) => &demo.options,
+        Some(Command::Demo { options, .. }) => options,
         // A crawl that is resumed has the arguments of its last run.
         Some(Command::Resume { .. }) | None => &cli.site.options,
     };
@@ -71,10 +71,8 @@ fn main() -> ExitCode {
     let result = start_runtime().and_then(|runtime| {
         let result = runtime.block_on(async {
             match &cli.command {
-                Some(Command::Demo(demo)) => match demo.serve {
-                    Some(port) => serve_demo(port).await,
-                    None => run_demo(&demo.options, &bar).await,
-                },
+                Some(Command::Demo { serve: Some(port), .. }) => serve_demo(*port).await,
+                Some(Command::Demo { options, .. }) => run_demo(options, &bar).await,
                 _ => run_site(&cli.site, &bar).await,
             }
         });
@@ -219,19 +217,14 @@ async fn serve_demo(port: u16) -> Result<(), Failure> {
 
 fn is_unlimited(crawl: &CrawlOptions) -> bool {
     let given = &crawl.frontier;
-    let unlimited = FrontierConfig {
-        scope: ScopeConfig {
-            reach: Reach::Site,
-            ..ScopeConfig::default()
-        },
+    let mut unlimited = FrontierConfig {
         retries: given.retries,
         seen_set: given.seen_set.clone(),
-        politeness: PolitenessConfig {
-            ask_robots: true,
-            ..given.politeness.clone()
-        },
+        politeness: given.politeness.clone(),
         ..FrontierConfig::default()
     };
+    unlimited.scope.reach = Reach::Site;
+    unlimited.politeness.ask_robots = true;
     *given == unlimited
         && (given.seen_set.capacity >= FrontierConfig::default().seen_set.capacity
             || given.seen_set.on_saturation == OnSaturation::Grow)

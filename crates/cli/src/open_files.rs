@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 
 use crawler::HttpOptions;
 
+use crate::failure::Failure;
+
 /// File handles that are not connections: standard streams, the runtime, input and output files, name look-ups. A crawl with a state
 /// directory and all outputs has up to 26 of them at once.
 const OTHER_HANDLES: usize = 32;
@@ -14,24 +16,17 @@ const HANDLES_PER_REQUEST: usize = 2;
 /// The least limit for a crawl. With 14 handles, a crawl without outputs fetches pages over TLS; with fewer than 10, it may wait for handles for ever.
 const LEAST: usize = 16;
 
-/// The limit is too low for any crawl.
-#[derive(Debug, thiserror::Error)]
-#[error("the limit of open files is {limit}, and a crawl needs at least {LEAST}: raise the hard limit (ulimit -Hn)")]
-pub(crate) struct TooFewOpenFiles {
-    limit: usize,
-}
-
 /// Raises the limit of open files as far as the system allows. Call it before the runtime starts, which panics with too few of them.
 ///
 /// # Errors
 ///
 /// Fails if the limit stays so low that any crawl may stop, or wait for handles for ever.
-pub(crate) fn raise_limit() -> Result<(), TooFewOpenFiles> {
+pub(crate) fn raise_limit() -> Result<(), Failure> {
     if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
         log::debug!(target: "crawler::open_files", "the limit of open files cannot be raised: {error}");
     }
     match limit() {
-        Some(limit) if limit < LEAST => Err(TooFewOpenFiles { limit }),
+        Some(limit) if limit < LEAST => Err(Failure::OpenFiles { limit, needed: LEAST }),
         _ => Ok(()),
     }
 }

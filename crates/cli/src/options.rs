@@ -1,6 +1,5 @@
 //! The options of the command: names, units, defaults, help.
 
-mod choices;
 mod closest;
 mod command_line;
 mod generated;
@@ -21,7 +20,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use cluster::Address;
 use crawler::config::default_concurrency;
 use crawler::fetch::{CookieFile, CookieFileError};
@@ -29,16 +28,17 @@ use crawler::{CrawlOptions, HttpOptions};
 use frontier::Canonicalizer;
 use sieve::Hashing;
 
-pub(crate) use self::choices::{Format, LogFormat};
 pub(crate) use self::closest::closest;
 pub(crate) use self::command_line::{command, names_a_file, parse, parse_some};
 pub(crate) use self::generated::{completions, manual_page};
 use self::given::{Assignment, Given};
-pub(crate) use self::outputs::{Outputs, is_compressed, is_same, is_stdout};
+#[cfg(unix)]
+pub(crate) use self::outputs::metadata_of_stdout;
+pub(crate) use self::outputs::{FORMATS, Outputs, is_compressed, is_same, is_stdout};
 pub(crate) use self::seed_lines::{NotASeed, SeedsError, check as check_seed};
 pub(crate) use self::seeds::Site;
 use self::settings::Settings;
-pub(crate) use self::state::{DirArgs, ListArgs, ReportArgs, StateCommand, Which, WhyArgs};
+pub(crate) use self::state::{DirArgs, StateCommand, Which};
 use self::values::parse_address;
 
 /// Crawl web sites politely and completely, and report what was not fetched.
@@ -64,7 +64,15 @@ pub(crate) enum Command {
     /// Serve a small web site on this machine, crawl it, and check the result.
     ///
     /// The demo needs no network. It takes the options of a crawl, except those about seeds, earlier crawls, state directories and other processes.
-    Demo(Box<DemoArgs>),
+    Demo {
+        /// Only serve the site at a port of 127.0.0.1, until Ctrl-C, and print its seeds.
+        ///
+        /// The system chooses a port for 0. The hosts are sites of their own, so that processes with --cluster can share them.
+        #[arg(long, value_name = "PORT", exclusive = true, help_heading = "Input")]
+        serve: Option<u16>,
+        #[command(flatten)]
+        options: Box<Options>,
+    },
     #[command(flatten)]
     State(StateCommand),
     /// Look at the processes that share a crawl, or stop them.
@@ -97,18 +105,6 @@ pub(crate) enum Command {
     Man,
 }
 
-/// The demo, or its site alone.
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Only serve the site at a port of 127.0.0.1, until Ctrl-C, and print its seeds.
-    ///
-    /// The system chooses a port for 0. The hosts are sites of their own, so that processes with --cluster can share them.
-    #[arg(long, value_name = "PORT", exclusive = true, help_heading = "Input")]
-    pub(crate) serve: Option<u16>,
-    #[command(flatten)]
-    pub(crate) options: Options,
-}
-
 /// A command about the processes that share a crawl.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
@@ -127,6 +123,14 @@ pub(crate) enum ClusterCommand {
         #[arg(value_name = "URL")]
         address: Address,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One line of text per record
+    Text,
+    /// One JSON object per record, with its fields
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@
 mod attached;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crawler::{Crawl, Event, Observer, Summary};
 use indicatif::ProgressBar;
@@ -23,33 +23,38 @@ pub(crate) enum OutputError {
     #[error("the output cannot be written: {0}")]
     Open(io::Error),
     #[error(
-        "{path} has {size}, and the crawl in {state} has not written it: give another name, move the file away or remove it, or give --state the \
-         directory that it belongs to"
+        "{} has {size}, and the crawl in {} has not written it: give another name, move the file away or remove it, or give --state the \
+         directory that it belongs to", path.display(), state.display()
     )]
-    Foreign { path: String, size: String, state: String },
+    Foreign {
+        path: PathBuf,
+        size: String,
+        state: PathBuf,
+    },
     #[error(
         "{0}. To continue without what it lacks, add --accept-loss: the file stays as it is, the output continues in a new one beside it, and the crawl \
          counts as incomplete"
     )]
     Changed(io::Error),
-    #[error("{path} is in the state directory, among the files of the crawl: give the output another folder")]
-    InState { path: String },
-    #[error("two outputs go to {0}: give each its own file")]
-    Shared(String),
-    #[error("{path} is the input of --{option}, and would be replaced: give the output another name")]
-    ReplacedInput { path: String, option: &'static str },
-    #[error("{path} cannot be written: the folder {folder} does not exist: create it")]
-    NoFolder { path: String, folder: String },
+    #[error("{} is in the state directory, among the files of the crawl: give the output another folder", .0.display())]
+    InState(PathBuf),
+    #[error("two outputs go to {}: give each its own file", .0.display())]
+    Shared(PathBuf),
+    #[error("{} is the input of --{option}, and would be replaced: give the output another name", path.display())]
+    ReplacedInput { path: PathBuf, option: &'static str },
+    #[error("{} cannot be written: the folder {} does not exist: create it", path.display(), folder.display())]
+    NoFolder { path: PathBuf, folder: PathBuf },
     #[error(
-        "the format of {path} is not known by its name: end it in .jsonl, .ndjson, .json or .csv (each also with .gz), or give --format jsonl or csv"
+        "the format of {} is not known by its name: end it in .jsonl, .ndjson, .json or .csv (each also with .gz), or give --format jsonl or csv",
+        .0.display()
     )]
-    UnknownFormat { path: String },
+    UnknownFormat(PathBuf),
     #[error("--format needs a file: give --output, --links or --refused; - is standard output")]
     FormatWithoutFile,
     #[error("--{0} is not a file, so it cannot be continued after a crash: with --state, give a file")]
     CannotContinue(&'static str),
-    #[error("the crawl in {state} also writes {arguments}: give it again, or add --accept-loss to continue without it")]
-    NotGiven { state: String, arguments: String },
+    #[error("the crawl in {} also writes {arguments}: give it again, or add --accept-loss to continue without it", state.display())]
+    NotGiven { state: PathBuf, arguments: String },
 }
 
 /// The content of standard output.
@@ -82,11 +87,8 @@ pub(crate) fn data_goes_to_pipe(options: &Options) -> bool {
 
 #[cfg(unix)]
 fn is_pipe() -> bool {
-    use std::os::fd::AsFd as _;
     use std::os::unix::fs::FileTypeExt as _;
-    let stdout = io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
-    let kind = stdout.and_then(|file| file.metadata()).map(|found| found.file_type());
-    kind.is_ok_and(|kind| kind.is_fifo())
+    crate::options::metadata_of_stdout().is_ok_and(|found| found.file_type().is_fifo())
 }
 
 #[cfg(not(unix))]
@@ -105,13 +107,12 @@ pub(crate) fn check(
     refuse_shared(outputs)?;
     for (option, path) in inputs {
         if let Some(path) = path.filter(|path| outputs.replaces(path)) {
-            let path = path.display().to_string();
+            let path = path.to_owned();
             return Err(OutputError::ReplacedInput { path, option });
         }
     }
     if let Some(path) = outputs.unknown_format() {
-        let path = path.display().to_string();
-        return Err(OutputError::UnknownFormat { path });
+        return Err(OutputError::UnknownFormat(path.to_owned()));
     }
     if outputs.has_format_without_file() {
         return Err(OutputError::FormatWithoutFile);
@@ -125,18 +126,16 @@ fn check_folder(path: &Path) -> Result<(), OutputError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.exists() => Err(OutputError::NoFolder {
-            path: path.display().to_string(),
-            folder: folder.display().to_string(),
+            path: path.to_owned(),
+            folder: folder.to_owned(),
         }),
         _ => Ok(()),
     }
 }
 
 fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {
-    match outputs.shared_file() {
-        Some(path) => Err(OutputError::Shared(path.display().to_string())),
-        None => Ok(()),
-    }
+    let shared = outputs.shared_file();
+    shared.map_or(Ok(()), |path| Err(OutputError::Shared(path.to_owned())))
 }
 
 /// Attaches all outputs, and the page lines if they go to standard output.

@@ -1,17 +1,11 @@
-//! The fields of `/proc/self/status` (Linux, proc(5)): the kernel's data about this process.
-
-/// `None` on systems without that file.
-fn status_field(name: &str) -> Option<String> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let mut fields = status.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = fields.find(|(field, _)| *field == name)?;
-    Some(value.trim().to_owned())
-}
+//! What `/proc/self/status` (Linux, proc(5)) says of this process.
 
 /// Returns whether this process ignores a signal; `None` where the system does not publish it.
 #[cfg(unix)]
 pub(crate) fn ignores_signal(number: u32) -> Option<bool> {
-    let mask = u64::from_str_radix(&status_field("SigIgn")?, 16).ok()?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
     Some(mask.checked_shr(number.checked_sub(1)?)? & 1 == 1)
 }
 

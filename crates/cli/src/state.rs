@@ -31,8 +31,8 @@ enum StateFailure {
     Frontier(#[from] FrontierError),
     #[error("{url:?} is not a URL that can be crawled: {why}")]
     Url { url: String, why: NotCrawlable },
-    #[error("{0:?} is not a URL: write one such as https://example.com/a, or a host with a dot such as example.com")]
-    NotAUrl(String),
+    #[error("{:?} is not a URL: write one such as https://example.com/a, or a host with a dot such as example.com", .0.text)]
+    NotAUrl(#[from] NotASeed),
     #[error("{} is a file, and cannot be read as the directory of a crawl: give that of --state", .0.display())]
     NotADirectory(PathBuf),
     #[error("{} cannot be written: {source}", path.display())]
@@ -68,9 +68,9 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         _ if command.dir().is_file() => Err(StateFailure::NotADirectory(command.dir().to_owned())),
         StateCommand::Status(args) => status::run(args).map(|()| 0),
         StateCommand::Hosts(args) => hosts::run(args).map(|()| 0),
-        StateCommand::Why(args) => why::run(args),
-        StateCommand::List(args) => list::run(args).map(|()| 0),
-        StateCommand::Report(args) => report::run(args).map(|()| 0),
+        StateCommand::Why { of, url } => why::run(of, url),
+        StateCommand::List { dir, which } => list::run(dir, *which).map(|()| 0),
+        StateCommand::Report { dir, output } => report::run(dir, output).map(|()| 0),
         StateCommand::Repair(args) => repair::run(args),
     };
     match done {
@@ -87,12 +87,6 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("crawler: {failure}{hint}\n"));
             ExitCode::from(failure.exit_code())
         }
-    }
-}
-
-impl From<NotASeed> for StateFailure {
-    fn from(error: NotASeed) -> Self {
-        Self::NotAUrl(error.text().to_owned())
     }
 }
 

@@ -8,12 +8,17 @@ use encoding_rs::{SHIFT_JIS, WINDOWS_1252};
 use hyper::StatusCode;
 use url::{Position, Url};
 
-use super::page::{Behaviour, Hosts, Page, at, without_scheme};
+use super::page::{Hosts, Page, at, without_scheme};
 
 /// The number of paragraphs that make about a megabyte.
 const HUGE_PARAGRAPHS: usize = 2_400;
 /// The length at which the path trap ends, so that a walk without a repeat limit ends too.
 const LONGEST_TRAP_BYTES: usize = 2_000;
+
+/// Answers after about a second.
+pub(super) const SLOW: &str = "/lab/slow";
+/// Answers the first request with 503 and `Retry-After: 0`, later ones with the page.
+pub(super) const UNAVAILABLE_ONCE: &str = "/lab/unavailable-once";
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -82,8 +87,6 @@ fn experiment(www: &Url, [name, target, head, body]: [&str; 4]) -> [Page; 2] {
         "shift-jis" => page.charset = SHIFT_JIS,
         "windows-1252" => page.charset = WINDOWS_1252,
         "huge" => page.paragraphs = HUGE_PARAGRAPHS,
-        "slow" => page.behaviour = Behaviour::Slow,
-        "unavailable-once" => page.behaviour = Behaviour::UnavailableOnce,
         _ => {}
     }
     [page, Page::html(at(&lab, target), format!("The other end of {name}"))]

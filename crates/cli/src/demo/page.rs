@@ -38,7 +38,6 @@ pub(super) struct Page {
     pub(super) body: String,
     pub(super) charset: &'static Encoding,
     pub(super) paragraphs: usize,
-    pub(super) behaviour: Behaviour,
     /// Whether the robots.txt of its host forbids it.
     pub(super) is_forbidden: bool,
 }
@@ -51,17 +50,6 @@ pub(super) enum Content {
     File(&'static str, Vec<u8>),
     /// A redirect, with its `Location`.
     Redirect(StatusCode, String),
-}
-
-/// How the server answers a request for a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behaviour {
-    /// At once.
-    Prompt,
-    /// After about a second.
-    Slow,
-    /// The first request gets 503 with `Retry-After: 0`, later ones get the page.
-    UnavailableOnce,
 }
 
 /// Returns what a reference means on this URL. All references of the tables are valid.
@@ -88,7 +76,6 @@ impl Page {
             body: String::new(),
             charset: UTF_8,
             paragraphs: 2,
-            behaviour: Behaviour::Prompt,
             is_forbidden: false,
         }
     }

@@ -1,9 +1,9 @@
 //! Serves the demo over HTTP/1.1 on loopback.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -17,16 +17,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use url::Url;
 
-use super::page::{Behaviour, Content, Page};
+use super::lab;
+use super::page::{Content, Page};
 use super::site::DemoSite;
 
 /// The delay of the slow page.
 const SLOW_DELAY: Duration = Duration::from_secs(1);
 /// The pause after an error of `accept`, such as a lack of file handles. It prevents a busy loop.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(20);
-
-/// The pages that have answered 503 once.
-type Unavailable = Mutex<BTreeSet<Url>>;
 
 type Answer = http::Result<Response<Full<Bytes>>>;
 
@@ -77,14 +75,13 @@ impl DemoServer {
 }
 
 async fn accept(listener: TcpListener, site: Arc<DemoSite>) {
-    let unavailable = Arc::new(Unavailable::default());
     // This task owns the connections, so they end with the server.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, Arc::clone(&site), Arc::clone(&unavailable)));
+                    connections.spawn(serve_connection(stream, Arc::clone(&site)));
                 }
                 Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
             },
@@ -93,35 +90,31 @@ async fn accept(listener: TcpListener, site: Arc<DemoSite>) {
     }
 }
 
-async fn serve_connection(stream: TcpStream, site: Arc<DemoSite>, unavailable: Arc<Unavailable>) {
-    let service = service_fn(|request| respond(request, &site, &unavailable));
+async fn serve_connection(stream: TcpStream, site: Arc<DemoSite>) {
+    let service = service_fn(|request| respond(request, &site));
     // A client may close its connection at any time, so errors are ignored.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-async fn respond(request: Request<Incoming>, site: &DemoSite, unavailable: &Unavailable) -> Answer {
+async fn respond(request: Request<Incoming>, site: &DemoSite) -> Answer {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     match host.and_then(|host| site.requested(host, path)) {
-        Some(page) => answer(&page, unavailable).await,
+        Some(page) => answer(&page, site).await,
         None => not_found(site.seed()),
     }
 }
 
-async fn answer(page: &Page, unavailable: &Unavailable) -> Answer {
-    match page.behaviour {
-        Behaviour::UnavailableOnce
-            if unavailable
-                .lock()
-                .is_ok_and(|mut seen| seen.insert(page.address.clone())) =>
-        {
+async fn answer(page: &Page, site: &DemoSite) -> Answer {
+    match page.address.path() {
+        lab::SLOW => tokio::time::sleep(SLOW_DELAY).await,
+        lab::UNAVAILABLE_ONCE if !site.was_unavailable.swap(true, Ordering::Relaxed) => {
             let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
             return response.header(RETRY_AFTER, "0").body(Full::default());
         }
-        Behaviour::Slow => tokio::time::sleep(SLOW_DELAY).await,
-        Behaviour::Prompt | Behaviour::UnavailableOnce => {}
+        _ => {}
     }
     let response = Response::builder();
     match &page.content {

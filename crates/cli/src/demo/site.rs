@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::AtomicBool;
 
 use url::Url;
 
@@ -15,6 +16,8 @@ use super::{lab, places};
 pub struct DemoSite {
     hosts: Hosts,
     pages: BTreeMap<Url, Page>,
+    /// Whether the page that is unavailable once has been so.
+    pub(super) was_unavailable: AtomicBool,
 }
 
 impl DemoSite {
@@ -43,6 +46,7 @@ impl DemoSite {
         DemoSite {
             pages: pages.collect(),
             hosts,
+            was_unavailable: AtomicBool::default(),
         }
     }
 

@@ -57,13 +57,7 @@ fn after_long_help() -> String {
 }
 
 pub(crate) fn command() -> Command {
-    let version = Arg::new("version")
-        .short('V')
-        .long("version")
-        .action(ArgAction::Version)
-        .help("Print the version")
-        .help_heading("Help")
-        .display_order(usize::MAX);
+    let version = last("version", 'V', ArgAction::Version, "Print the version");
     let whole = Cli::command().mut_subcommands(|command| match command.get_name() {
         "demo" => with_rules(command)
             .mut_arg("delay", |delay| delay.default_value("0s"))
@@ -83,16 +77,16 @@ fn with_plain_help(command: Command) -> Command {
     with_help(command.mut_subcommands(with_plain_help), "Print help")
 }
 
-/// Puts the option for help last, under a heading of its own.
 fn with_help(command: Command, text: &'static str) -> Command {
-    let help = Arg::new("help")
-        .short('h')
-        .long("help")
-        .action(ArgAction::Help)
-        .help(text)
-        .help_heading("Help")
-        .display_order(usize::MAX);
-    command.disable_help_flag(true).arg(help)
+    command
+        .disable_help_flag(true)
+        .arg(last("help", 'h', ArgAction::Help, text))
+}
+
+/// An option that stands behind all others, under a heading of its own.
+fn last(name: &'static str, short: char, action: ArgAction, help: &'static str) -> Arg {
+    let argument = Arg::new(name).long(name).short(short).action(action).help(help);
+    argument.help_heading("Help").display_order(usize::MAX)
 }
 
 /// Applies the rules for all options to a command that crawls.

@@ -1,16 +1,18 @@
 //! The options of the outputs.
 
 use std::ffi::OsString;
+#[cfg(unix)]
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use crawler::output::Format;
 use crawler::page::select::Field;
 use crawler::{CrawlOptions, HttpOptions};
 use file_id::{FileId, get_file_id};
 use frontier::scope::ScopeError;
 use regex::Regex;
-
-use super::choices::Format;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -54,7 +56,7 @@ pub(crate) struct Outputs {
     ///
     /// In CSV each selected field has a column selected.NAME, and a text of a site that a spreadsheet would run as a formula (it
     /// starts with =, +, - or @) gets an apostrophe in front.
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub(crate) format: Option<Format>,
     /// Save the bodies of pages as files in this folder.
     ///
@@ -77,25 +79,42 @@ pub(crate) struct Outputs {
     pub(crate) report: Option<PathBuf>,
 }
 
-impl Format {
-    /// `None` for an ending that says another one.
-    fn by_name(file: &Path) -> Option<Self> {
-        let name = file
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .to_ascii_lowercase();
-        let name = name.strip_suffix(".gz").unwrap_or(&name);
-        let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
-        let ending = ending.map_or("", |(_, ending)| ending);
-        // A date or a version says nothing of the format, nor does the name of a pipe or a device.
-        let is_format = ending.starts_with(|first: char| first.is_ascii_alphabetic());
-        let is_other_kind = || file.metadata().is_ok_and(|found| !found.is_file());
-        match ending {
-            "jsonl" | "ndjson" | "jl" | "json" | "txt" | "log" | "tmp" | "part" => Some(Self::Jsonl),
-            "csv" => Some(Self::Csv),
-            _ => (!is_format || is_other_kind()).then_some(Self::Jsonl),
-        }
+/// The formats of files of records, by the values of the option, with their help.
+pub(crate) const FORMATS: [(Format, &str, &str); 3] = [
+    (Format::JsonLines, "jsonl", "One JSON object per line"),
+    (Format::Csv, "csv", "CSV (RFC 4180) with a header line"),
+    (
+        Format::CsvWithMark,
+        "csv-bom",
+        "CSV after a byte order mark, which Excel needs to read it as UTF-8",
+    ),
+];
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let values = FORMATS.map(|(_, name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).map(|given| {
+        let known = FORMATS.into_iter().find(|(_, name, _)| *name == given);
+        known.map_or(Format::JsonLines, |(format, ..)| format)
+    })
+}
+
+/// `None` for an ending that says another one.
+fn format_by_name(file: &Path) -> Option<Format> {
+    let name = file
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+    let ending = ending.map_or("", |(_, ending)| ending);
+    // A date or a version says nothing of the format, nor does the name of a pipe or a device.
+    let is_format = ending.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_other_kind = || file.metadata().is_ok_and(|found| !found.is_file());
+    match ending {
+        "jsonl" | "ndjson" | "jl" | "json" | "txt" | "log" | "tmp" | "part" => Some(Format::JsonLines),
+        "csv" => Some(Format::Csv),
+        _ => (!is_format || is_other_kind()).then_some(Format::JsonLines),
     }
 }
 
@@ -125,11 +144,13 @@ impl Outputs {
     }
 
     pub(crate) fn format_of(&self, file: &Path) -> Format {
-        self.format.or_else(|| Format::by_name(file)).unwrap_or(Format::Jsonl)
+        self.format
+            .or_else(|| format_by_name(file))
+            .unwrap_or(Format::JsonLines)
     }
 
     pub(crate) fn unknown_format(&self) -> Option<&Path> {
-        let is_unknown = |file: &&PathBuf| self.format.is_none() && Format::by_name(file).is_none();
+        let is_unknown = |file: &&PathBuf| self.format.is_none() && format_by_name(file).is_none();
         self.files().find(is_unknown).map(PathBuf::as_path)
     }
 
@@ -204,18 +225,21 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 }
 
 #[cfg(unix)]
+pub(crate) fn metadata_of_stdout() -> std::io::Result<Metadata> {
+    use std::os::fd::AsFd as _;
+    File::from(std::io::stdout().as_fd().try_clone_to_owned()?).metadata()
+}
+
+#[cfg(unix)]
 fn leads_to_stdout(path: &Path) -> bool {
     use std::io::{IsTerminal as _, stdout};
-    use std::os::fd::AsFd as _;
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-    let is_terminal = stdout().is_terminal();
-    let stdout = stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
-    let (Ok(named), Ok(stdout)) = (path.metadata(), stdout.and_then(|file| file.metadata())) else {
+    let (Ok(named), Ok(stdout_file)) = (path.metadata(), metadata_of_stdout()) else {
         return false;
     };
     // Of devices, such as /dev/null, only a terminal shows what is written.
-    let is_shown = is_terminal || !named.file_type().is_char_device();
-    is_shown && (named.dev(), named.ino()) == (stdout.dev(), stdout.ino())
+    let is_shown = stdout().is_terminal() || !named.file_type().is_char_device();
+    is_shown && (named.dev(), named.ino()) == (stdout_file.dev(), stdout_file.ino())
 }
 
 #[cfg(not(unix))]

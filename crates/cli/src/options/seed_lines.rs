@@ -153,13 +153,7 @@ fn other_than_text(bytes: &[u8], is_start: bool) -> Option<&'static str> {
     "{text:?} is not a seed: write a URL such as http://intranet/, a host with a dot such as example.com, an IP address, or localhost"
 )]
 pub(crate) struct NotASeed {
-    pub(super) text: String,
-}
-
-impl NotASeed {
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
+    pub(crate) text: String,
 }
 
 fn seed_of(line: &str) -> Result<Option<String>, String> {

@@ -21,15 +21,34 @@ pub(crate) enum StateCommand {
     /// Show what the crawl in a state directory did with a URL, and why.
     ///
     /// The exit code is 0 if the crawl has met the URL, and 3 if it has not: it was never offered, or would be refused.
-    Why(WhyArgs),
+    Why {
+        #[command(flatten)]
+        of: DirArgs,
+        /// The URL. A host without a scheme gets one, as a seed does.
+        #[arg(value_name = "URL")]
+        url: String,
+    },
     /// List pages of the crawl in a state directory, as JSON lines.
     ///
     /// Refused URLs are not in the state: for these, crawl with --refused FILE.
-    List(ListArgs),
+    List {
+        /// The directory of --state.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        #[command(flatten)]
+        which: Which,
+    },
     /// Write a report on the crawl in a state directory, as one HTML file.
     ///
     /// The crawl may be running. The numbers are those of its last commit. The file is replaced as a whole, and needs no network.
-    Report(ReportArgs),
+    Report {
+        /// The directory of --state.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// The HTML file to write. An earlier report is replaced, another file is not.
+        #[arg(long, short, value_name = "FILE", value_parser = parse_file)]
+        output: PathBuf,
+    },
     /// Repair a damaged state directory: go back to its last whole state, or export what can be read.
     ///
     /// The damaged database is kept under another name. A directory that is whole stays as it is. Give it as much free room on the disk as the
@@ -47,24 +66,6 @@ pub(crate) struct DirArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WhyArgs {
-    #[command(flatten)]
-    pub(crate) of: DirArgs,
-    /// The URL. A host without a scheme gets one, as a seed does.
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// The directory of --state.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    #[command(flatten)]
-    pub(crate) which: Which,
 }
 
 /// The pages that are listed.
@@ -86,24 +87,11 @@ pub(crate) struct Which {
     pub(crate) not_fetched: bool,
 }
 
-/// A state directory, and the file of its report.
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// The directory of --state.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// The HTML file to write. An earlier report is replaced, another file is not.
-    #[arg(long, short, value_name = "FILE", value_parser = parse_file)]
-    pub(crate) output: PathBuf,
-}
-
 impl StateCommand {
     pub(crate) fn dir(&self) -> &Path {
         match self {
-            Self::Status(args) | Self::Hosts(args) | Self::Repair(args) => &args.dir,
-            Self::Why(args) => &args.of.dir,
-            Self::List(args) => &args.dir,
-            Self::Report(args) => &args.dir,
+            Self::Status(of) | Self::Hosts(of) | Self::Repair(of) | Self::Why { of, .. } => &of.dir,
+            Self::List { dir, .. } | Self::Report { dir, .. } => dir,
         }
     }
 }

@@ -8,13 +8,13 @@ use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::output::{self, OutputFile, SavedFile, SavedOutput, Sink, series_of};
+use crawler::output::{Format, OutputFile, SavedFile, SavedOutput, Sink, series_of};
 use crawler::summary::size;
 use crawler::{Crawl, Event, Observer};
 use regex::Regex;
 
 use super::{OutputError, StandardOutput, refuse_shared};
-use crate::options::{Format, Options, Outputs, is_compressed, is_same, is_stdout};
+use crate::options::{FORMATS, Options, Outputs, is_compressed, is_same, is_stdout};
 
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
@@ -26,9 +26,9 @@ const REFUSED: &str = "refused";
 const WARC: &str = "warc";
 const SAVE: &str = "save";
 /// What follows on the name of a file of records that is not JSON lines, and of one that is compressed.
-const FORMATS: [(&str, Format); 2] = [
+const SUFFIXES: [(&str, Format); 2] = [
     (" (as CSV)", Format::Csv),
-    (" (as CSV with a byte order mark)", Format::CsvBom),
+    (" (as CSV with a byte order mark)", Format::CsvWithMark),
 ];
 const GZIP: &str = " (gzip)";
 
@@ -63,7 +63,7 @@ impl<'o> Output<'o> {
         let Some(format) = self.format else {
             return self.option.to_owned();
         };
-        let suffix = FORMATS.into_iter().find(|(_, other)| *other == format);
+        let suffix = SUFFIXES.into_iter().find(|(_, other)| *other == format);
         let gzip = if is_compressed(self.path) { GZIP } else { "" };
         format!("{}{}{gzip}", self.option, suffix.map_or("", |(suffix, _)| suffix))
     }
@@ -110,11 +110,6 @@ pub(super) fn attach(
         crawl = crawl.observe(matching(saved.map_err(OutputError::Open)?, options));
     }
     for (output, format, to) in files {
-        let format = match format {
-            Format::Jsonl => output::Format::JsonLines,
-            Format::Csv => output::Format::Csv,
-            Format::CsvBom => output::Format::CsvWithMark,
-        };
         let attached = match output.option {
             PAGES => Pages::new(to, format, &crawl.config().options().reports.fields)
                 .map(|pages| crawl.observe(matching(pages, options))),
@@ -198,10 +193,11 @@ fn check_given(crawl: &mut Crawl, outputs: &Outputs, state: &Path, accepts_loss:
     }
     let is_given = |saved: &SavedOutput| given.clone().any(|output| output.name() == saved.name);
     while let Some(saved) = crawl.saved_outputs().iter().find(|saved| !is_given(saved)).cloned() {
-        let (state, arguments) = (state.display().to_string(), arguments_of(&saved, outputs));
+        let (state, arguments) = (state.to_owned(), arguments_of(&saved, outputs));
         if !accepts_loss {
             return Err(OutputError::NotGiven { state, arguments });
         }
+        let state = state.display();
         log::warn!(target: "crawler::state", "the crawl in {state} continues without {arguments}, as --accept-loss says");
         crawl.give_up_output(&saved.name);
     }
@@ -212,15 +208,14 @@ fn check_given(crawl: &mut Crawl, outputs: &Outputs, state: &Path, accepts_loss:
 pub(super) fn check_new(options: &Options, saved: &[SavedOutput], state: &Path) -> Result<(), OutputError> {
     let (outputs, max_bytes) = (&options.outputs, options.settings().output_max_bytes);
     let foreign = |path: &Path, size: String| OutputError::Foreign {
-        path: path.display().to_string(),
+        path: path.to_owned(),
         size,
-        state: state.display().to_string(),
+        state: state.to_owned(),
     };
     let is_new = |name: &str| saved.iter().all(|saved| saved.name != name);
     for Output { option, path, .. } in Output::all(outputs).filter(|output| is_new(&output.name())) {
         if path.ancestors().take(2).any(|place| is_same(place, state)) {
-            let path = path.display().to_string();
-            return Err(OutputError::InState { path });
+            return Err(OutputError::InState(path.to_owned()));
         }
         let is_folder = option == SAVE;
         match path.metadata() {
@@ -274,14 +269,16 @@ fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
     }
     let name = saved.name.strip_suffix(GZIP).unwrap_or(&saved.name);
     let of_format = |(suffix, format)| Some((name.strip_suffix(suffix)?, format));
-    let (option, format) = FORMATS.into_iter().find_map(of_format).unwrap_or((name, Format::Jsonl));
-    let format = match format {
-        _ if outputs.format_of(Path::new(path)) == format => "",
-        Format::Csv => " --format csv",
-        Format::CsvBom => " --format csv-bom",
-        Format::Jsonl => " --format jsonl",
-    };
-    format!("--{option} {path}{format}")
+    let (option, format) = SUFFIXES
+        .into_iter()
+        .find_map(of_format)
+        .unwrap_or((name, Format::JsonLines));
+    let mut arguments = format!("--{option} {path}");
+    if outputs.format_of(Path::new(path)) != format {
+        let of_format = FORMATS.iter().filter(|(known, ..)| *known == format);
+        of_format.for_each(|(_, name, _)| arguments += &format!(" --format {name}"));
+    }
+    arguments
 }
 
 /// Opens a file. If no earlier run has written it, what it has is replaced.

@@ -2,18 +2,19 @@
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use crawler::SavedCrawl;
 use frontier::{Entry, NotFetched, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
 use super::{StateFailure, rfc3339};
-use crate::options::{ListArgs, Which};
+use crate::options::Which;
 
-pub(super) fn run(args: &ListArgs) -> Result<(), StateFailure> {
+pub(super) fn run(dir: &Path, which: Which) -> Result<(), StateFailure> {
     let mut to = BufWriter::new(io::stdout().lock());
-    if args.which.waiting {
-        let crawl = SavedCrawl::read(&args.dir)?;
+    if which.waiting {
+        let crawl = SavedCrawl::read(dir)?;
         let mut written = Ok(());
         crawl.frontier.visit_waiting(&mut |mut entry| {
             entry.due = crawl.time_of_day(entry.due);
@@ -26,8 +27,8 @@ pub(super) fn run(args: &ListArgs) -> Result<(), StateFailure> {
         written?;
     } else {
         let mut written = Ok(());
-        SavedCrawl::read_records(&args.dir, &mut |record| {
-            if written.is_ok() && is_listed(args.which, record.end) {
+        SavedCrawl::read_records(dir, &mut |record| {
+            if written.is_ok() && is_listed(which, record.end) {
                 written = write_line(&mut to, &RecordLine::of(&record));
             }
             // The other records of a long crawl are of no use to anyone.

@@ -10,17 +10,17 @@ use serde::Serialize;
 
 use super::list::words;
 use super::{StateFailure, now, rfc3339};
-use crate::options::{WhyArgs, check_seed};
+use crate::options::{DirArgs, check_seed};
 
 /// The exit code for a URL that the crawl has not met.
 const NOT_MET: u8 = 3;
 
 /// Prints the answer. Returns the exit code.
-pub(super) fn run(args: &WhyArgs) -> Result<u8, StateFailure> {
-    check_seed(&args.url)?;
-    let crawl = SavedCrawl::read(&args.of.dir)?;
-    let url = crawl.canonical_url(&args.url).map_err(|why| StateFailure::Url {
-        url: args.url.clone(),
+pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
+    check_seed(url)?;
+    let crawl = SavedCrawl::read(&of.dir)?;
+    let url = crawl.canonical_url(url).map_err(|why| StateFailure::Url {
+        url: url.to_owned(),
         why,
     })?;
     let mut why = crawl.frontier.why(&url, now() + crawl.ahead);
@@ -33,11 +33,11 @@ pub(super) fn run(args: &WhyArgs) -> Result<u8, StateFailure> {
     }
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
-    let is_running = Directory::new(&args.of.dir).lock_holder()? != LockHolder::Nobody;
+    let is_running = Directory::new(&of.dir).lock_holder()? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
     let ended = match &why {
-        Why::Seen { .. } => Ended::find(&args.of.dir, url.key())?,
+        Why::Seen { .. } => Ended::find(&of.dir, url.key())?,
         _ => None,
     };
     let mut answer = Answer::new(&url, &why, ended, is_running);
@@ -47,7 +47,7 @@ pub(super) fn run(args: &WhyArgs) -> Result<u8, StateFailure> {
     if answer.state == "unknown" && was_refused {
         answer.explanation += "; it may have been refused in an earlier run, by a limit that was lifted since";
     }
-    let text = if args.of.json {
+    let text = if of.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"
     } else {
         answer.rows().to_string()
