@@ -15,7 +15,6 @@
 
 mod again;
 mod checkpoint;
-mod error;
 pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod open;
@@ -34,10 +33,10 @@ pub(crate) mod unsynced;
 
 use std::sync::Arc;
 
+pub use crate::error::OpenError;
 pub use crate::store::{LockHolder, StoreError};
 pub use again::{QueuedAgain, Refetch};
 use checkpoint::Checkpointer;
-pub use error::OpenError;
 use keys::SharedKeys;
 pub use other_logic::OtherLogic;
 pub use record::{PageEnd, StoredPage};
@@ -119,19 +118,4 @@ impl Durable {
 
 fn read_error(segments: &StoredSegments, keys: Option<&SharedKeys>) -> Option<StoreError> {
     segments.take_error().or_else(|| keys?.lock().take_error())
-}
-
-impl From<StoreError> for FrontierError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Damaged { .. } => Self::Damaged(error.to_string().into()),
-            other => Self::not_saved(other),
-        }
-    }
-}
-
-impl FrontierError {
-    fn not_saved(error: impl std::fmt::Display) -> Self {
-        Self::NotSaved(error.to_string().into())
-    }
 }

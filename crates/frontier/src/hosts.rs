@@ -56,7 +56,7 @@ pub(crate) use origin_id::OriginId;
 pub(crate) use packed_entries::SegmentStore;
 pub(crate) use packed_entries::closed::Closed;
 pub(crate) use sieve_queue::Arrival;
-pub(crate) use table::{HostReader, HostRef, HostTable, HostsError, HostsOnDisk};
+pub(crate) use table::{HostReader, HostRef, HostTable, HostsOnDisk};
 use timers::Timers;
 
 use crate::config::{FrontierConfig, LimitConfig, MAX_ORIGINS_PER_HOST, PolitenessConfig};

@@ -262,11 +262,11 @@ pub use config::{
 #[doc(inline)]
 pub use directory::Directory;
 #[doc(inline)]
-pub use durable::{OpenError, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredPage};
+pub use durable::{PageEnd, QueuedAgain, Refetch, SaveStatus, StoredPage};
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
 #[doc(inline)]
-pub use error::FrontierError;
+pub use error::{FrontierError, OpenError};
 #[doc(inline)]
 pub use failure::{Failure, FailureKind};
 #[doc(inline)]

@@ -30,7 +30,6 @@ pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
 pub(crate) use call::{Answer, Call, Links};
 pub(crate) use outbox::links_of_batch;
 pub(crate) use seen::{Seen, StoredKeys};
-pub(crate) use stored::StateError;
 
 use crate::config::{FrontierConfig, FrontierConfigError, RetryPolicy};
 use crate::entry::{Entry, Purpose};

@@ -1,13 +1,12 @@
 //! The journal: each call becomes part of its next row, and a row that is read makes its calls again.
 
 use super::checkpoint::LOGIC;
-use super::error::OpenError;
 use super::record::{self, StoredPage};
 use super::restore::Restored;
 use super::{Durable, read_error};
 use crate::appended::append;
 use crate::entry::Purpose;
-use crate::error::FrontierError;
+use crate::error::{FrontierError, OpenError};
 use crate::lease::Leasing;
 use crate::link::Link;
 use crate::rules::ParseRules;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use sieve::Filter as _;
 
 use super::checkpoint::LOGIC;
-use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::restore::{Restored, restore};
 use super::seen_set::with_keys;
 use super::segments::SharedStore;
 use super::sizes::{SIZES, Sizes};
 use super::{Durable, Source, options};
+use crate::error::OpenError;
 use crate::config::FrontierConfig;
 use crate::hosts::HostTable;
 use crate::rules::ParseRules;
-use crate::state::{Call, State, StateError, bloom_filter};
+use crate::state::{Call, State, bloom_filter};
 use crate::store::{Space, Store};
 use crate::time::Time;
 
@@ -119,7 +119,7 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
 /// Reads the state under another configuration.
 fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) -> Result<Restored, OpenError> {
     let mut state = restored.state;
-    let encoded = state.encode().map_err(StateError::from)?;
+    let encoded = state.encode().map_err(OpenError::damaged)?;
     let hosts = std::mem::take(state.host_table());
     let seen_set = match state.into_seen_set() {
         // It is stored by its configuration alone.

@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 
 use sieve::OnSaturation;
 
-use super::OpenError;
 use crate::config::FrontierConfig;
+use crate::error::OpenError;
 use crate::scope::{MOST_REDIRECTS, Refusal};
-use crate::state::{State, StateError};
+use crate::state::State;
 
 pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
     let same = |option: &'static str, of: fn(&FrontierConfig) -> String| {
@@ -159,15 +159,18 @@ pub(super) fn note_widened_limits(
     state: &mut State,
     stored: &FrontierConfig,
     wanted: &FrontierConfig,
-) -> Result<(), StateError> {
-    let earlier = state.refused_under().take();
-    let earlier: Option<Vec<FrontierConfig>> = earlier.map(|configs| serde_json::from_str(&configs)).transpose()?;
-    let mut narrower = earlier.unwrap_or_default();
+) -> Result<(), OpenError> {
+    let damaged = |error| OpenError::damaged(format_args!("a configuration in it cannot be read: {error}"));
+    let mut narrower: Vec<FrontierConfig> = match state.refused_under().take() {
+        Some(earlier) => serde_json::from_str(&earlier).map_err(damaged)?,
+        None => Vec::new(),
+    };
     if !narrower.contains(stored) {
         narrower.push(stored.clone());
     }
     narrower.retain(|config| widened(config, wanted).any(|why| state.has_refused(why)));
-    let narrower = (!narrower.is_empty()).then_some(narrower);
-    *state.refused_under() = narrower.as_ref().map(serde_json::to_string).transpose()?;
+    if !narrower.is_empty() {
+        *state.refused_under() = Some(serde_json::to_string(&narrower).map_err(damaged)?);
+    }
     Ok(())
 }

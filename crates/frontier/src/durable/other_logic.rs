@@ -2,11 +2,11 @@
 //!
 //! Its calls might do something else here, so they are not made again. A checkpoint is a state, which both versions read.
 
-use super::error::OpenError;
 use super::options;
 use super::restore::manifest;
 use super::unsynced::{state_last_row, stated_row};
 use super::{checkpoint::LOGIC, journal};
+use crate::error::OpenError;
 use crate::config::FrontierConfig;
 use crate::store::{Batch, MAX_KEY, Space, Store};
 

@@ -3,8 +3,7 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::error::OpenError;
-use crate::state::StateError;
+use crate::error::OpenError;
 use crate::store::{Space, Store};
 
 /// Reads the parts with these keys. Each must be there.
@@ -34,11 +33,8 @@ impl<'s> PartsReader<'s> {
         }
     }
 
-    pub(super) fn end<T>(self, read: Result<T, StateError>) -> Result<T, OpenError> {
-        match self.error {
-            Some(error) => Err(error),
-            None => Ok(read?),
-        }
+    pub(super) fn end<T>(self, read: Result<T, OpenError>) -> Result<T, OpenError> {
+        self.error.map_or(read, Err)
     }
 }
 

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::OpenError;
 use crate::appended::append;
 use crate::entry::{Entry, Purpose};
-use crate::error::FrontierError;
+use crate::error::{FrontierError, OpenError};
 use crate::failure::FailureKind;
 use crate::fingerprint::ContentHash;
 use crate::lease::{Dropped, NotFetched};

@@ -6,16 +6,16 @@ use sieve::SeenSet;
 
 use super::Source;
 use super::checkpoint::{LAST_GENERATION, MANIFEST, Manifest};
-use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::parts::{PartsReader, parts};
 use super::seen_set::{read_seen_set, with_keys};
 use super::segments::{SharedStore, StoredSegments};
 use super::sizes::Sizes;
+use crate::error::OpenError;
 use crate::config::FrontierConfig;
 use crate::hosts::{HostReader, HostTable, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
-use crate::state::{State, StateError};
+use crate::state::State;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
 /// The rows that are read at once.
@@ -176,9 +176,9 @@ pub(crate) fn state(store: &dyn Store, manifest: &Manifest) -> Result<Vec<u8>, O
 fn hosts(store: &dyn Store, manifest: &Manifest, parse: &ParseRules) -> Result<HostTable, OpenError> {
     let mut reader = HostReader::new(parse);
     for part in parts(store, manifest.keys_of_hosts()) {
-        reader.read(&part?).map_err(StateError::from)?;
+        reader.read(&part?)?;
     }
-    Ok(reader.finish().map_err(StateError::from)?)
+    reader.finish()
 }
 
 /// Reads the hosts of a checkpoint up to the first part that is missing.

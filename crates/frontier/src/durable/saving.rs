@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::checkpoint::{Checkpointer, LOGIC, Manifest, REPLACED};
-use super::error::OpenError;
 use super::keys::SharedKeys;
 use super::removal::Removal;
 use super::restore::Restored;
@@ -11,7 +10,7 @@ use super::seen_set::encode_seen_set;
 use super::segments::StoredSegments;
 use super::{Durable, Source, journal, unsynced};
 use crate::config::FrontierConfig;
-use crate::error::FrontierError;
+use crate::error::{FrontierError, OpenError};
 use crate::state::State;
 use crate::store::{Batch, Space};
 use crate::time::Time;

@@ -8,12 +8,13 @@ use sieve::{Filter as _, Hashing, SeenSet};
 
 use super::keys::SharedKeys;
 use crate::config::FrontierConfig;
-use crate::state::{Seen, StateError, bloom_filter};
+use crate::error::OpenError;
+use crate::state::{Seen, bloom_filter};
 
 /// Returns a seen-set as bytes: none while it is empty, because the configuration says all that it is then.
 ///
 /// Cost: a copy of it.
-pub(crate) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
+pub(crate) fn encode_seen_set(seen: &SeenSet) -> io::Result<Vec<u8>> {
     let load = seen.load();
     if load.bits > 0 && load.ones == 0 {
         return Ok(Vec::new());
@@ -27,23 +28,24 @@ pub(crate) fn encode_seen_set(seen: &SeenSet) -> Result<Vec<u8>, StateError> {
 }
 
 /// Reads what [`encode_seen_set`] returned, of at most `most` bytes. The seen-set has the size that was written, whatever the capacity is now.
-pub(crate) fn read_seen_set(reader: &mut impl Read, most: u64, config: &FrontierConfig) -> Result<SeenSet, StateError> {
+pub(crate) fn read_seen_set(reader: &mut impl Read, most: u64, config: &FrontierConfig) -> Result<SeenSet, OpenError> {
     let mut reader = BufReader::new(reader);
-    if reader.fill_buf().map_err(SnapshotError::from)?.is_empty() {
+    if reader.fill_buf().map_err(unreadable)?.is_empty() {
         return Ok(bloom_filter(config)?);
     }
     let secret = match &config.seen_set.hash {
         Hashing::Hardened { key } => Some(*key),
         _ => None,
     };
-    read_to_end(&mut reader, most, secret)
+    let (seen, _) = SeenSet::read_from(&mut reader, most, secret).map_err(unreadable)?;
+    // What is behind it, too, so that no part that is missing goes unnoticed.
+    io::copy(&mut reader, &mut io::sink()).map_err(unreadable)?;
+    Ok(seen)
 }
 
-/// Reads a filter and what is behind it, so that no part that is missing goes unnoticed.
-fn read_to_end(reader: &mut impl Read, most: u64, secret: Option<[u8; 16]>) -> Result<SeenSet, StateError> {
-    let (seen, _) = SeenSet::read_from(reader, most, secret)?;
-    io::copy(reader, &mut io::sink()).map_err(SnapshotError::from)?;
-    Ok(seen)
+fn unreadable(error: impl Into<SnapshotError>) -> OpenError {
+    let error: SnapshotError = error.into();
+    OpenError::damaged(format_args!("its seen-set cannot be read: {error}"))
 }
 
 pub(crate) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {

@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::OpenError;
 use super::journal;
 use super::restore::manifest;
+use crate::error::OpenError;
 use crate::store::{Batch, MAX_KEY, Space, Store, system_start};
 
 /// The key of the last row that was synced, in [`Space::Meta`].

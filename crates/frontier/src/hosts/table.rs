@@ -35,7 +35,7 @@ use super::HostConfig;
 use super::host::{Host, HostState};
 use crate::report::Health;
 use crate::url::HostKey;
-pub(crate) use copy::{HostReader, HostsError};
+pub(crate) use copy::HostReader;
 use facts::Facts;
 pub(crate) use groups::HostsOnDisk;
 use {copy::HostCopy, groups::Evicted, workbench::Resident, workbench::Workbench};

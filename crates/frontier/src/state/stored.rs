@@ -3,34 +3,16 @@
 //! It is written by postcard, field after field, so it can be read by the same version of the format only. It contains nothing of the
 //! configuration.
 
-use std::io;
-
 use sieve::{SeenSet, Sieve};
 
 use super::{Seen, State, Tables};
-use crate::config::{FrontierConfig, FrontierConfigError};
-use crate::hosts::{HostConfig, HostQueues, HostTable, HostsError, HostsOnDisk};
+use crate::config::FrontierConfig;
+use crate::error::OpenError;
+use crate::hosts::{HostConfig, HostQueues, HostTable, HostsOnDisk};
 use crate::scope::Reached;
 
 /// What is stored of a state.
 type Stored = (sieve::Counters, HostQueues, Reached, Tables);
-
-/// Why bytes are not the state of a frontier.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StateError {
-    #[error("its state cannot be read: {0}")]
-    State(#[from] postcard::Error),
-    #[error("a configuration in it cannot be read: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("its seen-set cannot be read: {0}")]
-    SeenSet(#[from] sieve::snapshot::SnapshotError),
-    #[error(transparent)]
-    Hosts(#[from] HostsError),
-    #[error(transparent)]
-    Config(#[from] FrontierConfigError),
-    #[error("its seen-set cannot be written: {0}")]
-    Write(#[from] io::Error),
-}
 
 impl State {
     /// Returns the state as bytes, without the hosts and the seen-set. Cost: a copy of it.
@@ -49,8 +31,9 @@ impl State {
         hosts: HostTable,
         config: &FrontierConfig,
         on_disk: HostsOnDisk,
-    ) -> Result<Self, StateError> {
-        let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state)?;
+    ) -> Result<Self, OpenError> {
+        let damaged = |error| OpenError::damaged(format_args!("its state cannot be read: {error}"));
+        let (counters, queues, reached, mut tables): Stored = postcard::from_bytes(state).map_err(damaged)?;
         let mut state = Self::new(config, SeenSet::exact())?;
         tables.clusters.set_room(config.traps.max_fingerprints);
         state.sieve = Sieve::from_parts(seen_set, queues)

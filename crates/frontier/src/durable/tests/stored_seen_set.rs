@@ -3,13 +3,13 @@
 use sieve::snapshot::{Snapshot as _, SnapshotCounts};
 use sieve::{Filter as _, Hashing, OnSaturation, SeenSet};
 
-use super::super::error::OpenError;
 use super::super::parts::PartsReader;
 use super::super::seen_set::{encode_seen_set, read_seen_set};
 use super::common::{START, config, url};
 use super::damage::manifest;
 use super::pair::picture;
 use super::stores::{Recorder, open_store, read_store};
+use crate::error::OpenError;
 use crate::Verdict;
 use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::store::{Batch, MemoryStore, Space, Store as _};

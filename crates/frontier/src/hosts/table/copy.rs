@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 
 use super::{HostTable, Slot};
 use crate::appended::append;
+use crate::error::OpenError;
 use crate::rules::ParseRules;
 use crate::url::HostKey;
 
@@ -99,13 +100,8 @@ impl HostTable {
     }
 }
 
-/// Why a copy cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HostsError {
-    #[error("its hosts cannot be read: {0}")]
-    Piece(#[from] postcard::Error),
-    #[error("its hosts do not fit together")]
-    Disagree,
+fn unreadable(error: postcard::Error) -> OpenError {
+    OpenError::damaged(format_args!("its hosts cannot be read: {error}"))
 }
 
 /// Reads a copy, part by part.
@@ -130,7 +126,7 @@ impl<'p> HostReader<'p> {
     /// # Errors
     ///
     /// Bytes that are no part of a copy.
-    pub(crate) fn read(&mut self, part: &[u8]) -> Result<(), HostsError> {
+    pub(crate) fn read(&mut self, part: &[u8]) -> Result<(), OpenError> {
         let mut bytes = std::mem::take(&mut self.rest);
         bytes.extend_from_slice(part);
         let mut left = &bytes[..];
@@ -138,13 +134,13 @@ impl<'p> HostReader<'p> {
             let ((key, mut slot), after): ((HostKey, Slot), _) = match postcard::take_from_bytes(left) {
                 Ok(read) => read,
                 Err(postcard::Error::DeserializeUnexpectedEnd) => break,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(unreadable(error)),
             };
             if let Slot::Resident(resident) = &mut slot {
                 resident.host.parse_rules(self.parse);
             }
             if self.hosts.slots.insert(key, slot).is_some() {
-                return Err(HostsError::Disagree);
+                return Err(OpenError::damaged("its hosts do not fit together"));
             }
             left = after;
         }
@@ -157,11 +153,11 @@ impl<'p> HostReader<'p> {
     /// # Errors
     ///
     /// A copy that is not complete.
-    pub(crate) fn finish(self) -> Result<HostTable, HostsError> {
+    pub(crate) fn finish(self) -> Result<HostTable, OpenError> {
         if self.rest.is_empty() {
             Ok(self.hosts)
         } else {
-            Err(postcard::Error::DeserializeUnexpectedEnd.into())
+            Err(unreadable(postcard::Error::DeserializeUnexpectedEnd))
         }
     }
 

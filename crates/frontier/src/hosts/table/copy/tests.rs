@@ -152,7 +152,7 @@ fn all_expected(model: &BTreeMap<HostKey, Expected>) -> Content {
 }
 
 /// Reads a copy.
-fn read(copy: &[u8], segments: &Arc<TestSegments>) -> Result<HostTable, HostsError> {
+fn read(copy: &[u8], segments: &Arc<TestSegments>) -> Result<HostTable, OpenError> {
     let parse: ParseRules = Arc::new(|_| unreachable!());
     let mut reader = HostReader::new(&parse);
     copy.chunks(17).try_for_each(|part| reader.read(part))?;
