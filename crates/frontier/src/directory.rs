@@ -7,7 +7,7 @@ use std::path::Path;
 pub use repair::{Exported, RepairOutcome, RepairReport};
 
 use crate::config::FrontierConfig;
-use crate::durable::{OpenError, OtherLogic, StoredPage, Unsynced, open, other_logic, record, restore, unsynced};
+use crate::durable::{OpenError, OtherLogic, StoredPage, Unsynced, going_back, open, record, restore};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
 use crate::sqlite::SqliteStore;
@@ -87,7 +87,7 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that cannot be read or is damaged.
     pub fn unsynced(self) -> Result<Option<Unsynced>, OpenError> {
-        if_there(SqliteStore::open_unchecked(self.0), unsynced::unsynced)
+        if_there(SqliteStore::open_unchecked(self.0), going_back::unsynced)
     }
 
     /// Removes the commits of a directory since the last synced one, so that it is as it was then. Returns how many there were.
@@ -96,7 +96,7 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that is open, cannot be read or written, or is damaged.
     pub fn discard_unsynced(self) -> Result<u64, OpenError> {
-        unsynced::discard(&mut SqliteStore::open(self.0)?)
+        going_back::discard_unsynced(&mut SqliteStore::open(self.0)?)
     }
 
     /// Returns the commits since the last checkpoint, if a version of this crate made them that decides differently: their calls cannot be
@@ -106,7 +106,7 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that cannot be read or is damaged.
     pub fn other_logic(self) -> Result<Option<OtherLogic>, OpenError> {
-        if_there(SqliteStore::open_unchecked(self.0), other_logic::other_logic)
+        if_there(SqliteStore::open_unchecked(self.0), going_back::other_logic)
     }
 
     /// Removes these commits, so that [`Frontier::open`](crate::Frontier::open) continues from the checkpoint, and returns its attachment. Cut back
@@ -116,7 +116,7 @@ impl<'d> Directory<'d> {
     ///
     /// A directory that is open, cannot be read or written, or is damaged; a configuration under which it cannot be opened. Nothing is removed then.
     pub fn discard_other_logic(self, config: &FrontierConfig) -> Result<(), OpenError> {
-        other_logic::discard(&mut SqliteStore::open(self.0)?, config)
+        going_back::discard_other_logic(&mut SqliteStore::open(self.0)?, config)
     }
 
     /// Visits what became of each page, in order.

@@ -15,11 +15,11 @@
 
 mod again;
 mod checkpoint;
+pub(crate) mod going_back;
 pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod open;
 mod options;
-pub(crate) mod other_logic;
 mod parts;
 pub(crate) mod record;
 mod removal;
@@ -29,7 +29,6 @@ pub(crate) mod seen_set;
 pub(crate) mod segments;
 pub(crate) mod sizes;
 mod tests;
-pub(crate) mod unsynced;
 
 use std::sync::Arc;
 
@@ -37,13 +36,12 @@ pub use crate::error::OpenError;
 pub use crate::store::{LockHolder, StoreError};
 pub use again::{QueuedAgain, Refetch};
 use checkpoint::Checkpointer;
+pub use going_back::{OtherLogic, Unsynced};
 use keys::SharedKeys;
-pub use other_logic::OtherLogic;
 pub use record::{PageEnd, StoredPage};
 use removal::Removal;
 use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;
-pub use unsynced::Unsynced;
 
 use crate::config::FrontierConfig;
 use crate::error::FrontierError;

@@ -16,7 +16,7 @@ use crate::durable::open::no_checkpoint;
 use crate::durable::restore::{self, Restored, rows_from};
 use crate::durable::segments::SharedStore;
 use crate::durable::sizes::SIZES;
-use crate::durable::{OpenError, Source, StoredPage, journal, record, unsynced};
+use crate::durable::{OpenError, Source, StoredPage, going_back, journal, record};
 use crate::entry::Entry;
 use crate::rules::ParseRules;
 use crate::sqlite::{Readable, Repair, SqliteStore};
@@ -226,13 +226,11 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
     let mut store = store.lock();
     let last_stored = store.last_key(Space::Journal).unwrap_or(0).max(last);
     let mut batch = Batch::default();
-    for space in [Space::Journal, Space::Record] {
-        batch.delete(space, last + 1..=MAX_KEY);
-    }
+    going_back::remove_after(last, &mut batch);
     // What was not synced before may still lack its outputs.
-    let stated = unsynced::stated_row(&**store).filter(|row| (covered..=last).contains(row));
+    let stated = going_back::stated_row(&**store).filter(|row| (covered..=last).contains(row));
     if stated.is_none() {
-        unsynced::state_last_row(&mut batch, last).map_err(OpenError::damaged)?;
+        going_back::state_last_row(&mut batch, last).map_err(OpenError::damaged)?;
     }
     store.commit(&batch, true)?;
     Ok(Some(last_stored - last))

@@ -8,7 +8,7 @@ use super::removal::Removal;
 use super::restore::Restored;
 use super::seen_set::encode_seen_set;
 use super::segments::StoredSegments;
-use super::{Durable, Source, journal, unsynced};
+use super::{Durable, Source, going_back, journal};
 use crate::config::FrontierConfig;
 use crate::error::{FrontierError, OpenError};
 use crate::state::State;
@@ -58,7 +58,7 @@ impl Durable {
 
     /// Commits a batch that has the last row, if any, and syncs it with all earlier ones.
     fn commit_synced(&mut self, mut batch: Batch, now: Time) -> Result<(), FrontierError> {
-        let stated = unsynced::state_last_row(&mut batch, self.next_row - 1);
+        let stated = going_back::state_last_row(&mut batch, self.next_row - 1);
         stated.map_err(FrontierError::not_saved)?;
         self.store.lock().commit(&batch, true)?;
         self.last_sync = now;

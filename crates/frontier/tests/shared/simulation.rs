@@ -10,7 +10,7 @@ use crate::durable::OpenError;
 use crate::durable::keys::KeySizes;
 use crate::durable::open;
 #[cfg(feature = "durable")]
-use crate::durable::other_logic;
+use crate::durable::going_back;
 use crate::durable::sizes::{SIZES, Sizes};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
@@ -94,7 +94,7 @@ impl Disk {
 /// A directory that is open, or cannot be read or written.
 #[cfg(feature = "durable")]
 pub fn change_logic(dir: &Path) -> Result<(), OpenError> {
-    other_logic::change_logic(&mut SqliteStore::open(dir)?)
+    going_back::change_logic(&mut SqliteStore::open(dir)?)
 }
 
 impl Store for Disk {

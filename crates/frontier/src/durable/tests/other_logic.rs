@@ -13,7 +13,7 @@ use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use super::super::checkpoint::LOGIC;
 use super::super::restore::rows_from;
 use super::super::segments::SharedStore;
-use super::super::{journal, other_logic, unsynced};
+use super::super::{going_back, journal};
 use super::common::{self, Forbid, START, at, commit, config, end, failing, give_rules, next, parse, url};
 use super::crash_images::{check, records};
 use super::damage::{manifest, with_manifest};
@@ -46,7 +46,7 @@ fn every_store_of_another_logic_goes_back_to_its_checkpoint_and_on_from_there() 
             let is_kept = |row: u64| row <= checkpoint.covered;
             let kept = image.space(Space::Record).keys().filter(|row| is_kept(**row)).count();
             let mut back = with_manifest(&image, |manifest| manifest.logic = LOGIC - 1);
-            let other = other_logic::other_logic(&back).unwrap();
+            let other = going_back::other_logic(&back).unwrap();
             let last = image.last_key(Space::Journal).unwrap_or_default();
             assert_eq!(other.is_some(), last > checkpoint.covered, "image {number}");
             if let Some(other) = other {
@@ -54,10 +54,10 @@ fn every_store_of_another_logic_goes_back_to_its_checkpoint_and_on_from_there() 
                 are_synced.insert(other.are_synced);
                 assert_eq!(other.at_checkpoint, checkpoint.attachment);
             }
-            other_logic::discard(&mut back, &run.config).unwrap();
-            assert!(other_logic::other_logic(&back).unwrap().is_none());
+            going_back::discard_other_logic(&mut back, &run.config).unwrap();
+            assert!(going_back::other_logic(&back).unwrap().is_none());
             assert!(
-                unsynced::stated_row(&back) <= Some(checkpoint.covered),
+                going_back::stated_row(&back) <= Some(checkpoint.covered),
                 "what comes next is not synced"
             );
             assert_eq!(back.space(Space::Record).len(), kept, "image {number}");
@@ -87,7 +87,7 @@ fn under_options_that_cannot_continue_no_journal_is_dropped() {
         },
         ..run.config
     };
-    let refused = other_logic::discard(&mut other, &wanted).unwrap_err();
+    let refused = going_back::discard_other_logic(&mut other, &wanted).unwrap_err();
     assert!(matches!(refused, OpenError::Changed { .. }), "{refused}");
     assert!(other == before);
 }
@@ -185,7 +185,7 @@ fn a_stored_directory_is_read_as_it_was_written_and_one_of_another_logic_or_form
                 Ok(text) => assert!(text == expected, "{CHANGED}:\n{text}"),
                 Err(error) => panic!("{CHANGED}: {error}"),
             }
-            other_logic::change_logic(&mut SqliteStore::open(&dir.0).unwrap()).unwrap();
+            going_back::change_logic(&mut SqliteStore::open(&dir.0).unwrap()).unwrap();
         }
         if name.starts_with(&format!("format-{FORMAT}-")) {
             goes_back(&dir);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::unsynced;
+use super::super::going_back;
 use super::crash_images::{check, records};
 use super::pair::make;
 use super::run::{Run, config_of, steps_of};
@@ -28,14 +28,14 @@ fn every_store_goes_back_to_its_last_synced_commit_and_on_from_there() {
                 synced = (steps, records(&image));
             }
             let mut back = image;
-            let unsynced = unsynced::unsynced(&back).unwrap();
+            let unsynced = going_back::unsynced(&back).unwrap();
             assert_eq!(unsynced.is_some(), steps != synced.0, "image {number}");
             if let Some(unsynced) = unsynced {
                 assert_eq!(steps_of(Some(&unsynced.attachment)), steps);
                 discarded += unsynced.commits;
-                assert_eq!(unsynced::discard(&mut back).unwrap(), unsynced.commits);
+                assert_eq!(going_back::discard_unsynced(&mut back).unwrap(), unsynced.commits);
             }
-            assert!(unsynced::unsynced(&back).unwrap().is_none());
+            assert!(going_back::unsynced(&back).unwrap().is_none());
             assert_eq!(records(&back), synced.1, "image {number}");
             if number % 4 > 0 {
                 continue;
