@@ -17,7 +17,7 @@ use crate::state::{FETCHER_FILE, StateError};
 /// # Errors
 ///
 /// A directory without a crawl, in use, of another version, or of which nothing can be read; a disk that is full or cannot be read.
-pub fn repair(dir: &Path, export: &mut dyn FnMut(Exported<'_>)) -> Result<(RepairReport, Vec<PathBuf>), StartError> {
+pub fn repair(dir: &Path, export: &mut dyn FnMut(Exported)) -> Result<(RepairReport, Vec<PathBuf>), StartError> {
     check_database(dir)?;
     let report = Directory::new(dir).repair(&parse_robots, export)?;
     let mut aside = Vec::new();

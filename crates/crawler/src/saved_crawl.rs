@@ -101,7 +101,7 @@ impl SavedCrawl {
     /// # Errors
     ///
     /// A directory without a crawl, or one that cannot be read or is damaged.
-    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), StartError> {
+    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(StoredPage)) -> Result<(), StartError> {
         check_database(dir)?;
         Ok(Directory::new(dir).read_records(visit)?)
     }

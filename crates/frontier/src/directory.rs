@@ -124,7 +124,7 @@ impl<'d> Directory<'d> {
     /// # Errors
     ///
     /// A directory without a frontier, or one that cannot be read or is damaged.
-    pub fn read_records(self, visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), OpenError> {
+    pub fn read_records(self, visit: &mut dyn FnMut(StoredPage)) -> Result<(), OpenError> {
         let store = SqliteStore::open_read_only(self.0)?;
         record::visit(&store, visit)
     }

@@ -84,7 +84,7 @@ pub(super) struct RecordLine<'a> {
 }
 
 impl<'a> RecordLine<'a> {
-    pub(super) fn of(record: &'a StoredPage<'_>) -> Self {
+    pub(super) fn of(record: &'a StoredPage) -> Self {
         let (end, reason) = words(record.end);
         let of_origin = record
             .cause

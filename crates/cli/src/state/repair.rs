@@ -53,7 +53,7 @@ pub(super) fn run(args: &DirArgs) -> Result<u8, StateFailure> {
 }
 
 /// Writes a URL of a crawl that cannot be continued, in a form that `--seeds` reads. The file is made with the first line.
-fn export(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported<'_>) -> io::Result<()> {
+fn export(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported) -> io::Result<()> {
     let line = match exported {
         Exported::Record(record) => json!({
             "url": record.url, "end": words(record.end).0, "status": record.status.unwrap_or(0), "depth": record.depth,

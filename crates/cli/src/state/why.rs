@@ -78,15 +78,14 @@ impl Ended {
     fn find(dir: &Path, key: &str) -> Result<Option<Self>, StateFailure> {
         let mut found = None;
         Directory::new(dir).read_records(&mut |record| {
-            let record_key = record.key.as_ref().unwrap_or(&record.url);
-            if record_key == key {
+            if record.key.as_ref().unwrap_or(&record.url).as_ref() == key {
                 found = Some(Self {
                     end: record.end,
                     status: record.status,
                     ended_at: rfc3339(record.time),
                     depth: record.depth,
                     attempts: record.attempts,
-                    referrer: record.referrer.map(Into::into),
+                    referrer: record.referrer.as_deref().map(str::to_owned),
                 });
             }
         })?;

@@ -59,14 +59,14 @@ pub struct RepairReport {
 /// Something that can be read of a frontier that cannot be continued.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Exported<'r> {
+pub enum Exported {
     /// What became of a page.
-    Record(StoredPage<'r>),
+    Record(StoredPage),
     /// A URL that waits, or was offered.
     Waiting(Entry),
 }
 
-type Export<'v> = dyn FnMut(Exported<'_>) + 'v;
+type Export<'v> = dyn FnMut(Exported) + 'v;
 
 impl Directory<'_> {
     /// Repairs the frontier: it goes back to the last state that is whole. If there is none, `export` gets all that can be

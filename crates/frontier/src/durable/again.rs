@@ -63,7 +63,7 @@ impl QueuedAgain {
         self.queued + self.refused > 0
     }
 
-    fn count(&mut self, record: &StoredPage<'_>) {
+    fn count(&mut self, record: &StoredPage) {
         self.queued += 1;
         let failures = match record.end {
             PageEnd::GaveUp(kind) if record.is_refresh => self.failed_refreshes.entry(kind),
@@ -84,7 +84,7 @@ impl QueuedAgain {
 
 /// What was read of the records.
 struct Due {
-    pages: Vec<StoredPage<'static>>,
+    pages: Vec<StoredPage>,
     read_to: Place,
     /// The time of the next record that was not read, if it is too young; the time of the call if there are more pages.
     next: Option<Time>,
@@ -110,7 +110,7 @@ impl Durable {
                 let age_millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
                 let until = Time::from_millis(now.as_millis().saturating_sub(age_millis));
                 let is_due =
-                    |at: Place, record: &StoredPage<'_>| at >= before.unanswered || !record.end.is_unanswered();
+                    |at: Place, record: &StoredPage| at >= before.unanswered || !record.end.is_unanswered();
                 let room = room(state.queues().room());
                 let mut due = self.read_due(read.by_age, MAX_KEY, until, room, &is_due)?;
                 due.next = due.next.map(|time| if time > until { time + age } else { now });
@@ -119,7 +119,7 @@ impl Durable {
             }
             Refetch::Unanswered if !before.is_retrying() => return Ok(QueuedAgain::default()),
             Refetch::Unanswered => {
-                let is_due = |at: Place, record: &StoredPage<'_>| at >= before.by_age && record.end.is_unanswered();
+                let is_due = |at: Place, record: &StoredPage| at >= before.by_age && record.end.is_unanswered();
                 let room = room(state.queues().room_for_retries());
                 let last = before.retry_end - 1;
                 let mut due = self.read_due(read.unanswered, last, Time::from_millis(u64::MAX), room, &is_due)?;
@@ -164,7 +164,7 @@ impl Durable {
         last: u64,
         until: Time,
         up_to: usize,
-        is_due: &dyn Fn(Place, &StoredPage<'_>) -> bool,
+        is_due: &dyn Fn(Place, &StoredPage) -> bool,
     ) -> Result<Due, FrontierError> {
         let mut due = Due {
             pages: Vec::new(),
@@ -181,7 +181,7 @@ impl Durable {
                     latest = latest.max(record.time);
                     if at >= from && stopped_at.is_none() && is_due(at, &record) && record.again().is_some() {
                         match due.pages.len() < up_to {
-                            true => due.pages.push(record.into_owned()),
+                            true => due.pages.push(record),
                             false => stopped_at = Some(at),
                         }
                     }
@@ -209,7 +209,7 @@ impl Durable {
     fn queue_due(
         &mut self,
         state: &mut State,
-        due: &[StoredPage<'_>],
+        due: &[StoredPage],
         shut: ShutOrigin,
         read: RecordsRead,
         now: Time,

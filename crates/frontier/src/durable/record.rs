@@ -1,6 +1,5 @@
 //! Records: what became of each page, in order, for people and tools. The frontier itself reads them only for what to fetch again.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -22,12 +21,11 @@ use crate::url::CanonicalUrl;
 /// What became of one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct StoredPage<'a> {
+pub struct StoredPage {
     /// The URL that was requested, or dropped.
-    #[serde(borrow)]
-    pub url: Cow<'a, str>,
+    pub url: Box<str>,
     /// The key that it is deduplicated on; `None` if that is the URL itself.
-    pub key: Option<Cow<'a, str>>,
+    pub key: Option<Box<str>>,
     /// How it ended.
     pub end: PageEnd,
     /// The HTTP status of the last answer, if the settlement [named it](Settlement::with_status).
@@ -39,7 +37,7 @@ pub struct StoredPage<'a> {
     /// Requests that counted as attempts.
     pub attempts: u32,
     /// The page with the first link to it; `None` for a seed.
-    pub referrer: Option<Cow<'a, str>>,
+    pub referrer: Option<Arc<str>>,
     /// Steps in a row that load it as a part of another resource; 0 for a page.
     pub embedded: u8,
     /// The failure of its origin, or of the robots.txt, if the page left the queue for it.
@@ -98,18 +96,18 @@ impl PageEnd {
     }
 }
 
-impl<'a> StoredPage<'a> {
-    fn new(entry: &'a Entry, end: PageEnd, time: Time) -> Self {
+impl StoredPage {
+    fn new(entry: &Entry, end: PageEnd, time: Time) -> Self {
         let earlier = entry.metadata.previous.as_deref().filter(|_| entry.is_refresh());
         Self {
-            url: Cow::Borrowed(&entry.url),
-            key: entry.key.as_deref().map(Cow::Borrowed),
+            url: entry.url.clone(),
+            key: entry.key.clone(),
             end,
             status: None,
             time,
             depth: entry.depth,
             attempts: entry.attempts,
-            referrer: entry.metadata.referrer.as_deref().map(Cow::Borrowed),
+            referrer: entry.metadata.referrer.clone(),
             embedded: entry.metadata.embedded,
             cause: None,
             is_refresh: entry.is_refresh(),
@@ -119,7 +117,7 @@ impl<'a> StoredPage<'a> {
         }
     }
 
-    pub(super) fn dropped(dropped: &'a Dropped, now: Time) -> Self {
+    pub(super) fn dropped(dropped: &Dropped, now: Time) -> Self {
         Self {
             cause: dropped.cause.as_ref().map(|cause| cause.kind),
             ..Self::new(&dropped.entry, PageEnd::NotFetched(dropped.why), now)
@@ -127,7 +125,7 @@ impl<'a> StoredPage<'a> {
     }
 
     /// `None` if it is queued again, or no page.
-    pub(crate) fn settled(entry: &'a Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
+    pub(crate) fn settled(entry: &Entry, settlement: &Settlement, settled: &Settled, now: Time) -> Option<Self> {
         if entry.purpose != Purpose::Page {
             return None;
         }
@@ -157,26 +155,6 @@ impl<'a> StoredPage<'a> {
         })
     }
 
-    pub(super) fn into_owned(self) -> StoredPage<'static> {
-        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        StoredPage {
-            url: owned(self.url),
-            key: self.key.map(owned),
-            referrer: self.referrer.map(owned),
-            end: self.end,
-            status: self.status,
-            time: self.time,
-            depth: self.depth,
-            attempts: self.attempts,
-            embedded: self.embedded,
-            cause: self.cause,
-            is_refresh: self.is_refresh,
-            validators: self.validators,
-            content: self.content,
-            is_superseded: self.is_superseded,
-        }
-    }
-
     /// Returns the link to fetch the page again, and how its last fetch has ended; `None` if it has not met its end yet, or no other fetch
     /// would end otherwise.
     pub(super) fn again(&self) -> Option<(Link, LastEnd)> {
@@ -192,9 +170,9 @@ impl<'a> StoredPage<'a> {
                 ..PreviousFetch::default()
             })
         });
-        let url = CanonicalUrl::new(url, self.key.as_deref().map(Into::into));
+        let url = CanonicalUrl::new(url, self.key.clone());
         let link = Link {
-            referrer: self.referrer.as_deref().map(Into::into),
+            referrer: self.referrer.clone(),
             depth: self.depth,
             embedded: self.embedded,
             seed: self.referrer.is_none() && self.depth == 0,
@@ -205,12 +183,12 @@ impl<'a> StoredPage<'a> {
     }
 }
 
-pub(crate) fn add(records: &mut Vec<u8>, record: &StoredPage<'_>) -> Result<(), FrontierError> {
+pub(crate) fn add(records: &mut Vec<u8>, record: &StoredPage) -> Result<(), FrontierError> {
     append(record, records).map_err(FrontierError::not_saved)
 }
 
 /// Visits the records of a row.
-pub(crate) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), postcard::Error> {
+pub(crate) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(StoredPage)) -> Result<(), postcard::Error> {
     while !row.is_empty() {
         let (record, after) = postcard::take_from_bytes(row)?;
         visit(record);
@@ -220,7 +198,7 @@ pub(crate) fn visit_row(mut row: &[u8], visit: &mut dyn FnMut(StoredPage<'_>)) -
 }
 
 /// Visits all records of a store.
-pub(crate) fn visit(store: &dyn Store, visit: &mut dyn FnMut(StoredPage<'_>)) -> Result<(), OpenError> {
+pub(crate) fn visit(store: &dyn Store, visit: &mut dyn FnMut(StoredPage)) -> Result<(), OpenError> {
     let mut damaged = None;
     store.range(Space::Record, 0..=MAX_KEY, &mut |row, bytes| {
         if damaged.is_none() {

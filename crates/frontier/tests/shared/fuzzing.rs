@@ -199,7 +199,7 @@ pub fn read_seen_set(seen_set: &[u8]) -> bool {
 /// Reads the records of a row. Returns whether it could.
 pub fn read_records(records: &[u8]) -> bool {
     let mut bytes = 0;
-    let mut visit = |record: StoredPage<'_>| bytes += record.url.len();
+    let mut visit = |record: StoredPage| bytes += record.url.len();
     record::visit_row(records, &mut visit).is_ok()
 }
 

@@ -59,7 +59,7 @@ fn goes_on_alike(opened: &mut Frontier, model: &mut Frontier, run: &Run, steps: 
 
 pub(super) fn records(image: &MemoryStore) -> Vec<String> {
     let mut found = Vec::new();
-    let mut visit = |record: StoredPage<'_>| found.push(format!("{record:?}"));
+    let mut visit = |record: StoredPage| found.push(format!("{record:?}"));
     super::super::record::visit(image, &mut visit).unwrap();
     found
 }

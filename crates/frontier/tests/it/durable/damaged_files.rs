@@ -130,7 +130,7 @@ pub(super) fn is_typed(error: &OpenError, what: &str) {
 
 pub(super) fn records(dir: &Path) -> Result<Vec<String>, OpenError> {
     let mut found = Vec::new();
-    let mut visit = |record: StoredPage<'_>| found.push(format!("{record:?}"));
+    let mut visit = |record: StoredPage| found.push(format!("{record:?}"));
     Directory::new(dir).read_records(&mut visit)?;
     Ok(found)
 }
