@@ -13,9 +13,8 @@ use serde::Serialize;
 use super::Directory;
 use crate::durable::keys::list::check as check_keys;
 use crate::durable::open::no_checkpoint;
-use crate::durable::restore::{self, Restored, rows_from};
+use crate::durable::restore::{self, Restored};
 use crate::durable::segments::SharedStore;
-use crate::durable::sizes::SIZES;
 use crate::durable::{OpenError, Source, StoredPage, going_back, journal, record};
 use crate::entry::Entry;
 use crate::rules::ParseRules;
@@ -24,11 +23,12 @@ use crate::state::{State, bloom_filter};
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
 /// How a repair ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RepairOutcome {
     /// Nothing is wrong, and nothing was changed.
+    #[default]
     Whole,
     /// The directory can be opened again, as of an earlier commit.
     Repaired,
@@ -37,7 +37,7 @@ pub enum RepairOutcome {
 }
 
 /// What a repair found and did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// How it ended.
@@ -87,13 +87,8 @@ impl Directory<'_> {
     ) -> Result<RepairReport, OpenError> {
         let repair = Repair::begin(self.0)?;
         let mut report = RepairReport {
-            outcome: RepairOutcome::Whole,
-            damage: String::new(),
-            commits_dropped: 0,
             record_rows_lost: Some(0),
-            records: 0,
-            urls: 0,
-            kept: None,
+            ..RepairReport::default()
         };
         // Reading does not need what its head says of writing.
         let checked = check(self.0, parse).and_then(|()| Ok(repair.check_head()?));
@@ -103,23 +98,20 @@ impl Directory<'_> {
             Err(other) => return Err(other),
         };
         report.damage = why.to_string();
-        for readable in repair.readable() {
-            let (store, lost) = copy(&repair, &readable)?;
-            report.record_rows_lost = lost;
-            let parse = parse(&stored_name(&store)?);
-            if readable.is_one_state()
-                && let Some(dropped) = go_back(&store, &parse)?
-            {
+        let ways = repair.readable();
+        for readable in ways.iter().filter(|readable| readable.is_one_state()) {
+            let (store, parse, lost) = copy(&repair, readable, parse)?;
+            if let Some(dropped) = go_back(&store, &parse)? {
+                drop(store);
+                report.record_rows_lost = lost;
                 report.commits_dropped = dropped;
                 report.outcome = RepairOutcome::Repaired;
-                drop(store);
                 report.kept = Some(repair.finish()?);
                 return Ok(report);
             }
         }
-        for readable in repair.readable() {
-            let (store, lost) = copy(&repair, &readable)?;
-            let parse = parse(&stored_name(&store)?);
+        for readable in &ways {
+            let (store, parse, lost) = copy(&repair, readable, parse)?;
             report.record_rows_lost = lost;
             export_all(&store, &parse, &mut |exported| {
                 match exported {
@@ -141,14 +133,6 @@ impl Directory<'_> {
     }
 }
 
-fn source<'s>(store: &'s SharedStore, parse: &'s ParseRules) -> Source<'s> {
-    Source {
-        store,
-        parse,
-        sizes: SIZES,
-    }
-}
-
 /// Reads all of a directory.
 fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError> {
     let store = SqliteStore::open_read_only(dir)?;
@@ -160,7 +144,8 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
     check_keys(&store)?;
     let manifest = restore::manifest(&**store.lock())?;
     let (_, config) = manifest.ok_or_else(|| no_checkpoint(&store))?;
-    let restored = restore::restore(source(&store, &parse(&config.politeness.robots_name)), false)?;
+    let parse = parse(&config.politeness.robots_name);
+    let restored = restore::restore(Source::new(&store, &parse), false)?;
     check_queues(&mut restored.ok_or_else(|| no_checkpoint(&store))?)
 }
 
@@ -196,19 +181,18 @@ fn found<T>(result: Result<T, OpenError>) -> Result<Option<T>, OpenError> {
     }
 }
 
-/// Copies what can be read into a new store. Returns how many rows of records are lost, if that can be known.
-fn copy(repair: &Repair, readable: &Readable) -> Result<(SharedStore, Option<u64>), OpenError> {
+/// Copies what can be read into a new store. Returns it with how robots.txt files are read, and how many rows of records are lost, if that can
+/// be known.
+fn copy(
+    repair: &Repair,
+    readable: &Readable,
+    parse: &dyn Fn(&str) -> ParseRules,
+) -> Result<(SharedStore, ParseRules, Option<u64>), OpenError> {
     let mut store = repair.new_store()?;
     let lost = readable.copy_to(&mut store)?;
-    Ok((SharedStore::new(Box::new(store)), lost))
-}
-
-/// Returns the name by which robots.txt files are read; empty if it is lost.
-fn stored_name(store: &SharedStore) -> Result<String, OpenError> {
-    let stored = found(restore::manifest(&**store.lock()))?.flatten();
-    Ok(stored
-        .map(|(_, config)| config.politeness.robots_name)
-        .unwrap_or_default())
+    let manifest = found(restore::manifest(&store))?.flatten();
+    let name = manifest.map(|(_, config)| config.politeness.robots_name);
+    Ok((SharedStore::new(Box::new(store)), parse(&name.unwrap_or_default()), lost))
 }
 
 /// Removes the rows after the last state that is whole. Returns how many there were; `None` if no state is whole.
@@ -216,7 +200,7 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
     if found(check_keys(store).map_err(OpenError::from))?.is_none() {
         return Ok(None);
     }
-    let Some(mut restored) = restore_rows(store, parse, MAX_KEY)? else {
+    let Some(mut restored) = restore_rows(store, parse)? else {
         return Ok(None);
     };
     if found(check_queues(&mut restored))?.is_none() {
@@ -237,30 +221,19 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
 }
 
 /// `None` if there is no whole checkpoint.
-fn restore_rows(store: &SharedStore, parse: &ParseRules, last: u64) -> Result<Option<Restored>, OpenError> {
-    let Some(mut restored) = found(restore::restore_checkpoint(source(store, parse)))?.flatten() else {
-        return Ok(None);
-    };
-    restored.state.set_silent(true);
-    while restored.next_row <= last {
-        for (key, row) in rows_from(store, restored.next_row)? {
-            if key != restored.next_row || key > last {
-                return Ok(Some(restored));
-            }
-            if found(restored.make_calls(key, &row, parse))?.is_none() {
-                // A part of its calls was made.
-                return restore_rows(store, parse, key - 1);
-            }
+fn restore_rows(store: &SharedStore, parse: &ParseRules) -> Result<Option<Restored>, OpenError> {
+    let source = Source::new(store, parse);
+    let mut last = MAX_KEY;
+    loop {
+        let Some(mut restored) = found(restore::restore_checkpoint(source))?.flatten() else {
+            return Ok(None);
+        };
+        if found(restored.replay(source, last, false))?.is_some() {
+            return Ok(Some(restored));
         }
-        if store
-            .lock()
-            .last_key(Space::Journal)
-            .is_none_or(|last| last < restored.next_row)
-        {
-            break;
-        }
+        // A part of the calls of the row after it may have been made.
+        last = restored.next_row - 1;
     }
-    Ok(Some(restored))
 }
 
 /// Hands out all records, and all URLs that wait or that calls of the journal have offered.
@@ -295,17 +268,18 @@ fn of_checkpoint(store: &SharedStore, parse: &ParseRules) -> Result<Option<State
         return Ok(None);
     };
     let encoded = found(restore::state(&**guard, &manifest))?;
-    drop(guard);
-    let segments = source(store, parse).segments(manifest.next_segment);
     let hosts = || restore::readable_hosts(&**store.lock(), &manifest, parse);
-    let nothing = || State::new(&config, bloom_filter(&config)?);
-    let on_disk = || source(store, parse).on_disk(&segments);
-    if let Some(encoded) = encoded
-        && let Ok(state) = State::decode(&encoded, bloom_filter(&config)?.into(), hosts(), &config, on_disk())
-    {
-        return Ok(Some(state));
+    drop(guard);
+    let source = Source::new(store, parse);
+    let segments = source.segments(manifest.next_segment);
+    if let Some(encoded) = encoded {
+        let seen_set = bloom_filter(&config)?.into();
+        let decoded = State::decode(&encoded, seen_set, hosts(), &config, source.on_disk(&segments));
+        if decoded.is_ok() {
+            return decoded.map(Some);
+        }
     }
-    let mut state = nothing()?;
-    state.lie_on_disk(&config, hosts(), on_disk());
+    let mut state = State::new(&config, bloom_filter(&config)?)?;
+    state.lie_on_disk(&config, hosts(), source.on_disk(&segments));
     Ok(Some(state))
 }

@@ -9,7 +9,7 @@ use super::keys::SharedKeys;
 use super::restore::{Restored, restore};
 use super::seen_set::with_keys;
 use super::segments::SharedStore;
-use super::sizes::{SIZES, Sizes};
+use super::sizes::Sizes;
 use super::{Durable, Source, options};
 use crate::error::OpenError;
 use crate::config::FrontierConfig;
@@ -137,12 +137,7 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
 /// Reads a store, and leaves it as it is.
 pub(crate) fn read(store: Box<dyn Store>, parse: &ParseRules) -> Result<Opening, OpenError> {
     let store = &SharedStore::new(store);
-    let source = Source {
-        store,
-        parse,
-        sizes: SIZES,
-    };
-    let restored = restore(source, false)?.ok_or_else(|| no_checkpoint(store))?;
+    let restored = restore(Source::new(store, parse), false)?.ok_or_else(|| no_checkpoint(store))?;
     Ok(Opening {
         now: restored.state.latest(),
         state: restored.state,

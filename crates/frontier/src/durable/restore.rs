@@ -10,7 +10,7 @@ use super::keys::SharedKeys;
 use super::parts::{PartsReader, parts};
 use super::seen_set::{read_seen_set, with_keys};
 use super::segments::{SharedStore, StoredSegments};
-use super::sizes::Sizes;
+use super::sizes::{SIZES, Sizes};
 use crate::error::OpenError;
 use crate::config::FrontierConfig;
 use crate::hosts::{HostReader, HostTable, HostsOnDisk, SegmentStore};
@@ -34,6 +34,11 @@ pub(crate) struct Restored {
 }
 
 impl<'s> Source<'s> {
+    pub(crate) fn new(store: &'s SharedStore, parse: &'s ParseRules) -> Self {
+        let sizes = SIZES;
+        Self { store, parse, sizes }
+    }
+
     pub(crate) fn on_disk(&self, segments: &Arc<StoredSegments>) -> HostsOnDisk {
         HostsOnDisk {
             segments: Arc::clone(segments) as Arc<dyn SegmentStore>,
@@ -59,20 +64,7 @@ pub(crate) fn restore(source: Source<'_>, may_write: bool) -> Result<Option<Rest
     if may_write {
         restored.state.share_memory(source.sizes.resident_bytes);
     }
-    restored.state.set_silent(true);
-    loop {
-        let rows = rows_from(source.store, restored.next_row)?;
-        if rows.is_empty() {
-            break;
-        }
-        for (key, row) in rows {
-            restored.make_calls(key, &row, source.parse)?;
-        }
-        if may_write {
-            restored.write_segments(source)?;
-        }
-    }
-    restored.state.set_silent(false);
+    restored.replay(source, MAX_KEY, may_write)?;
     if let Some(keys) = &restored.keys {
         keys.lock().journal_has_ended()?;
     }
@@ -120,7 +112,7 @@ pub(crate) fn manifest(store: &dyn Store) -> Result<Option<(Manifest, FrontierCo
     Ok(Some((manifest, config)))
 }
 
-pub(crate) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+pub(super) fn rows_from(store: &SharedStore, first: u64) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
     let store = store.lock();
     let mut rows = store.values(Space::Journal, first..=first.saturating_add(ROWS_AT_ONCE - 1))?;
     if rows.is_empty() {
@@ -141,6 +133,26 @@ impl Manifest {
 }
 
 impl Restored {
+    /// Makes the calls of the journal again, up to a row. If it fails, some calls of the [next row](Self::next_row) may have been made.
+    pub(crate) fn replay(&mut self, source: Source<'_>, last: u64, may_write: bool) -> Result<(), OpenError> {
+        self.state.set_silent(true);
+        while self.next_row <= last {
+            let mut rows = rows_from(source.store, self.next_row)?;
+            rows.retain(|(key, _)| *key <= last);
+            if rows.is_empty() {
+                break;
+            }
+            for (key, row) in rows {
+                self.make_calls(key, &row, source.parse)?;
+            }
+            if may_write {
+                self.write_segments(source)?;
+            }
+        }
+        self.state.set_silent(false);
+        Ok(())
+    }
+
     /// Writes segments of the calls that were made again, if there are many. If this run ends before its first row, a later one removes
     /// them.
     fn write_segments(&self, source: Source<'_>) -> Result<(), StoreError> {

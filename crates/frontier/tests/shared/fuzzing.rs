@@ -13,7 +13,6 @@ use crate::durable::keys::{KEY_SIZES, KeySizes, SharedKeys};
 use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
 use crate::durable::segments::SharedStore;
-use crate::durable::sizes::SIZES;
 use crate::durable::{Source, StoredPage, journal, record};
 use crate::entry::Purpose;
 use crate::failure::{Failure, FailureKind};
@@ -97,11 +96,7 @@ fn decode(state: &[u8], seen_set: &[u8], hosts: &[u8]) -> Option<State> {
     let most = seen_set.len() as u64;
     let seen_set = decode_seen_set(&mut &*seen_set, most, &config()).ok()?;
     let seen_set = with_keys(seen_set, &config(), Some(&keys));
-    let source = Source {
-        store: &store,
-        parse: &parse,
-        sizes: SIZES,
-    };
+    let source = Source::new(&store, &parse);
     State::decode(state, seen_set, hosts, &config(), source.on_disk(&source.segments(0))).ok()
 }
 
@@ -166,11 +161,7 @@ fn classify_pages(state: &mut State) {
 pub fn read_row(row: &[u8]) -> bool {
     let Some((frontier, _)) = prepared() else { return false };
     let (parse, store) = (parse(), store());
-    let source = Source {
-        store: &store,
-        parse: &parse,
-        sizes: SIZES,
-    };
+    let source = Source::new(&store, &parse);
     let mut restored = Restored::of(frontier.state, config(), source.segments(0));
     let is_read = restored.make_calls(1, row, &parse).is_ok();
     let _ = (
