@@ -27,36 +27,9 @@ use run::{Run, RunWriter};
 
 use super::removal::Removal;
 use super::segments::SharedStore;
+use super::sizes::Sizes;
 use crate::state::StoredKeys;
 use crate::store::{MAX_KEY, Space, StoreError};
-
-/// What tests make smaller.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct KeySizes {
-    /// The digests of a part of a run.
-    pub(crate) digests_of_part: usize,
-    /// The fresh digests that freeze.
-    pub(crate) fresh_digests: usize,
-    /// The parts that are written with one row for each run, or read, at least.
-    pub(crate) parts_at_once: usize,
-    /// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again.
-    pub(crate) verified: usize,
-}
-
-impl KeySizes {
-    /// The parts of a run that are removed with one slice.
-    fn removed_at_once(self) -> u64 {
-        4 * self.parts_at_once as u64
-    }
-}
-
-pub(crate) const KEY_SIZES: KeySizes = KeySizes {
-    digests_of_part: 1024,
-    fresh_digests: 1 << 19,
-    parts_at_once: 8,
-    // 16 MiB.
-    verified: 1 << 20,
-};
 
 /// The digests, shared by the filter that asks and the frontier that writes.
 #[derive(Debug, Clone)]
@@ -68,7 +41,7 @@ impl SharedKeys {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn new(store: SharedStore, sizes: KeySizes) -> Self {
+    pub(crate) fn new(store: SharedStore, sizes: Sizes) -> Self {
         let mut keys = Keys::new(store, sizes);
         // The first commit writes the empty list: a store without one is damaged.
         keys.is_changed = true;
@@ -76,7 +49,7 @@ impl SharedKeys {
     }
 
     /// Reads what a store has, as of a row. Later runs are visible once their row was made again.
-    pub(super) fn load(store: SharedStore, sizes: KeySizes, covered: u64) -> Result<Self, StoreError> {
+    pub(super) fn load(store: SharedStore, sizes: Sizes, covered: u64) -> Result<Self, StoreError> {
         let list = RunList::read(&store)?.ok_or_else(|| damaged("the list of runs is missing".to_owned()))?;
         let mut keys = Keys::new(store, sizes);
         // Above what a run left that was not finished: that is removed in slices.
@@ -130,7 +103,7 @@ struct Frozen {
 #[derive(Debug)]
 pub(super) struct Keys {
     store: SharedStore,
-    sizes: KeySizes,
+    sizes: Sizes,
     known: Known,
     /// The oldest first.
     frozen: VecDeque<Frozen>,
@@ -187,7 +160,7 @@ impl Known {
 }
 
 impl Keys {
-    fn new(store: SharedStore, sizes: KeySizes) -> Self {
+    fn new(store: SharedStore, sizes: Sizes) -> Self {
         Self {
             store,
             sizes,

@@ -55,7 +55,7 @@ pub(crate) fn open(
 
 /// Begins a crawl in an empty store.
 fn begin(source: Source<'_>, config: FrontierConfig, now: Time) -> Result<Opening, OpenError> {
-    let keys = || SharedKeys::new(source.store.clone(), source.sizes.keys);
+    let keys = || SharedKeys::new(source.store.clone(), source.sizes);
     let keys = config.seen_set.exact.then(keys);
     let segments = source.segments(0);
     let mut state = State::new(&config, with_keys(bloom_filter(&config)?, &config, keys.as_ref()))?;

@@ -82,7 +82,7 @@ pub(crate) fn restore_checkpoint(source: Source<'_>) -> Result<Option<Restored>,
     let hosts = hosts(&**store, &manifest, source.parse)?;
     // The calls of the journal read segments and keys.
     drop(store);
-    let load = || SharedKeys::load(source.store.clone(), source.sizes.keys, manifest.covered);
+    let load = || SharedKeys::load(source.store.clone(), source.sizes, manifest.covered);
     let keys = config.seen_set.exact.then(load).transpose()?;
     let seen_set = with_keys(seen_set, &config, keys.as_ref());
     let segments = source.segments(manifest.next_segment);

@@ -1,6 +1,5 @@
-//! The sizes of a store: of a journal, of the parts of a checkpoint, and of what is in memory.
+//! The sizes of a store: of a journal, of the parts of a checkpoint, of the digests of keys, and of what is in memory.
 
-use super::keys::{KEY_SIZES, KeySizes};
 use crate::config::DEFAULT_HOST_MEMORY;
 
 /// What tests make smaller.
@@ -13,9 +12,14 @@ pub(crate) struct Sizes {
     pub(crate) journal_share: u64,
     /// The size of a part, in bytes.
     pub(crate) part_bytes: usize,
-    /// The parts that are written with one row.
+    /// The parts that are written with one row: of a checkpoint, and of each run of digests at least.
     pub(crate) parts_at_once: usize,
-    pub(crate) keys: KeySizes,
+    /// The digests of a part of a run.
+    pub(crate) digests_of_part: usize,
+    /// The fresh digests that freeze.
+    pub(crate) fresh_digests: usize,
+    /// The digests that are known to be there without a look-up, the last of each slot: those of many links are asked for again and again.
+    pub(crate) verified: usize,
     /// The size of a group of evicted hosts, in bytes, unless fewer are evicted at once.
     pub(crate) group_bytes: usize,
     /// The segments that no checkpoint has and that are no longer needed, before they are removed together: neighbours share pages.
@@ -31,7 +35,10 @@ pub(crate) const SIZES: Sizes = Sizes {
     journal_share: 1,
     part_bytes: 256 << 10,
     parts_at_once: 8,
-    keys: KEY_SIZES,
+    digests_of_part: 1024,
+    fresh_digests: 1 << 19,
+    // 16 MiB.
+    verified: 1 << 20,
     group_bytes: 16 << 10,
     young_at_once: 32,
     resident_bytes: DEFAULT_HOST_MEMORY,

@@ -9,10 +9,11 @@ use sieve::{Filter as _, ScalableBloomFilter, SeenSet};
 use crate::Canonicalizer;
 use crate::appended::append;
 use crate::config::{FrontierConfig, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig};
-use crate::durable::keys::{KEY_SIZES, KeySizes, SharedKeys};
+use crate::durable::keys::SharedKeys;
 use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
 use crate::durable::segments::SharedStore;
+use crate::durable::sizes::{SIZES, Sizes};
 use crate::durable::{Source, StoredPage, journal, record};
 use crate::entry::Purpose;
 use crate::failure::{Failure, FailureKind};
@@ -88,9 +89,9 @@ fn decode(state: &[u8], seen_set: &[u8], hosts: &[u8]) -> Option<State> {
     let mut reader = HostReader::new(&parse);
     reader.read(hosts).ok()?;
     let hosts = reader.finish().ok()?;
-    let sizes = KeySizes {
+    let sizes = Sizes {
         verified: 1 << 10,
-        ..KEY_SIZES
+        ..SIZES
     };
     let keys = SharedKeys::new(store.clone(), sizes);
     let most = seen_set.len() as u64;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::FrontierConfig;
 use crate::durable::OpenError;
-use crate::durable::keys::KeySizes;
 use crate::durable::open;
 #[cfg(feature = "durable")]
 use crate::durable::going_back;
@@ -71,12 +70,9 @@ impl Disk {
         let sizes = Sizes {
             min_journal_bytes: 4 << 10,
             part_bytes: 2 << 10,
-            keys: KeySizes {
-                digests_of_part: 8,
-                fresh_digests: 16,
-                verified: 64,
-                ..SIZES.keys
-            },
+            digests_of_part: 8,
+            fresh_digests: 16,
+            verified: 64,
             young_at_once: 2,
             group_bytes: 1 << 10,
             resident_bytes: 4 << 10,

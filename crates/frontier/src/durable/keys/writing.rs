@@ -38,7 +38,7 @@ impl Keys {
         }
         // Faster than keys come, however many come with one row.
         let parts = std::mem::take(&mut self.known.of_row).div_ceil(self.sizes.digests_of_part);
-        let removes = |_: &usize| self.removal.write(batch, self.sizes.removed_at_once());
+        let removes = |_: &usize| self.removal.write(batch, 4 * self.sizes.parts_at_once as u64);
         (0..4 + 8 * parts).take_while(removes).for_each(drop);
         self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
         self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;

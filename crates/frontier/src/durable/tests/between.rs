@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use sieve::OnSaturation;
 
-use super::super::keys::KeySizes;
 use super::super::sizes::Sizes;
 use super::common::{START, config, end, pages, url};
 use super::stores::{Recorder, SMALL, open_sized};
@@ -16,12 +15,8 @@ const SIZES: Sizes = Sizes {
     min_journal_bytes: u64::MAX,
     part_bytes: 10_000,
     parts_at_once: 4,
-    keys: KeySizes {
-        digests_of_part: 50,
-        fresh_digests: 500,
-        parts_at_once: 8,
-        verified: 1 << 20,
-    },
+    digests_of_part: 50,
+    fresh_digests: 500,
     resident_bytes: u64::MAX,
     fresh_bytes: 8 << 20,
     ..SMALL
@@ -49,12 +44,8 @@ fn a_last_checkpoint_may_finish_one_merge_of_runs_and_begin_the_next() {
     let sizes = Sizes {
         part_bytes: 64,
         parts_at_once: 1,
-        keys: KeySizes {
-            digests_of_part: 2,
-            fresh_digests: 4,
-            parts_at_once: 1,
-            verified: 1 << 20,
-        },
+        digests_of_part: 2,
+        fresh_digests: 4,
         ..SIZES
     };
     let mut config = config();

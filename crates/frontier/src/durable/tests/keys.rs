@@ -4,21 +4,21 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use super::super::keys::{KeySizes, SharedKeys};
+use super::super::keys::SharedKeys;
 use super::super::segments::SharedStore;
+use super::super::sizes::Sizes;
 use super::common::{START, config, pages, url};
-use super::stores::{Recorder, open_store};
+use super::stores::{Recorder, SMALL, open_store};
 use crate::config::{FrontierConfig, SeenSetConfig};
 use crate::link::Link;
 use crate::state::StoredKeys as _;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 use crate::{FrontierError, OpenError, StoreError, Verdict, Why};
 
-const SIZES: KeySizes = KeySizes {
+const SIZES: Sizes = Sizes {
     digests_of_part: 4,
     fresh_digests: 16,
-    parts_at_once: 1,
-    verified: 1 << 20,
+    ..SMALL
 };
 
 /// Digests in a store, as a frontier writes them.

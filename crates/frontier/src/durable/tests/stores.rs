@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
-use super::super::keys::KeySizes;
 use super::super::open;
 use super::super::sizes::Sizes;
 use super::common::parse;
@@ -19,12 +18,9 @@ pub(super) const SMALL: Sizes = Sizes {
     journal_share: 1,
     part_bytes: 500,
     parts_at_once: 1,
-    keys: KeySizes {
-        digests_of_part: 3,
-        fresh_digests: 12,
-        parts_at_once: 1,
-        verified: 1 << 20,
-    },
+    digests_of_part: 3,
+    fresh_digests: 12,
+    verified: 1 << 20,
     young_at_once: 2,
     group_bytes: 300,
     resident_bytes: 1_500,
