@@ -192,7 +192,11 @@ fn copy(
     let lost = readable.copy_to(&mut store)?;
     let manifest = found(restore::manifest(&store))?.flatten();
     let name = manifest.map(|(_, config)| config.politeness.robots_name);
-    Ok((SharedStore::new(Box::new(store)), parse(&name.unwrap_or_default()), lost))
+    Ok((
+        SharedStore::new(Box::new(store)),
+        parse(&name.unwrap_or_default()),
+        lost,
+    ))
 }
 
 /// Removes the rows after the last state that is whole. Returns how many there were; `None` if no state is whole.

@@ -109,8 +109,7 @@ impl Durable {
             Refetch::OlderThan(age) => {
                 let age_millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
                 let until = Time::from_millis(now.as_millis().saturating_sub(age_millis));
-                let is_due =
-                    |at: Place, record: &StoredPage| at >= before.unanswered || !record.end.is_unanswered();
+                let is_due = |at: Place, record: &StoredPage| at >= before.unanswered || !record.end.is_unanswered();
                 let room = room(state.queues().room());
                 let mut due = self.read_due(read.by_age, MAX_KEY, until, room, &is_due)?;
                 due.next = due.next.map(|time| if time > until { time + age } else { now });

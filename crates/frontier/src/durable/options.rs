@@ -49,109 +49,84 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
     Ok(wanted)
 }
 
-/// Compares what two limits accept, which may be missing: less, if the second is wider and may accept what was refused.
-fn optional<T: Copy + Into<u64>>(was: Option<T>, is: Option<T>) -> Ordering {
-    let limit = |limit: Option<T>| limit.map_or(u64::MAX, Into::into);
-    limit(was).cmp(&limit(is))
-}
+/// The options that limit which links are accepted, with why they refuse one.
+const OF_LINKS: [(&str, Refusal); 8] = [
+    ("max_depth", Refusal::TooDeep),
+    ("include", Refusal::NotIncluded),
+    ("exclude", Refusal::Excluded),
+    ("max_url_bytes", Refusal::UrlTooLong),
+    ("max_path_repeats", Refusal::RepeatedSegments),
+    ("max_redirects", Refusal::TooManyHops),
+    ("max_queries_per_path", Refusal::TooManyQueries),
+    ("max_hosts_per_site", Refusal::TooManySubdomains),
+];
 
-/// The same for limits that are not zero.
-fn counts(was: Option<NonZeroU32>, is: Option<NonZeroU32>) -> Ordering {
-    optional(was.map(NonZeroU32::get), is.map(NonZeroU32::get))
-}
+/// Why the other limits refuse a link.
+const OF_OTHERS: [Refusal; 5] = [
+    Refusal::HostBudget,
+    Refusal::QueueFull,
+    Refusal::TooManyHosts,
+    Refusal::TooManySitemaps,
+    Refusal::NearDuplicates,
+];
 
-/// The same for patterns, one of which a URL has to match, if there are any.
-fn include(was: &[String], is: &[String]) -> Ordering {
-    let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
-    match () {
-        () if was == is => Ordering::Equal,
-        () if was.is_empty() || !is.is_empty() && is.is_subset(&was) => Ordering::Greater,
-        () => Ordering::Less,
+/// The limit beyond which a link is refused so.
+fn limit(why: Refusal, config: &FrontierConfig) -> u64 {
+    let (scope, limits, traps) = (&config.scope, &config.limits, &config.traps);
+    let count = |limit: Option<NonZeroU32>| limit.map_or(u64::MAX, |limit| limit.get().into());
+    match why {
+        Refusal::TooDeep => scope.max_depth.map_or(u64::MAX, u64::from),
+        Refusal::UrlTooLong => scope.max_url_bytes as u64,
+        Refusal::RepeatedSegments => scope.max_path_repeats as u64,
+        Refusal::TooManyHops => scope.max_redirects.min(MOST_REDIRECTS).into(),
+        Refusal::TooManyQueries => count(traps.max_queries_per_path),
+        Refusal::TooManySubdomains => count(traps.max_hosts_per_site),
+        Refusal::NearDuplicates => count(traps.max_near_duplicates_in_all),
+        Refusal::HostBudget => limits.max_pages_per_host.unwrap_or(u64::MAX),
+        Refusal::QueueFull => limits.max_queued,
+        Refusal::TooManyHosts => limits.max_hosts as u64,
+        Refusal::TooManySitemaps => limits.max_sitemaps as u64,
+        _ => u64::MAX,
     }
 }
 
-/// The same for patterns, none of which a URL may match.
-fn exclude(was: &[String], is: &[String]) -> Ordering {
-    let (was, is) = (BTreeSet::from_iter(was), BTreeSet::from_iter(is));
-    match () {
-        () if was == is => Ordering::Equal,
-        () if was.is_subset(&is) => Ordering::Greater,
-        () => Ordering::Less,
+/// Compares what two configurations accept: less, if the second may accept what the first refused so.
+fn change(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) -> Ordering {
+    let patterns =
+        |of: fn(&FrontierConfig) -> &[String]| [stored, wanted].map(|config| BTreeSet::from_iter(of(config)));
+    match why {
+        Refusal::NotIncluded => {
+            let [was, is] = patterns(|config| &config.scope.include);
+            // One has to match, if there are any.
+            let is_narrower = was.is_empty() || !is.is_empty() && is.is_subset(&was);
+            of_patterns(was == is, is_narrower)
+        }
+        Refusal::Excluded => {
+            let [was, is] = patterns(|config| &config.scope.exclude);
+            of_patterns(was == is, was.is_subset(&is))
+        }
+        _ => limit(why, stored).cmp(&limit(why, wanted)),
     }
 }
 
-fn limits_of_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> [(&'static str, Refusal, Ordering); 8] {
-    let (was, is) = (&stored.scope, &wanted.scope);
-    [
-        ("max_depth", Refusal::TooDeep, optional(was.max_depth, is.max_depth)),
-        ("include", Refusal::NotIncluded, include(&was.include, &is.include)),
-        ("exclude", Refusal::Excluded, exclude(&was.exclude, &is.exclude)),
-        (
-            "max_url_bytes",
-            Refusal::UrlTooLong,
-            was.max_url_bytes.cmp(&is.max_url_bytes),
-        ),
-        (
-            "max_path_repeats",
-            Refusal::RepeatedSegments,
-            was.max_path_repeats.cmp(&is.max_path_repeats),
-        ),
-        (
-            "max_redirects",
-            Refusal::TooManyHops,
-            was.max_redirects
-                .min(MOST_REDIRECTS)
-                .cmp(&is.max_redirects.min(MOST_REDIRECTS)),
-        ),
-        (
-            "max_queries_per_path",
-            Refusal::TooManyQueries,
-            counts(stored.traps.max_queries_per_path, wanted.traps.max_queries_per_path),
-        ),
-        (
-            "max_hosts_per_site",
-            Refusal::TooManySubdomains,
-            counts(stored.traps.max_hosts_per_site, wanted.traps.max_hosts_per_site),
-        ),
-    ]
+fn of_patterns(are_equal: bool, is_narrower: bool) -> Ordering {
+    match (are_equal, is_narrower) {
+        (true, _) => Ordering::Equal,
+        (false, true) => Ordering::Greater,
+        (false, false) => Ordering::Less,
+    }
 }
 
 pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
-    let limits = limits_of_links(stored, wanted).into_iter();
-    let changed = limits.filter(|(_, _, change)| change.is_ne());
-    changed.map(|(option, _, _)| option).collect()
+    let is_changed = |(_, why): &(_, Refusal)| change(*why, stored, wanted).is_ne();
+    let changed = OF_LINKS.into_iter().filter(is_changed);
+    changed.map(|(option, _)| option).collect()
 }
 
 /// Links that it refused are not offered again.
 fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
-    let others = [
-        (
-            Refusal::HostBudget,
-            optional(stored.limits.max_pages_per_host, wanted.limits.max_pages_per_host),
-        ),
-        (
-            Refusal::QueueFull,
-            stored.limits.max_queued.cmp(&wanted.limits.max_queued),
-        ),
-        (
-            Refusal::TooManyHosts,
-            stored.limits.max_hosts.cmp(&wanted.limits.max_hosts),
-        ),
-        (
-            Refusal::TooManySitemaps,
-            stored.limits.max_sitemaps.cmp(&wanted.limits.max_sitemaps),
-        ),
-        (
-            Refusal::NearDuplicates,
-            counts(
-                stored.traps.max_near_duplicates_in_all,
-                wanted.traps.max_near_duplicates_in_all,
-            ),
-        ),
-    ];
-    let of_links = limits_of_links(stored, wanted).map(|(_, why, change)| (why, change));
-    let all = of_links.into_iter().chain(others);
-    all.filter(|(_, change)| change.is_lt()).map(|(why, _)| why)
+    let all = OF_LINKS.into_iter().map(|(_, why)| why).chain(OF_OTHERS);
+    all.filter(|why| change(*why, stored, wanted).is_lt())
 }
 
 /// Notes whether links were refused that the wanted configuration might accept. When its limits are as narrow again, nothing is missing.

@@ -40,29 +40,16 @@ impl Reached {
 
     /// Checks whether a URL is in reach.
     pub(super) fn judge(&self, url: &CanonicalUrl) -> Result<(), Refusal> {
-        let is_inside = match self {
-            Self::Hosts(hosts) => hosts.contains(url.host_str()),
-            Self::Sites(sites) => sites.contains(site(url.host_str())),
+        let (is_inside, refusal) = match self {
+            Self::Hosts(hosts) => (hosts.contains(url.host_str()), Refusal::OtherHost),
+            Self::Sites(sites) => (sites.contains(site(url.host_str())), Refusal::OtherSite),
             Self::Directories(directories) => {
                 let open = directories.get(url.host_str());
-                open.is_some_and(|open| open.cover(&path(url)))
+                (open.is_some_and(|open| open.cover(&path(url))), Refusal::OutsidePrefix)
             }
-            Self::Everywhere => true,
+            Self::Everywhere => return Ok(()),
         };
-        match self.refusal().filter(|_| !is_inside) {
-            Some(refusal) => Err(refusal),
-            None => Ok(()),
-        }
-    }
-
-    /// `None` if there are none.
-    fn refusal(&self) -> Option<Refusal> {
-        match self {
-            Self::Hosts(_) => Some(Refusal::OtherHost),
-            Self::Sites(_) => Some(Refusal::OtherSite),
-            Self::Directories(_) => Some(Refusal::OutsidePrefix),
-            Self::Everywhere => None,
-        }
+        if is_inside { Ok(()) } else { Err(refusal) }
     }
 
     pub(super) fn reaches(&self, url: &Url) -> bool {

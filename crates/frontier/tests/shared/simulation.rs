@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::FrontierConfig;
 use crate::durable::OpenError;
-use crate::durable::open;
 #[cfg(feature = "durable")]
 use crate::durable::going_back;
+use crate::durable::open;
 use crate::durable::sizes::{SIZES, Sizes};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;

@@ -9,9 +9,9 @@ use super::common::{START, config, url};
 use super::damage::manifest;
 use super::pair::picture;
 use super::stores::{Recorder, open_store, read_store};
-use crate::error::OpenError;
 use crate::Verdict;
 use crate::config::{FrontierConfig, SeenSetConfig};
+use crate::error::OpenError;
 use crate::store::{Batch, MemoryStore, Space, Store as _};
 
 #[test]
