@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, params_from_iter};
 use url::Url;
 
 use self::backfill::Backfill;
 use self::errors::store_error;
 use self::summary::Summary;
 use crate::store::lock::DirectoryLock;
-use crate::store::{Batch, LockHolder, MAX_KEY, Space, Store, StoreError};
+use crate::store::{Batch, LockHolder, MAX_KEY, Space, Store, StoreError, Visit};
 
 mod backfill;
 mod errors;
@@ -109,9 +109,7 @@ impl SqliteStore {
         // SQLite reads a file of an unknown version, or one that it cannot open to write, and fails with the first commit.
         if connection.is_readonly(rusqlite::MAIN_DB).map_err(sqlite)? {
             drop(connection);
-            if !format::is_writable(&path)? {
-                return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
-            }
+            format::check_writable(&path)?;
             let error = fs::File::options().write(true).open(&path).err();
             let error = error.unwrap_or_else(|| io::Error::other("it was opened for reading only"));
             return Err(StoreError::io(&path, error));
@@ -158,8 +156,7 @@ impl SqliteStore {
             .filter(|_| log_bytes(&path) == 0 && nobody_writes());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = match unlogged {
-            Some(_) if !format::is_writable(&path)? => return Err(StoreError::damaged(&path, format::NOT_WRITABLE)),
-            Some(_) => connect_without_log(&path)?,
+            Some(_) => format::check_writable(&path).and_then(|()| connect_without_log(&path))?,
             None => connect(&path, flags)?,
         };
         let begun = connection.execute_batch("BEGIN");
@@ -208,6 +205,22 @@ impl SqliteStore {
         self.summaries.iter().map(|summary| summary.commit).max().unwrap_or(0)
     }
 
+    /// Visits the rows of a space with these keys.
+    fn visit(&self, space: Space, which: &str, keys: &[i64], visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        self.usable()?;
+        let sql = format!("SELECT key, seal, value FROM {} WHERE key {which}", space.name());
+        let sqlite = |error| self.error(error);
+        let mut statement = self.connection.prepare_cached(&sql).map_err(sqlite)?;
+        let mut rows = statement.query(params_from_iter(keys)).map_err(sqlite)?;
+        let mut visited = Ok(());
+        while visited.is_ok()
+            && let Some(row) = rows.next().map_err(sqlite)?
+        {
+            visited = self.value(space, row).and_then(|(key, value)| visit(key, value));
+        }
+        self.check_unlogged().and(visited)
+    }
+
     fn value(&self, space: Space, row: &rusqlite::Row<'_>) -> Result<(u64, Vec<u8>), StoreError> {
         let key: i64 = row.get(0).map_err(|error| self.error(error))?;
         let damaged = |what: &str| {
@@ -249,48 +262,20 @@ impl Store for SqliteStore {
         self.lock.as_ref().map_or(Ok(()), DirectoryLock::check_place)
     }
 
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        self.usable()?;
-        let Some((first, last)) = bounds(&keys) else {
-            return Ok(());
-        };
-        let sql = format!(
-            "SELECT key, seal, value FROM {} WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
-            space.name()
-        );
-        let mut statement = self
-            .connection
-            .prepare_cached(&sql)
-            .map_err(|error| self.error(error))?;
-        let mut rows = statement.query([first, last]).map_err(|error| self.error(error))?;
-        while let Some(row) = rows.next().map_err(|error| self.error(error))? {
-            let (key, value) = self.value(space, row)?;
-            visit(key, value)?;
+    fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
+        match bounds(&keys) {
+            Some((first, last)) => self.visit(space, "BETWEEN ?1 AND ?2 ORDER BY key", &[first, last], visit),
+            None => self.usable(),
         }
-        self.check_unlogged()
     }
 
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        self.usable()?;
-        let sql = format!(
-            "SELECT key, seal, value FROM {} WHERE key <= ?1 ORDER BY key DESC LIMIT 1",
-            space.name()
-        );
-        let mut statement = self
-            .connection
-            .prepare_cached(&sql)
-            .map_err(|error| self.error(error))?;
-        let mut rows = statement
-            .query([signed(at_or_below)])
-            .map_err(|error| self.error(error))?;
-        let row = rows.next().map_err(|error| self.error(error))?;
-        let value = row.map(|row| self.value(space, row)).transpose();
-        self.check_unlogged().and(value)
+        let (which, mut found) = ("<= ?1 ORDER BY key DESC LIMIT 1", None);
+        self.visit(space, which, &[signed(at_or_below)], &mut |key, value| {
+            found = Some((key, value));
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     fn last_key(&self, space: Space) -> Option<u64> {

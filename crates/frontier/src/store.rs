@@ -102,6 +102,9 @@ impl Batch {
     }
 }
 
+/// What is called with keys and values. Its error ends the visit.
+pub(crate) type Visit<'v> = dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError> + 'v;
+
 /// A container of blobs: ordered, atomic, durable.
 pub(crate) trait Store: fmt::Debug + Send {
     /// Writes a batch atomically, after all earlier ones. It survives the death of the process; with `sync`, it and all earlier ones
@@ -117,13 +120,8 @@ pub(crate) trait Store: fmt::Debug + Send {
         Ok(())
     }
 
-    /// Visits the values of the keys, in order. An error of `visit` ends it.
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+    /// Visits the values of the keys, in order.
+    fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError>;
 
     /// The values of the keys, in order.
     fn values(&self, space: Space, keys: RangeInclusive<u64>) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {

@@ -78,7 +78,8 @@ impl Ended {
     fn find(dir: &Path, key: &str) -> Result<Option<Self>, StateFailure> {
         let mut found = None;
         Directory::new(dir).read_records(&mut |record| {
-            if record.key.as_ref().unwrap_or(&record.url).as_ref() == key {
+            let record_key: &str = record.key.as_ref().unwrap_or(&record.url);
+            if record_key == key {
                 found = Some(Self {
                     end: record.end,
                     status: record.status,

@@ -99,7 +99,7 @@ impl Directory<'_> {
         };
         report.damage = why.to_string();
         let ways = repair.readable();
-        for readable in ways.iter().filter(|readable| readable.is_one_state()) {
+        for readable in ways.iter().filter(|readable| readable.is_one_state) {
             let (store, parse, lost) = copy(&repair, readable, parse)?;
             if let Some(dropped) = go_back(&store, &parse)? {
                 drop(store);

@@ -248,9 +248,9 @@ impl Checkpointer {
         // Also of checkpoints that were not finished.
         let unfinished = before.keys_of_hosts().end..=Manifest::key(now.generation, 0) - 1;
         replaced.add(Space::Checkpoint, parts, part_bytes);
-        replaced.add_whole(Space::Checkpoint, unfinished);
+        replaced.add(Space::Checkpoint, unfinished, 0);
         let rows = now.covered.saturating_sub(before.covered);
-        let row_bytes = journal_bytes.checked_div(rows).unwrap_or_default();
+        let row_bytes = journal_bytes.checked_div(rows).unwrap_or_default().max(1);
         replaced.add(Space::Journal, before.covered + 1..=now.covered, row_bytes);
     }
 }

@@ -61,10 +61,9 @@ impl SharedKeys {
         keys.settled = covered;
         for stored in list.runs {
             let run = Run::read(stored, &keys.store)?;
-            if stored.last_row <= covered {
-                keys.runs.push(run);
-            } else {
-                keys.ahead.push(run);
+            match stored.last_row > covered {
+                true => keys.ahead.push(run),
+                false => keys.runs.push(run),
             }
         }
         keys.runs.sort_by_key(|run| std::cmp::Reverse(run.stored.count));

@@ -29,23 +29,15 @@ impl Removal {
         self.left.is_empty()
     }
 
+    /// Adds values of about so many bytes each; of 0, if all are removed with one commit.
     pub(super) fn add(&mut self, space: Space, keys: RangeInclusive<u64>, value_bytes: u64) {
-        if keys.is_empty() {
-            return;
+        if !keys.is_empty() {
+            self.left.push_back(Removed {
+                space,
+                keys,
+                value_bytes,
+            });
         }
-        self.left.push_back(Removed {
-            space,
-            keys,
-            value_bytes: value_bytes.max(1),
-        });
-    }
-
-    pub(super) fn add_whole(&mut self, space: Space, keys: RangeInclusive<u64>) {
-        self.left.push_back(Removed {
-            space,
-            keys,
-            value_bytes: 0,
-        });
     }
 
     /// Adds the removal of some values to a batch, at least of one: about `bytes_at_once` bytes, and what is removed whole. Returns whether any

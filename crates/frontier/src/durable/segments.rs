@@ -161,37 +161,9 @@ impl Segments {
         }
     }
 
-    fn discard(&mut self, number: u64) {
-        if let Some(segment) = self.fresh.remove(&number) {
-            self.fresh_bytes -= segment.len();
-        } else if number >= self.first_young {
-            self.discarded_young.push(number);
-        } else {
-            self.discarded_old.push(number);
-        }
-    }
-
     fn damaged(&mut self, number: u64, what: &str) {
         let what = format!("segment {number} {what}");
         self.error = Some(StoreError::damaged(Path::new("the store"), what));
-    }
-
-    fn find(&mut self, number: u64, store: &SharedStore) -> Option<Box<[u8]>> {
-        if let Some(fresh) = self.fresh.get(&number) {
-            return Some(fresh.clone());
-        }
-        let found = store.lock().get(Space::Segment, number);
-        match found {
-            Ok(Some(segment)) => Some(segment.into_boxed_slice()),
-            Ok(None) => {
-                self.damaged(number, "is missing");
-                None
-            }
-            Err(error) => {
-                self.error = Some(error);
-                None
-            }
-        }
     }
 }
 
@@ -206,7 +178,14 @@ impl SegmentStore for StoredSegments {
     }
 
     fn discard(&self, number: u64) {
-        self.segments().discard(number);
+        let mut segments = self.segments();
+        if let Some(segment) = segments.fresh.remove(&number) {
+            segments.fresh_bytes -= segment.len();
+        } else if number >= segments.first_young {
+            segments.discarded_young.push(number);
+        } else {
+            segments.discarded_old.push(number);
+        }
     }
 
     fn set_damaged(&self, number: u64) {
@@ -214,7 +193,17 @@ impl SegmentStore for StoredSegments {
     }
 
     fn read(&self, number: u64) -> Option<Box<[u8]>> {
-        self.segments().find(number, &self.store)
+        let mut segments = self.segments();
+        if let Some(fresh) = segments.fresh.get(&number) {
+            return Some(fresh.clone());
+        }
+        let found = self.store.lock().get(Space::Segment, number);
+        match found {
+            Ok(Some(segment)) => return Some(segment.into_boxed_slice()),
+            Ok(None) => segments.damaged(number, "is missing"),
+            Err(error) => segments.error = Some(error),
+        }
+        None
     }
 
     fn is_broken(&self) -> bool {

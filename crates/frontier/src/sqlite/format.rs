@@ -18,8 +18,6 @@ const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
 pub(crate) const VERSION: u32 = 20;
-/// What is wrong with a file that is not [writable](is_writable).
-pub(super) const NOT_WRITABLE: &str = "its head is damaged";
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
 const INCREMENTAL: i32 = 2;
 
@@ -221,16 +219,19 @@ pub(super) fn check_head(
 ///
 /// No connection of this process to the file may be open: when a process closes a file, the system releases all its locks on it, also those of
 /// other handles (POSIX, fcntl). Then another program would take itself for the last one, and delete the log.
-pub(super) fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
-    let head = head(path)?;
-    Ok(head.get(18..20) == Some(&[2, 2]))
-}
-
-fn head(path: &Path) -> std::result::Result<Vec<u8>, StoreError> {
+fn is_writable(path: &Path) -> std::result::Result<bool, StoreError> {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut head));
     read.map_err(|error| StoreError::io(path, error))?;
-    Ok(head)
+    Ok(head.get(18..20) == Some(&[2, 2]))
+}
+
+/// Fails if the file is not [writable](is_writable). No connection to it may be open, either.
+pub(super) fn check_writable(path: &Path) -> std::result::Result<(), StoreError> {
+    if is_writable(path)? {
+        return Ok(());
+    }
+    Err(StoreError::damaged(path, "its head is damaged"))
 }
 
 /// Whether the tables are the ones that were made, each with a tree of its own.

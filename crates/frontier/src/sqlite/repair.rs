@@ -10,7 +10,7 @@ use super::format::{self, BESIDE, FILE};
 use super::summary::Summary;
 use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, log_bytes, sealed};
 use crate::store::lock::DirectoryLock;
-use crate::store::{Batch, Space, Store as _, StoreError};
+use crate::store::{Batch, Space, Store as _, StoreError, Visit};
 
 /// The folder in which the new database is made.
 const FOLDER: &str = "repair";
@@ -29,7 +29,7 @@ pub(crate) struct Repair {
 pub(crate) struct Readable {
     connection: Connection,
     /// Whether all rows are of the same commit.
-    is_one_state: bool,
+    pub(crate) is_one_state: bool,
 }
 
 impl Repair {
@@ -50,10 +50,11 @@ impl Repair {
     /// Checks what reading does not need, but writing. No connection to the database may be open.
     pub(crate) fn check_head(&self) -> Result<(), StoreError> {
         let path = self.dir.join(FILE);
-        if path.exists() && !format::is_writable(&path)? {
-            return Err(StoreError::damaged(&path, format::NOT_WRITABLE));
+        if path.exists() {
+            format::check_writable(&path)
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     /// Returns the ways to read the database, the better one first. With a log that has lost its end, rows of several commits come together.
@@ -126,11 +127,6 @@ impl Repair {
 }
 
 impl Readable {
-    /// Whether all rows are of the same commit.
-    pub(crate) fn is_one_state(&self) -> bool {
-        self.is_one_state
-    }
-
     /// Copies all rows with a right seal that can be read. Returns how many rows of records are lost, if that can be known.
     pub(crate) fn copy_to(&self, to: &mut SqliteStore) -> Result<Option<u64>, StoreError> {
         let (mut batch, mut bytes) = (Batch::default(), 0);
@@ -153,11 +149,7 @@ impl Readable {
     }
 
     /// Visits the rows that can be read. Behind a wrong page, the next rows are looked for in steps that double.
-    fn visit_rows(
-        &self,
-        space: Space,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn visit_rows(&self, space: Space, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT key, seal, value FROM {} WHERE key >= ?1 ORDER BY key",
             space.name()

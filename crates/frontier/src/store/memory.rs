@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::{Batch, Change, Space, Store, StoreError};
+use super::{Batch, Change, Space, Store, StoreError, Visit};
 
 /// A store in memory. A clone is a copy of all of it, as a crash at this moment would leave it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,12 +37,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         if keys.is_empty() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use crate::frontier::Opened;
 use crate::rules::ParseRules;
 #[cfg(feature = "durable")]
 use crate::sqlite::SqliteStore;
-use crate::store::{Batch, MemoryStore, Space, Store, StoreError};
+use crate::store::{Batch, MemoryStore, Space, Store, StoreError, Visit};
 use crate::time::Time;
 
 /// A directory on a disk in memory. A clone is the same directory.
@@ -106,12 +106,7 @@ impl Store for Disk {
         Ok(())
     }
 
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         self.commits().now.range(space, keys, visit)
     }
 

@@ -102,7 +102,7 @@ impl Run {
 fn remove(run: u64, parts: u64, removal: &mut Removal) {
     let parts = key(run, 0)..=key(run, parts.saturating_sub(1));
     removal.add(Space::Digest, parts, 1);
-    removal.add_whole(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1);
+    removal.add(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1, 0);
 }
 
 pub(super) fn last_number(key: u64, store: &SharedStore) -> Result<Option<u64>, StoreError> {

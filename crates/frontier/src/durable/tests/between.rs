@@ -84,7 +84,7 @@ impl crate::store::Store for FailsOnce {
         &self,
         space: crate::store::Space,
         keys: std::ops::RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), crate::StoreError>,
+        visit: &mut crate::store::Visit<'_>,
     ) -> Result<(), crate::StoreError> {
         self.recorder.range(space, keys, visit)
     }

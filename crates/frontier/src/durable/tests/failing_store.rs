@@ -5,7 +5,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use crate::store::{Batch, Space, Store, StoreError};
+use crate::store::{Batch, Space, Store, StoreError, Visit};
 
 /// How a [`FailingStore`] fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +75,7 @@ impl<S: Store> Store for FailingStore<S> {
         done
     }
 
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         self.call()?;
         self.inner.range(space, keys, visit)
     }

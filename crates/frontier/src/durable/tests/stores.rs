@@ -9,7 +9,7 @@ use super::common::parse;
 use super::pair::Place;
 use crate::config::FrontierConfig;
 use crate::rules::ParseRules;
-use crate::store::{Batch, MemoryStore, Space, Store, StoreError};
+use crate::store::{Batch, MemoryStore, Space, Store, StoreError, Visit};
 use crate::{OpenError, Opened, Time};
 
 /// A checkpoint is due every few rows, and takes several rows to write. Hosts are evicted whenever they can be.
@@ -117,12 +117,7 @@ impl Store for Recorder {
         Ok(())
     }
 
-    fn range(
-        &self,
-        space: Space,
-        keys: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
         self.0.lock().unwrap().now.range(space, keys, visit)
     }
 
