@@ -1,6 +1,6 @@
 //! Hashes that a site cannot predict, with a key that can be stored.
 
-use std::hash::{BuildHasher, Hash, Hasher as _, RandomState};
+use std::hash::{Hash, Hasher as _};
 
 use sieve::Hashing;
 use siphasher::sip::SipHasher13;
@@ -21,25 +21,14 @@ impl std::fmt::Debug for KeyedHash {
 impl KeyedHash {
     /// Uses the secret of the seen-set's hash, so that there is one secret to store.
     pub(crate) fn with_secret_of(hashing: &Hashing) -> Self {
-        match hashing {
+        let key = match hashing {
             Hashing::Murmur3 { seed } | Hashing::Xxh3 { seed } => {
-                let [first, second] = [seed.to_le_bytes(), (!seed).to_le_bytes()];
-                let mut key = [0; 16];
-                key[..8].copy_from_slice(&first);
-                key[8..].copy_from_slice(&second);
-                Self { key }
+                (u128::from(*seed) | u128::from(!seed) << 64).to_le_bytes()
             }
-            Hashing::Hardened { key } => Self { key: *key },
-            _ => Self::random(),
-        }
-    }
-
-    /// Draws a key from the random numbers that the standard library uses for its maps.
-    fn random() -> Self {
-        let drawn = RandomState::new();
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&drawn.hash_one(0_u8).to_le_bytes());
-        key[8..].copy_from_slice(&drawn.hash_one(1_u8).to_le_bytes());
+            Hashing::Hardened { key } => *key,
+            // A hash of a later version.
+            _ => return Self::with_secret_of(&Hashing::random_hardened()),
+        };
         Self { key }
     }
 

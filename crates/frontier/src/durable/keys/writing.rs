@@ -43,7 +43,7 @@ impl Keys {
         self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
         self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
         if std::mem::take(&mut self.is_changed) {
-            self.list().write(batch)?;
+            RunList::of(self.next_run, &self.runs).write(batch)?;
         }
         Ok(())
     }
@@ -95,9 +95,5 @@ impl Keys {
             .runs
             .partition_point(|other| other.stored.count >= run.stored.count);
         self.runs.insert(at, run);
-    }
-
-    pub(super) fn list(&self) -> RunList {
-        RunList::of(self.next_run, &self.runs)
     }
 }
