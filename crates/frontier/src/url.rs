@@ -31,7 +31,7 @@ pub(crate) fn host_name(url: &Url) -> &str {
 ///
 /// International names are in their `xn--` form, IPv4 addresses in four decimal parts, IPv6 addresses in brackets. `example.com.`
 /// and `example.com` are one host in the DNS, so they are one key. A clone costs a reference count.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct HostKey(Arc<str>);
 
 impl HostKey {
@@ -109,12 +109,6 @@ impl<'de> Deserialize<'de> for HostKey {
         } else {
             Err(D::Error::custom("not the name of a host"))
         }
-    }
-}
-
-impl Serialize for HostKey {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 

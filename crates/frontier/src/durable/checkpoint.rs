@@ -157,8 +157,7 @@ impl Checkpointer {
     }
 
     pub(super) fn is_due(&self) -> bool {
-        self.writing.is_none()
-            && self.journal_bytes >= (self.last_bytes / self.sizes.journal_share).max(self.sizes.min_journal_bytes)
+        self.writing.is_none() && self.journal_bytes >= self.last_bytes.max(self.sizes.min_journal_bytes)
     }
 
     /// Begins a checkpoint of this state and this seen-set as bytes, which contain the rows that the manifest says. Its numbers are set here.

@@ -7,9 +7,6 @@ use crate::config::DEFAULT_HOST_MEMORY;
 pub(crate) struct Sizes {
     /// The journal is never shorter than this when a checkpoint is due, in bytes. It bounds the work of opening a small frontier.
     pub(crate) min_journal_bytes: u64,
-    /// The length of a checkpoint, divided by that of the journal at which the next one is due. The calls of a journal take longer to make
-    /// again than a checkpoint of the same length takes to read.
-    pub(crate) journal_share: u64,
     /// The size of a part, in bytes.
     pub(crate) part_bytes: usize,
     /// The parts that are written with one row: of a checkpoint, and of each run of digests at least.
@@ -32,7 +29,6 @@ pub(crate) struct Sizes {
 
 pub(crate) const SIZES: Sizes = Sizes {
     min_journal_bytes: 20 << 20,
-    journal_share: 1,
     part_bytes: 256 << 10,
     parts_at_once: 8,
     digests_of_part: 1024,

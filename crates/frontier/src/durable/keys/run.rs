@@ -105,10 +105,6 @@ fn remove(run: u64, parts: u64, removal: &mut Removal) {
     removal.add(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1, 0);
 }
 
-pub(super) fn last_number(key: u64, store: &SharedStore) -> Result<Option<u64>, StoreError> {
-    Ok(store.lock().last(Space::Digest, key)?.map(|(found, _)| number(found)))
-}
-
 pub(super) fn remove_unfinished(run: u64, store: &SharedStore, removal: &mut Removal) -> Result<(), StoreError> {
     let last = store.lock().last(Space::Digest, key(run, FIRST_FENCES) - 1)?;
     let parts = last.map_or(0, |(last, _)| (last + 1).saturating_sub(key(run, 0)));

@@ -3,7 +3,7 @@
 use super::list::RunList;
 use super::run::{self, Run, RunWriter};
 use super::{Frozen, Keys};
-use crate::store::{Batch, MAX_KEY, StoreError};
+use crate::store::{Batch, MAX_KEY, Space, StoreError};
 
 impl Keys {
     /// Freezes the digests of the rows up to this one: they become a run.
@@ -52,9 +52,10 @@ impl Keys {
     pub(super) fn remove_leftovers(&mut self) -> Result<(), StoreError> {
         let mut next = Some(MAX_KEY);
         while let Some(last) = next {
-            let Some(number) = run::last_number(last, &self.store)? else {
+            let Some((key, _)) = self.store.lock().last(Space::Digest, last)? else {
                 break;
             };
+            let number = run::number(key);
             if !self.runs.iter().any(|run| run.stored.number == number) {
                 run::remove_unfinished(number, &self.store, &mut self.removal)?;
             }

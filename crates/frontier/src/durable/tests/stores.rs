@@ -15,7 +15,6 @@ use crate::{OpenError, Opened, Time};
 /// A checkpoint is due every few rows, and takes several rows to write. Hosts are evicted whenever they can be.
 pub(super) const SMALL: Sizes = Sizes {
     min_journal_bytes: 600,
-    journal_share: 1,
     part_bytes: 500,
     parts_at_once: 1,
     digests_of_part: 3,
