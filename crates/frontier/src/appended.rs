@@ -1,29 +1,8 @@
 //! Values in the [postcard format](https://postcard.jamesmunns.com/wire-format), one behind the other.
 //!
-//! `postcard::to_extend` appends bytes one by one, and takes the vector away if a value cannot be written.
+//! `postcard::to_extend` would take the vector away if a value cannot be written.
 
-use postcard::ser_flavors::Flavor;
 use serde::Serialize;
-
-struct Appended<'b>(&'b mut Vec<u8>);
-
-impl Flavor for Appended<'_> {
-    type Output = ();
-
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
-    }
-
-    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        self.0.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn finalize(self) -> postcard::Result<()> {
-        Ok(())
-    }
-}
 
 /// Appends a value.
 ///
@@ -31,7 +10,7 @@ impl Flavor for Appended<'_> {
 /// A value that serde cannot write. Then the bytes are as before.
 pub(crate) fn append<T: Serialize + ?Sized>(value: &T, bytes: &mut Vec<u8>) -> postcard::Result<()> {
     let before = bytes.len();
-    let appended = postcard::serialize_with_flavor(value, Appended(bytes));
+    let appended = postcard::to_io(value, &mut *bytes).map(drop);
     if appended.is_err() {
         bytes.truncate(before);
     }

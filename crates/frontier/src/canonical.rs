@@ -216,13 +216,7 @@ impl Rules {
         }
         if self.drop_trailing_slash {
             let kept = path.trim_end_matches('/').len().max("/".len());
-            path = match path {
-                Cow::Borrowed(path) => Cow::Borrowed(&path[..kept]),
-                Cow::Owned(mut path) => {
-                    path.truncate(kept);
-                    Cow::Owned(path)
-                }
-            };
+            path = Cow::Owned(path[..kept].to_owned());
         }
         path
     }

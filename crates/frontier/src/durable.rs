@@ -10,7 +10,7 @@
 //! are then queued again, and count as ended at that moment, so that no host is asked too soon.
 //!
 //! A row has all calls since the row before, with a text of the caller's own, such as the length of its output files. It is written
-//! wholly or not at all. When the journal has its share of the length of the checkpoint, the next one is written: the state is copied at
+//! wholly or not at all. When the journal is as long as the checkpoint, the next one is written: the state is copied at
 //! once, and the copy goes to the store in slices, one with each row. What it replaces is removed in slices, too.
 
 mod again;
