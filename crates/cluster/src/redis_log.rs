@@ -31,8 +31,6 @@ const LAST_ROUND: u32 = (1 << (u64::BITS - NUMBER_BITS)) - 1;
 /// a few times [`TIMEOUT`].
 pub struct RedisLog {
     nodes: Nodes,
-    /// As in the address.
-    name: String,
     /// The id of the crawl.
     id: String,
     index: u32,
@@ -47,7 +45,6 @@ impl RedisLog {
     /// When no server of the address answers, or it refuses the user or the password.
     pub fn connect(address: Address) -> Result<Self, LogError> {
         Ok(Self {
-            name: address.name().to_owned(),
             nodes: Nodes::connect(address)?,
             id: String::new(),
             index: 0,
@@ -158,15 +155,15 @@ impl RedisLog {
     }
 
     pub(crate) fn crawl_key(&self) -> String {
-        format!("{}:crawl", self.name)
+        format!("{}:crawl", self.nodes.address.name())
     }
 
     fn words_key(&self) -> String {
-        format!("{}:{}:words", self.name, self.id)
+        format!("{}:{}:words", self.nodes.address.name(), self.id)
     }
 
     fn tag(&self, to: u32) -> String {
-        format!("{}:{}:{to}", self.name, self.id)
+        format!("{}:{}:{to}", self.nodes.address.name(), self.id)
     }
 
     fn stream(&self, from: u32, to: u32) -> String {
