@@ -188,11 +188,6 @@ impl Checkpointer {
         self.last.is_some()
     }
 
-    /// The last row that the last finished checkpoint contains; 0 if there is none.
-    pub(super) fn covered(&self) -> u64 {
-        self.last.as_ref().map_or(0, |last| last.covered)
-    }
-
     pub(super) fn waits_for_sync(&self) -> bool {
         self.writing.as_ref().is_some_and(|writing| writing.is_written)
     }
@@ -202,7 +197,8 @@ impl Checkpointer {
     }
 
     /// Adds the next slice to a batch. The manifest comes after the last one, once the runs have all keys, in a batch that is synced. What the
-    /// checkpoint replaces is not needed to go back to that sync: it is added to what is removed. Returns whether it did.
+    /// checkpoint replaces is not needed to go back to that sync: it is added to what is removed. Returns the last row that a checkpoint contains
+    /// which is finished with it.
     pub(super) fn write_slice(
         &mut self,
         batch: &mut Batch,
@@ -210,9 +206,9 @@ impl Checkpointer {
         has_keys: bool,
         sync: bool,
         replaced: &mut Removal,
-    ) -> Result<bool, postcard::Error> {
-        let Some(writing) = &mut self.writing else {
-            return Ok(false);
+    ) -> Result<Option<u64>, postcard::Error> {
+        let Some(mut writing) = self.writing.take() else {
+            return Ok(None);
         };
         let most = self.sizes.parts_at_once;
         let mut parts = 0;
@@ -225,17 +221,17 @@ impl Checkpointer {
         writing.put_hosts(&copied.hosts, batch);
         writing.is_written = parts < most && copied.is_all && has_keys;
         if !writing.is_written || !sync {
-            return Ok(false);
+            self.writing = Some(writing);
+            return Ok(None);
         }
         batch.put(Space::Meta, MANIFEST, postcard::to_allocvec(&writing.manifest)?);
         // Of no checkpoint, or of a damaged number.
         batch.delete(Space::Checkpoint, writing.manifest.keys_of_hosts().end..=MAX_KEY);
         self.last_bytes = writing.bytes;
-        if let Some(writing) = self.writing.take() {
-            let last = self.last.replace(writing.manifest);
-            self.replace(last, writing.journal_bytes, replaced);
-        }
-        Ok(true)
+        let covered = writing.manifest.covered;
+        let last = self.last.replace(writing.manifest);
+        self.replace(last, writing.journal_bytes, replaced);
+        Ok(Some(covered))
     }
 
     fn replace(&self, before: Option<Manifest>, journal_bytes: u64, replaced: &mut Removal) {

@@ -193,13 +193,13 @@ impl Durable {
             has_keys = keys.are_written();
         }
         let (hosts, replaced) = (state.host_table(), &mut self.replaced);
-        let is_last = self.checkpointer.write_slice(batch, hosts, has_keys, sync, replaced);
-        if is_last.map_err(FrontierError::not_saved)? {
+        let finished = self.checkpointer.write_slice(batch, hosts, has_keys, sync, replaced);
+        if let Some(covered) = finished.map_err(FrontierError::not_saved)? {
             self.segments.checkpoint_finished(batch, replaced);
             let stated = postcard::to_allocvec(replaced).map_err(FrontierError::not_saved)?;
             batch.put(Space::Meta, REPLACED, stated);
             if let Some(keys) = &self.keys {
-                keys.lock().checkpoint_finished(self.checkpointer.covered());
+                keys.lock().checkpoint_finished(covered);
             }
         }
         Ok(())

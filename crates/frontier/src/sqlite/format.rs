@@ -63,10 +63,7 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
         &beside(&path, "-shm"),
         &beside(&path, "-journal"),
     ] {
-        match fs::remove_file(leftover) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
-            _ => {}
-        }
+        unless_missing(&path, fs::remove_file(leftover))?;
     }
     // Open while all is written: an error that the system meets before the sync is reported to this handle.
     let file = create_for_owner(&path).map_err(io)?;
@@ -83,6 +80,14 @@ pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), Sto
         .map_err(|error| StoreError::io(dir, error))?
         .parent()
         .map_or(Ok(()), sync_names)
+}
+
+/// Takes it as done where there was nothing to do it to.
+pub(super) fn unless_missing(path: &Path, done: std::io::Result<()>) -> std::result::Result<(), StoreError> {
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Creates a file that only its owner may read: the secret of the hash is in it. SQLite gives its log the same mode.

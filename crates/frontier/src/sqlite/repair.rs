@@ -1,12 +1,11 @@
 //! Another database takes the place of a damaged one, with the rows of it that SQLite can still read.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Row};
 
-use super::format::{self, BESIDE, FILE};
+use super::format::{self, BESIDE, FILE, unless_missing};
 use super::summary::Summary;
 use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, log_bytes, sealed};
 use crate::store::lock::DirectoryLock;
@@ -98,16 +97,10 @@ impl Repair {
             .into_iter()
             .find(|kept| !kept.exists())
             .unwrap_or_else(|| database.clone());
-        match fs::hard_link(&database, &kept) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(StoreError::io(&kept, error)),
-            _ => {}
-        }
+        unless_missing(&kept, fs::hard_link(&database, &kept))?;
         for end in BESIDE {
             let file = format::beside(&database, end);
-            match fs::rename(&file, format::beside(&kept, end)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(StoreError::io(&file, error)),
-                _ => {}
-            }
+            unless_missing(&file, fs::rename(&file, format::beside(&kept, end)))?;
         }
         format::sync_names(&self.dir)?;
         fs::rename(&made, &database).map_err(|error| StoreError::io(&made, error))?;
@@ -119,10 +112,7 @@ impl Repair {
     /// Removes the new store.
     pub(crate) fn remove_copy(&self) -> Result<(), StoreError> {
         let folder = self.dir.join(FOLDER);
-        match fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::io(&folder, error)),
-            _ => Ok(()),
-        }
+        unless_missing(&folder, fs::remove_dir_all(&folder))
     }
 }
 

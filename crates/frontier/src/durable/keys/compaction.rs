@@ -5,7 +5,7 @@
 //! result is visible for all who open the store then.
 
 use super::Keys;
-use super::run::{Run, RunWriter, StoredRun, digests, read_part};
+use super::run::{Run, RunWriter, StoredRun, digests, read_part, remove};
 use crate::durable::segments::SharedStore;
 use crate::store::{Batch, StoreError};
 
@@ -94,7 +94,7 @@ impl Keys {
         self.runs.retain(|run| {
             let is_merged = compaction.reads(run);
             if is_merged {
-                run.remove(&mut self.removal);
+                remove(run.stored.number, run.stored.parts, &mut self.removal);
             }
             !is_merged
         });

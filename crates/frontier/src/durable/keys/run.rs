@@ -93,13 +93,9 @@ impl Run {
             .binary_search_by_key(&digest, |one| u128::from_le_bytes(*one))
             .is_ok())
     }
-
-    pub(super) fn remove(&self, removal: &mut Removal) {
-        remove(self.stored.number, self.stored.parts, removal);
-    }
 }
 
-fn remove(run: u64, parts: u64, removal: &mut Removal) {
+pub(super) fn remove(run: u64, parts: u64, removal: &mut Removal) {
     let parts = key(run, 0)..=key(run, parts.saturating_sub(1));
     removal.add(Space::Digest, parts, 1);
     removal.add(Space::Digest, key(run, FIRST_FENCES)..=key(run + 1, 0) - 1, 0);
