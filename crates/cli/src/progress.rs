@@ -251,16 +251,14 @@ impl Observer for Reporter {
         match event {
             Event::Tick(summary) => self.tick(summary),
             Event::Notice(notice) => self.notice(notice),
-            Event::Failed {
-                url, why, kind, fate, ..
-            } => {
-                let why = flag::in_text(why);
-                if self.is_first_failure(*kind) {
+            Event::Failed { entry, failure, fate } => {
+                let (url, kind, why) = (&entry.url, failure.kind, flag::in_text(&failure.message));
+                if self.is_first_failure(kind) {
                     let line = format!("{url}: {why}; the summary counts further failures, and -v logs each");
-                    log_records::failure(log::Level::Warn, url, *kind, *fate, &line);
+                    log_records::failure(log::Level::Warn, url, kind, *fate, &line);
                 }
                 let line = format!("{url}: {why} ({fate:?})");
-                log_records::failure(log::Level::Debug, url, *kind, *fate, &line);
+                log_records::failure(log::Level::Debug, url, kind, *fate, &line);
             }
             Event::Sitemap(SitemapRecord {
                 url,
@@ -273,7 +271,7 @@ impl Observer for Reporter {
                 };
                 log_records::sitemap(level, url, why);
             }
-            Event::NotFetched { url, why, cause, .. } => log_records::not_fetched(url, *why, *cause),
+            Event::NotFetched { entry, why, cause } => log_records::not_fetched(&entry.url, *why, *cause),
             Event::Page(page) => {
                 self.has_pages = true;
                 if !self.bar.is_hidden() {

@@ -15,7 +15,7 @@ mod capture;
 use std::io;
 use std::sync::Arc;
 
-use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Notice, Verdict};
+use frontier::{Entry, Failure, Fate, Link, NotFetched, Notice, Verdict};
 
 pub use capture::Capture;
 
@@ -43,30 +43,24 @@ pub enum Event<'a> {
     },
     /// A request failed. `fate` says whether it is retried.
     Failed {
-        /// The URL of the request.
-        url: &'a str,
-        /// The error message.
-        why: &'a str,
-        /// The kind of the failure.
-        kind: FailureKind,
-        /// Whether the URL is retried.
-        fate: Fate,
         /// The queue entry of the URL.
         entry: &'a Entry,
+        /// Why it failed.
+        failure: &'a Failure,
+        /// Whether the URL is retried.
+        fate: Fate,
     },
     /// A request has ended, with an answer or without: each attempt for a page, a robots.txt or a sitemap. Reported before the other events that
     /// follow from it.
     Requested(&'a RequestRecord),
     /// A queued URL was dropped without a request.
     NotFetched {
-        /// The URL.
-        url: &'a str,
+        /// The queue entry of the URL.
+        entry: &'a Entry,
         /// Why it was dropped.
         why: NotFetched,
         /// The failure of its host or of its robots.txt that caused this, if any.
         cause: Option<&'a Failure>,
-        /// The queue entry of the URL.
-        entry: &'a Entry,
     },
     /// A change that an operator should know: an origin is away, is back, or was given up, or a path prefix was closed.
     Notice(&'a Notice),

@@ -116,7 +116,7 @@ impl Commit {
 
 #[cfg(test)]
 mod tests {
-    use frontier::{Entry, FailureKind, Fate};
+    use frontier::{Entry, Failure, FailureKind, Fate};
     use page::fingerprint::content_hash;
 
     use super::*;
@@ -134,11 +134,9 @@ mod tests {
         };
         counts.count(&Event::Page(&page));
         counts.count(&Event::Failed {
-            url: "http://a.example/",
-            why: "refused",
-            kind: FailureKind::Connect,
-            fate: Fate::Final,
             entry: &Entry::of(&frontier::Link::seed(seed)),
+            failure: &Failure::new(FailureKind::Connect, "refused"),
+            fate: Fate::Final,
         });
         counts
     }

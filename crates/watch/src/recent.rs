@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crawler::PageRecord;
-use frontier::{FailureKind, Fate};
+use frontier::{Failure, FailureKind, Fate};
 use serde_json::{Value, json};
 
 /// How many of each are kept.
@@ -25,9 +25,10 @@ impl Recent {
         push(&mut self.pages, (page.status, shortened(&page.url), title));
     }
 
-    pub(crate) fn add_failure(&mut self, url: &str, kind: FailureKind, why: &str, fate: Fate) {
+    pub(crate) fn add_failure(&mut self, url: &str, failure: &Failure, fate: Fate) {
         let is_retried = matches!(fate, Fate::Requeued { .. });
-        push(&mut self.failures, (kind, shortened(url), shortened(why), is_retried));
+        let (kind, why) = (failure.kind, shortened(&failure.message));
+        push(&mut self.failures, (kind, shortened(url), why, is_retried));
     }
 
     pub(crate) fn to_json(&self) -> (Value, Value) {

@@ -116,9 +116,7 @@ impl Observer for Recorder {
         match event {
             Event::Requested(request) => self.status.measured.add_request(request),
             Event::Page(page) => self.status.recent.add_page(page),
-            Event::Failed {
-                url, kind, why, fate, ..
-            } => self.status.recent.add_failure(url, *kind, why, *fate),
+            Event::Failed { entry, failure, fate } => self.status.recent.add_failure(&entry.url, failure, *fate),
             Event::Committed(commit) => self.status.measured.add_commit(commit, process::now()),
             Event::Tick(summary) => {
                 self.status.phase = self.handle.phase();

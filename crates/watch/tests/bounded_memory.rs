@@ -15,7 +15,7 @@ use crawler::{
     Crawl, CrawlOptions, Event, FetchError, Fetcher, Observer, PageRecord, Request, RequestRecord, Response, Summary,
 };
 use crawler_watch::{Recorder, ReportFile, Watch};
-use frontier::{Entry, FailureKind, Fate, Health, Notice, Time};
+use frontier::{Entry, Failure, FailureKind, Fate, Health, Notice, Time};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -108,15 +108,14 @@ impl Large {
             title: Some(HOSTILE.repeat(512)),
             ..PageRecord::default()
         };
+        self.entry.url = url.into();
         for n in 0..pages {
             page.status = 100 + ((tick * pages + n) % 900) as u16;
             (request.status, request.failure) = (Some(page.status), Some(FailureKind::Status));
             let failed = Event::Failed {
-                url: &url,
-                why: page.title.as_ref().unwrap(),
-                kind: FailureKind::Status,
-                fate: Fate::Final,
                 entry: &self.entry,
+                failure: &Failure::new(FailureKind::Status, page.title.clone().unwrap()),
+                fate: Fate::Final,
             };
             for event in [Event::Requested(&request), failed, Event::Page(&page)] {
                 recorder.on(&event).unwrap();

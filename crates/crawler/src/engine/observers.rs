@@ -69,15 +69,10 @@ impl Counts {
                 let least = &mut self.answers.least_slack_seconds;
                 *least = request.slack_seconds().into_iter().chain(*least).reduce(f64::min);
             }
-            Event::Failed {
-                url,
-                why,
-                kind,
-                fate,
-                entry,
-            } => {
+            Event::Failed { entry, failure, fate } => {
+                let kind = failure.kind;
                 match (fate, kind) {
-                    (Fate::Requeued { .. }, _) => *self.failures.retried.entry(*kind).or_default() += 1,
+                    (Fate::Requeued { .. }, _) => *self.failures.retried.entry(kind).or_default() += 1,
                     (Fate::Stale, _) => {}
                     // Counted with its answer, as every status that is an error.
                     (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
@@ -89,19 +84,19 @@ impl Counts {
                         self.refreshed.pages += 1;
                         self.refreshed.failed += 1;
                     }
-                    (Fate::Final | Fate::GaveUp, _) => *self.failures.by_kind.entry(*kind).or_default() += 1,
+                    (Fate::Final | Fate::GaveUp, _) => *self.failures.by_kind.entry(kind).or_default() += 1,
                 }
-                let is_weak = *kind == FailureKind::OutOfHandles;
-                self.failures.note_first(is_weak, || format!("{url}: {why}"));
+                let is_weak = kind == FailureKind::OutOfHandles;
+                self.failures.note_first(is_weak, || format!("{}: {failure}", entry.url));
             }
-            Event::NotFetched { url, why, cause, .. } => {
+            Event::NotFetched { entry, why, cause } => {
                 if *why == NotFetched::HostDown {
                     let kind = cause.map_or(FailureKind::HostDown, |cause| cause.kind);
                     *self.failures.by_kind.entry(kind).or_default() += 1;
                 }
                 self.failures.note_first(false, || match cause {
-                    Some(cause) => format!("{url}: {why}: {cause}"),
-                    None => format!("{url}: {why}"),
+                    Some(cause) => format!("{}: {why}: {cause}", entry.url),
+                    None => format!("{}: {why}", entry.url),
                 });
             }
             Event::Notice(notice) => self.failures.count_notice(notice),

@@ -1,6 +1,6 @@
 //! What observers get once a settlement is made or an entry is dropped.
 
-use frontier::{Dropped, Entry, FailureKind, Fate, Purpose, Settled, Verdict};
+use frontier::{Dropped, Entry, Failure, FailureKind, Fate, Purpose, Settled, Verdict};
 use page::links::LinkKey;
 
 use super::Run;
@@ -64,20 +64,11 @@ impl<S: Fetcher> Run<S> {
         }
         self.report_redirect_loop(entry, settled, page.wants_cookies);
         if let Some(why) = page.not_fetched {
-            self.observers.notify(&Event::NotFetched {
-                url: &entry.url,
-                why,
-                cause: None,
-                entry,
-            });
+            let cause = None;
+            self.observers.notify(&Event::NotFetched { entry, why, cause });
         } else if let Some(failure) = &page.failure {
-            self.observers.notify(&Event::Failed {
-                url: &entry.url,
-                why: &failure.message,
-                kind: failure.kind,
-                fate: settled.fate,
-                entry,
-            });
+            let fate = settled.fate;
+            self.observers.notify(&Event::Failed { entry, failure, fate });
         }
         if let Some(mut record) = page.record.take().filter(|_| is_final) {
             record.links_new = new;
@@ -142,16 +133,15 @@ impl<S: Fetcher> Run<S> {
             }
             false => "redirect loop: the redirects lead back to an earlier URL",
         };
+        let failure = Failure::new(FailureKind::Redirect, why);
         self.observers.counts.failures.wants_cookies += if wants_cookies { looped.len() as u64 } else { 0 };
         for url in looped {
             let mut entry = entry.clone();
             entry.url = url;
             self.observers.notify(&Event::Failed {
-                url: &entry.url,
-                why,
-                kind: FailureKind::Redirect,
-                fate: Fate::Final,
                 entry: &entry,
+                failure: &failure,
+                fate: Fate::Final,
             });
         }
     }
@@ -166,10 +156,9 @@ impl<S: Fetcher> Run<S> {
                     self.observers.notify(&Event::Sitemap(&record));
                 }
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => self.observers.notify(&Event::NotFetched {
-                    url: &entry.url,
+                    entry: &entry,
                     why,
                     cause: cause.as_deref(),
-                    entry: &entry,
                 }),
             }
         }

@@ -231,16 +231,18 @@ impl Observer for RefusedReport {
                 offers.try_for_each(|(link, verdict)| self.refused(link, verdict))
             }
             Event::Links { from, links } => links.iter().try_for_each(|link| self.not_offered(from, link)),
-            Event::NotFetched { why, cause, entry, .. } => self.dropped(entry, *why, *cause),
+            Event::NotFetched { entry, why, cause } => self.dropped(entry, *why, *cause),
             Event::Failed {
                 fate: Fate::Requeued { .. } | Fate::Stale,
                 ..
             } => Ok(()),
-            Event::Failed { why, kind, entry, .. } => match kind {
+            Event::Failed { entry, failure, .. } => match failure.kind {
                 // `Event::Page` reports a status of 400 or more.
                 FailureKind::Status | FailureKind::Throttled => Ok(()),
-                FailureKind::AddressForbidden => self.not_fetched(entry, "not_fetched", kind.name(), Some(why)),
-                _ => self.not_fetched(entry, "failed", kind.name(), Some(why)),
+                kind @ FailureKind::AddressForbidden => {
+                    self.not_fetched(entry, "not_fetched", kind.name(), Some(&failure.message))
+                }
+                kind => self.not_fetched(entry, "failed", kind.name(), Some(&failure.message)),
             },
             Event::Page(page) => self.answered(page),
             Event::Sitemap(sitemap) => self.not_read(sitemap),

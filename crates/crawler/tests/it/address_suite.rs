@@ -171,7 +171,7 @@ async fn crawl(seed: &str) -> (Summary, Vec<String>, Vec<(String, NotFetched)>) 
     let crawl = Crawl::builder(options).unwrap().http(http).build().unwrap();
     let crawl = crawl.observe(move |event: &Event<'_>| match event {
         Event::Page(page) => seen.lock().unwrap().push(page.url.clone()),
-        Event::NotFetched { url, why, .. } => turned_away.lock().unwrap().push(((*url).to_owned(), *why)),
+        Event::NotFetched { entry, why, .. } => turned_away.lock().unwrap().push((entry.url.to_string(), *why)),
         _ => {}
     });
     let summary = crawl.run().await.unwrap();

@@ -83,13 +83,10 @@ async fn crawl(seed: &str, client: Arc<HttpFetcher>) -> (BTreeMap<String, Report
             let what = (page.status, page.body, page.truncation, page.bytes);
             notes.lock().unwrap().entry(page.url.clone()).or_default().page = Some(what);
         }
-        Event::Failed { url, kind, fate, .. } => {
+        Event::Failed { entry, failure, fate } => {
             let mut notes = notes.lock().unwrap();
-            notes
-                .entry((*url).to_owned())
-                .or_default()
-                .failures
-                .push((*kind, *fate));
+            let noted = notes.entry(entry.url.to_string()).or_default();
+            noted.failures.push((failure.kind, *fate));
         }
         _ => {}
     });

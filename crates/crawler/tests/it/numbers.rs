@@ -85,7 +85,7 @@ impl EventCounts {
                     count(&mut self.failed, "status");
                 }
             }
-            Event::Failed { kind, fate, .. } => match (fate, kind.name()) {
+            Event::Failed { failure, fate, .. } => match (fate, failure.kind.name()) {
                 (Fate::Requeued { .. }, kind) => count(&mut self.retried, kind),
                 (_, "status" | "throttled") => {}
                 (_, kind) => count(&mut self.failed, kind),

@@ -23,7 +23,7 @@ impl Observer for Notes {
     fn on(&mut self, event: &Event<'_>) -> std::io::Result<()> {
         self.0.push(match event {
             Event::Page(page) => format!("page {}", page.url),
-            Event::Failed { url, kind, .. } => format!("failed {url} {kind}"),
+            Event::Failed { entry, failure, .. } => format!("failed {} {}", entry.url, failure.kind),
             Event::NotFetched { why, cause, .. } => format!("not fetched {} {}", why.name(), cause.is_some()),
             Event::Notice(Notice::Away { origin, .. }) => format!("away {}", origin.as_str()),
             Event::Notice(_) => "notice".to_owned(),
@@ -91,17 +91,14 @@ fn every_event_can_be_built_to_test_an_observer() {
     for event in [
         Event::Page(&page),
         Event::Failed {
-            url: URL,
-            why: &failure.message,
-            kind: failure.kind,
-            fate: Fate::GaveUp,
             entry: &entry,
+            failure: &failure,
+            fate: Fate::GaveUp,
         },
         Event::NotFetched {
-            url: URL,
+            entry: &entry,
             why: NotFetched::HostDown,
             cause: Some(&failure),
-            entry: &entry,
         },
         Event::Notice(&notice),
         Event::Offered {

@@ -287,11 +287,11 @@ impl Reported {
         match event {
             Event::Page(page) if page.status == 200 => self.fetched.push(page.url.clone()),
             Event::Failed {
-                url,
+                entry,
                 fate: Fate::GaveUp,
                 ..
             } => {
-                self.given_up.insert((*url).to_owned());
+                self.given_up.insert(entry.url.to_string());
             }
             Event::Notice(Notice::Away { origin, .. }) => {
                 let origin = origin.as_str().to_owned();
@@ -304,8 +304,8 @@ impl Reported {
                 *self.back.entry(origin.as_str().to_owned()).or_default() += 1;
             }
             Event::Notice(other) => self.violations.push(format!("{other:?}")),
-            Event::NotFetched { url, why, .. } if !url.contains("/forbidden/") => {
-                self.violations.push(format!("{url}: {why}"));
+            Event::NotFetched { entry, why, .. } if !entry.url.contains("/forbidden/") => {
+                self.violations.push(format!("{}: {why}", entry.url));
             }
             _ => {}
         }

@@ -176,9 +176,9 @@ impl Reports {
             Event::Page(page) => self.pages.push((*page).clone()),
             Event::Sitemap(sitemap) => self.sitemaps.push((*sitemap).clone()),
             Event::Notice(notice) => self.notices.push((*notice).clone()),
-            Event::NotFetched { url, why, cause, .. } => {
+            Event::NotFetched { entry, why, cause } => {
                 let kind = cause.map(|cause| cause.kind);
-                self.not_fetched.push(((*url).to_owned(), *why, kind));
+                self.not_fetched.push((entry.url.to_string(), *why, kind));
             }
             Event::Offered { links, .. } => self.offered += links.len(),
             _ => {}
