@@ -34,7 +34,7 @@ pub(crate) use self::generated::{completions, manual_page};
 use self::given::{Assignment, Given};
 #[cfg(unix)]
 pub(crate) use self::outputs::metadata_of_stdout;
-pub(crate) use self::outputs::{FORMATS, Outputs, is_compressed, is_same, is_stdout};
+pub(crate) use self::outputs::{FORMATS, Outputs, is_same, is_stdout};
 pub(crate) use self::seed_lines::{NotASeed, SeedsError, check as check_seed};
 pub(crate) use self::seeds::Site;
 use self::settings::Settings;

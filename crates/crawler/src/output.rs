@@ -18,4 +18,4 @@ pub use crate::saved_output::{SavedFile, SavedOutput};
 pub use file::OutputFile;
 pub(crate) use file::replace_file;
 pub use lines::{Format, Sink};
-pub use series::series_of;
+pub use series::{is_compressed, series_of};

@@ -118,11 +118,6 @@ fn format_by_name(file: &Path) -> Option<Format> {
     }
 }
 
-/// Returns whether the name of a file ends in `.gz`.
-pub(crate) fn is_compressed(file: &Path) -> bool {
-    file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"))
-}
-
 impl Outputs {
     pub(super) fn write_to(&self, crawl: &mut CrawlOptions, http: &mut HttpOptions) {
         crawl.reports.fields.clone_from(&self.select);

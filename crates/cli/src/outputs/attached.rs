@@ -8,13 +8,13 @@ use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::warc::{Archive, ArchiveOptions};
-use crawler::output::{Format, OutputFile, SavedFile, SavedOutput, Sink, series_of};
+use crawler::output::{Format, OutputFile, SavedFile, SavedOutput, Sink, is_compressed, series_of};
 use crawler::summary::size;
 use crawler::{Crawl, Event, Observer};
 use regex::Regex;
 
 use super::{OutputError, StandardOutput, refuse_shared};
-use crate::options::{FORMATS, Options, Outputs, is_compressed, is_same, is_stdout};
+use crate::options::{FORMATS, Options, Outputs, is_same, is_stdout};
 
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
@@ -151,7 +151,7 @@ fn open_records<'o>(
                 }
             }
         };
-        files.push((output, format, to.compressed(is_compressed(output.path))));
+        files.push((output, format, to));
     }
     Ok(files)
 }

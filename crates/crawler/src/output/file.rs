@@ -5,10 +5,13 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 pub(super) use super::series::at;
-use super::series::{identity, is_free, numbered};
+use super::series::{folder_of, identity, is_free, numbered};
 use super::tail::Tail;
-use crate::saved_output::SavedFile;
+use crate::saved_output::{SavedFile, SavedOutput};
 
 /// A file to which each [`write`](Write::write) appends all its bytes or none. If a write fails, such as on a full disk, the file is
 /// truncated to the end of the write before. So lines and records stay whole. With a [size](Self::with_max_bytes), it is the last file of a series.
@@ -25,6 +28,8 @@ pub struct OutputFile {
     path: PathBuf,
     number: u32,
     max_bytes: Option<NonZeroU64>,
+    /// Under what it is saved, if a later run can continue it.
+    name: Option<String>,
     /// Bytes of the writes that succeeded.
     whole: u64,
     tail: Tail,
@@ -72,6 +77,18 @@ impl OutputFile {
     pub fn with_max_bytes(mut self, max_bytes: Option<NonZeroU64>) -> Self {
         self.max_bytes = max_bytes;
         self
+    }
+
+    pub(super) fn saved_under(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Returns what a later run needs, as [`save`](Self::save) does, and what else the format needs; `None` if it cannot be continued.
+    pub(super) fn save_with(&mut self, extra: String, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let Some(name) = self.name.clone() else { return Ok(None) };
+        let file = self.save(sync)?;
+        Ok(Some(SavedOutput { name, file, extra }))
     }
 
     /// Returns what [`reopen`](Self::reopen) needs, after all bytes are written. With `sync` they also survive a loss of power, and a file that is
@@ -148,15 +165,10 @@ impl OutputFile {
 
     /// Begins the next file of a series that is full and is not [saved](Self::save). Call it before a write that may be the first of a file.
     pub(super) fn make_room(&mut self) -> io::Result<()> {
-        match self.saved.path.is_empty() && self.is_full() {
+        match self.name.is_none() && self.is_full() {
             true => self.flush().and_then(|()| self.begin_next()),
             false => Ok(()),
         }
-    }
-
-    /// Whether it is not the first file of its series.
-    pub(super) fn is_later(&self) -> bool {
-        self.number > 0
     }
 
     fn is_full(&self) -> bool {
@@ -165,7 +177,7 @@ impl OutputFile {
 
     /// Goes on with the next file whose name is free.
     fn begin_next(&mut self) -> io::Result<()> {
-        let (first, max_bytes) = (self.first.clone(), self.max_bytes);
+        let (first, max_bytes, name) = (self.first.clone(), self.max_bytes, self.name.clone());
         let mut number = self.number;
         *self = loop {
             number = number.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -176,7 +188,7 @@ impl OutputFile {
                 Some(opened) => break opened?,
             }
         };
-        (self.first, self.number, self.max_bytes) = (first, number, max_bytes);
+        (self.first, self.number, self.max_bytes, self.name) = (first, number, max_bytes, name);
         Ok(())
     }
 
@@ -231,6 +243,7 @@ impl OutputFile {
             path: path.to_owned(),
             number: 0,
             max_bytes: None,
+            name: None,
             whole: 0,
             tail: Tail::default(),
             saved: SavedFile::default(),
@@ -351,7 +364,9 @@ pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
+/// Compresses bytes as a gzip member of their own.
+pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut member = GzEncoder::new(Vec::new(), Compression::default());
+    member.write_all(bytes)?;
+    member.finish()
 }

@@ -3,13 +3,12 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::columns::Columns;
-use super::file::OutputFile;
+use super::file::{OutputFile, gzip};
+use super::series::is_compressed;
 use crate::saved_output::SavedOutput;
 
 /// The buffered lines are written at this size, in bytes, or at a flush.
@@ -30,6 +29,9 @@ pub enum Format {
 }
 
 /// Where records go. They are written in whole lines, at the latest one second after what they report.
+///
+/// A file whose name ends in `.gz` is compressed (RFC 1952). Each write is a member of its own, so that a file that is cut between two of them is
+/// whole.
 pub struct Sink {
     to: Target,
     is_compressed: bool,
@@ -37,18 +39,14 @@ pub struct Sink {
 
 enum Target {
     Writer(Box<dyn Write + Send>),
-    /// With a name, it is saved.
-    File {
-        name: Option<String>,
-        file: OutputFile,
-    },
+    File(OutputFile),
 }
 
 impl std::fmt::Debug for Sink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Sink");
-        if let Target::File { name, file } = &self.to {
-            shown.field("name", name).field("file", file);
+        if let Target::File(file) = &self.to {
+            shown.field("file", file);
         }
         shown.finish_non_exhaustive()
     }
@@ -57,43 +55,35 @@ impl std::fmt::Debug for Sink {
 impl Sink {
     /// Writes to `to`, which need not be buffered.
     pub fn new(to: impl Write + Send + 'static) -> Self {
-        Self::to(Target::Writer(Box::new(to)))
-    }
-
-    /// Writes to a file, or a series of them.
-    pub fn file(file: OutputFile) -> Self {
-        Self::to(Target::File { name: None, file })
-    }
-
-    /// Continues a file, which may be empty, or a series of them. It is [saved](crate::Observer::save) under this name.
-    pub fn continuing(name: impl Into<String>, file: OutputFile) -> Self {
-        let name = Some(name.into());
-        Self::to(Target::File { name, file })
-    }
-
-    fn to(to: Target) -> Self {
         Self {
-            to,
+            to: Target::Writer(Box::new(to)),
             is_compressed: false,
         }
     }
 
-    /// Compresses what is written, as gzip (RFC 1952). Each write is a member of its own, so that a file that is cut between two of them is
-    /// whole.
-    pub fn compressed(self, is_compressed: bool) -> Self {
-        Self { is_compressed, ..self }
+    /// Writes to a file, or a series of them.
+    pub fn file(file: OutputFile) -> Self {
+        Self {
+            is_compressed: is_compressed(file.path()),
+            to: Target::File(file),
+        }
+    }
+
+    /// Continues a file, which may be empty, or a series of them. It is [saved](crate::Observer::save) under this name.
+    pub fn continuing(name: impl Into<String>, file: OutputFile) -> Self {
+        Self::file(file.saved_under(name))
     }
 
     pub(super) fn continued(&self) -> io::Result<Option<Box<dyn Read>>> {
         match &self.to {
-            Target::File { file, .. } if !file.is_empty() => Ok(Some(self.decoded(file.reader()?))),
+            Target::File(file) if !file.is_empty() => Ok(Some(self.decoded(file.reader()?))),
             _ => Ok(None),
         }
     }
 
     pub(super) fn earlier(&self) -> Vec<Box<dyn Read>> {
         match &self.to {
-            Target::File { file, .. } => file.earlier().map(|file| self.decoded(BufReader::new(file))).collect(),
+            Target::File(file) => file.earlier().map(|file| self.decoded(BufReader::new(file))).collect(),
             Target::Writer(_) => Vec::new(),
         }
     }
@@ -108,25 +98,25 @@ impl Sink {
     fn begins_file(&mut self) -> io::Result<bool> {
         match &mut self.to {
             Target::Writer(_) => Ok(false),
-            Target::File { file, .. } => file.make_room().map(|()| file.is_empty()),
+            Target::File(file) => file.make_room().map(|()| file.is_empty()),
         }
     }
 
     fn is_later_file(&self) -> bool {
-        matches!(&self.to, Target::File { file, .. } if file.is_later())
+        matches!(&self.to, Target::File(file) if file.number() > 0)
     }
 
     fn path(&self) -> &Path {
         match &self.to {
             Target::Writer(_) => Path::new("-"),
-            Target::File { file, .. } => file.path(),
+            Target::File(file) => file.path(),
         }
     }
 
     fn writer(&mut self) -> &mut dyn Write {
         match &mut self.to {
             Target::Writer(to) => to,
-            Target::File { file, .. } => file,
+            Target::File(file) => file,
         }
     }
 }
@@ -170,7 +160,7 @@ impl Lines {
         Ok(Self {
             buffer: match to.to {
                 Target::Writer(_) => head.clone(),
-                Target::File { .. } => Vec::new(),
+                Target::File(_) => Vec::new(),
             },
             to,
             columns,
@@ -184,12 +174,8 @@ impl Lines {
             self.write_buffer()?;
         }
         match &mut self.to.to {
-            Target::Writer(_) | Target::File { name: None, .. } => Ok(None),
-            Target::File { name: Some(name), file } => Ok(Some(SavedOutput {
-                name: name.clone(),
-                file: file.save(sync)?,
-                extra: String::new(),
-            })),
+            Target::Writer(_) => Ok(None),
+            Target::File(file) => file.save_with(String::new(), sync),
         }
     }
 
@@ -222,9 +208,7 @@ impl Lines {
             buffer.splice(..0, self.head.iter().copied());
         }
         if self.to.is_compressed && !buffer.is_empty() {
-            let mut member = GzEncoder::new(Vec::new(), Compression::default());
-            member.write_all(&buffer)?;
-            self.to.writer().write_all(&member.finish()?)?;
+            self.to.writer().write_all(&gzip(&buffer)?)?;
         } else {
             self.to.writer().write_all(&buffer)?;
         }

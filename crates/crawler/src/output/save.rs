@@ -87,13 +87,21 @@ impl SavedFiles {
     ///
     /// When the system cannot make it.
     pub fn create(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder).map_err(at(folder))?;
         let number = TEMPORARY_FILES.fetch_add(1, Ordering::Relaxed);
+        Self::new(folder, &format!("{}-{number}", std::process::id()), Written::new())
+    }
+
+    /// `writer` names who writes, for its temporary file.
+    fn new(folder: &Path, writer: &str, written: Written) -> io::Result<Self> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let temporary = folder.join(format!(".crawler-{writer}.part"));
+        // A killed process of the same name has left it.
+        let _ = fs::remove_file(&temporary);
         Ok(Self {
             folder: folder.to_owned(),
             shown: String::new(),
-            temporary: folder.join(format!(".crawler-{}-{number}.part", std::process::id())),
-            written: Written::new(),
+            temporary,
+            written,
             unsynced: Vec::new(),
             has_earlier: false,
             mark: None,
@@ -114,19 +122,13 @@ impl SavedFiles {
         if let Some(earlier) = saved.map(Self::folder_in).filter(|_| !written.is_empty()) {
             place::check(folder, earlier, &token)?;
         }
-        let mut files = Self {
+        let is_marked = place::is_marked(folder, &token) == Some(true);
+        Ok(Self {
             shown: place::shown(folder)?,
-            written,
             has_earlier,
-            ..Self::create(folder)?
-        };
-        files.temporary = folder.join(format!(".crawler-{token}.part"));
-        // A killed run has left it.
-        let _ = fs::remove_file(&files.temporary);
-        if place::is_marked(folder, &token) != Some(true) {
-            files.mark = Some(format!("{token}\n"));
-        }
-        Ok(files)
+            mark: (!is_marked).then(|| format!("{token}\n")),
+            ..Self::new(folder, &token, written)?
+        })
     }
 
     /// Returns the folder of an output that was [saved](Observer::save), with its full path.
@@ -192,16 +194,7 @@ impl SavedFiles {
 
     /// Writes a whole file, or none. It replaces an existing file or link.
     fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut new = fs::File::create_new(&self.temporary);
-        if new
-            .as_ref()
-            .is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
-        {
-            // A killed process with the same process id has left it.
-            let _ = fs::remove_file(&self.temporary);
-            new = fs::File::create_new(&self.temporary);
-        }
-        let written = new.and_then(|mut new| new.write_all(bytes));
+        let written = fs::File::create_new(&self.temporary).and_then(|mut new| new.write_all(bytes));
         let renamed = written.and_then(|()| fs::rename(&self.temporary, file));
         renamed.map_err(|error| {
             let _ = fs::remove_file(&self.temporary);
@@ -227,10 +220,6 @@ impl Observer for SavedFiles {
             self.unsynced.clear();
             self.has_earlier = false;
         }
-        let saved = self.written.save(sync)?;
-        Ok(saved.map(|saved| SavedOutput {
-            extra: self.shown.clone(),
-            ..saved
-        }))
+        self.written.save(self.shown.clone(), sync)
     }
 }

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use super::tail::Tail;
 use crate::saved_output::SavedFile;
 
-pub(super) fn is_compressed(path: &Path) -> bool {
+/// Returns whether an output is compressed as gzip (RFC 1952): its name ends in `.gz`.
+pub fn is_compressed(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.to_ascii_lowercase().ends_with(".gz")
 }
@@ -29,13 +30,7 @@ pub(super) fn numbered(first: &Path, number: u32) -> PathBuf {
 
 /// Returns the files of a series that are there, in no order. It reads their folder.
 pub fn series_of(first: &Path) -> impl Iterator<Item = PathBuf> {
-    let folder = first.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let entries = folder
-        .unwrap_or(Path::new("."))
-        .read_dir()
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = folder_of(first).read_dir().into_iter().flatten().flatten();
     let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let end = ending_of(&name);
     entries.map(|entry| entry.path()).filter(move |path| {
@@ -45,6 +40,11 @@ pub fn series_of(first: &Path) -> impl Iterator<Item = PathBuf> {
         let number = between.and_then(|between| between.strip_prefix('-'));
         found == name || number.is_some_and(|number| number.len() > 4 && number.parse::<u32>().is_ok())
     })
+}
+
+pub(super) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Returns where the ending of a name starts, such as `.warc.gz`. A date or a version is no ending.

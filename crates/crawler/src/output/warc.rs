@@ -26,14 +26,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::payloads::{Original, Payloads};
 use self::record::{Record, id_of_file};
-use super::OutputFile;
+use super::file::{OutputFile, gzip};
 use super::series::is_compressed;
 use crate::event::Capture;
 use crate::event::{Event, Observer};
@@ -85,7 +83,7 @@ impl Archive {
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
         let mut writer = Writer::create(options)?;
         writer.begin()?;
-        Self::start(writer, None)
+        Self::start(writer)
     }
 
     /// Opens the file of a crawl that can be continued, or continues after the last record that was [saved](Observer::save). It is
@@ -98,7 +96,7 @@ impl Archive {
     /// As [`create`](Self::create). Besides, when the file is not a regular one, or is not as it was saved, or a later file is there, or its name
     /// has the ending of the other kind, or, on Unix, another crawl writes to it. No file is changed then.
     pub fn continuing(name: &str, options: ArchiveOptions, saved: Option<&SavedOutput>) -> io::Result<Self> {
-        let writer = match saved {
+        let mut writer = match saved {
             Some(saved) => Writer::reopen(options, saved)?,
             None => Writer::create(options)?,
         };
@@ -106,11 +104,11 @@ impl Archive {
             let message = format!("{}: this is not a regular file", writer.path().display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        Self::start(writer, Some(name.to_owned()))
+        writer.file = writer.file.saved_under(name);
+        Self::start(writer)
     }
 
-    fn start(mut writer: Writer, name: Option<String>) -> io::Result<Self> {
-        writer.name = name;
+    fn start(mut writer: Writer) -> io::Result<Self> {
         let saved = writer.save(false)?;
         let (to, jobs) = sync_channel(MAX_QUEUED_CAPTURES);
         let run = move || writer.run(&jobs);
@@ -122,11 +120,6 @@ impl Archive {
             has_unsaved: false,
             has_unsynced: true,
         })
-    }
-
-    fn archive(&mut self, capture: &Arc<Capture>) -> io::Result<()> {
-        (self.has_unsaved, self.has_unsynced) = (true, true);
-        self.send(Job::Write(Arc::clone(capture)))
     }
 
     fn send(&mut self, job: Job) -> io::Result<()> {
@@ -165,7 +158,10 @@ impl Archive {
 impl Observer for Archive {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Captured(capture) => self.archive(capture),
+            Event::Captured(capture) => {
+                (self.has_unsaved, self.has_unsynced) = (true, true);
+                self.send(Job::Write(Arc::clone(capture)))
+            }
             Event::Tick(_) if self.writer.as_ref().is_some_and(JoinHandle::is_finished) => self.end(),
             // An archive that is saved is needed until the last save.
             Event::Finished(_) if self.saved.is_none() => self.end(),
@@ -192,8 +188,6 @@ impl Drop for Archive {
 
 /// The writer, which the thread owns.
 struct Writer {
-    /// The name under which it is saved, if a later run can continue.
-    name: Option<String>,
     file: OutputFile,
     options: ArchiveOptions,
     /// A random number, from which the identifiers of the files follow.
@@ -206,7 +200,6 @@ struct Writer {
 impl Writer {
     fn new(file: OutputFile, options: ArchiveOptions, series_id: Uuid) -> Self {
         Self {
-            name: None,
             file: file.with_max_bytes(options.max_file_bytes),
             options,
             series_id,
@@ -274,14 +267,8 @@ impl Writer {
     }
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
-        let Some(name) = &self.name else {
-            return Ok(None);
-        };
-        Ok(Some(SavedOutput {
-            name: name.clone(),
-            file: self.file.save(sync)?,
-            extra: json!({ "series_id": self.series_id.to_string() }).to_string(),
-        }))
+        let extra = json!({ "series_id": self.series_id.to_string() });
+        self.file.save_with(extra.to_string(), sync)
     }
 
     fn file_id(&self) -> Uuid {
@@ -303,13 +290,8 @@ impl Writer {
         if !is_compressed(self.file.path()) {
             return self.file.write_all(&records.concat());
         }
-        let mut members = Vec::new();
-        for record in records {
-            let mut member = GzEncoder::new(members, Compression::default());
-            member.write_all(record)?;
-            members = member.finish()?;
-        }
-        self.file.write_all(&members)
+        let members: Vec<_> = records.iter().map(|record| gzip(record)).collect::<io::Result<_>>()?;
+        self.file.write_all(&members.concat())
     }
 
     fn write(&mut self, capture: &Capture) -> io::Result<()> {

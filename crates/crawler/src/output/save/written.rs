@@ -25,8 +25,8 @@ pub(super) struct Written {
     hashes: HashSet<u64>,
     /// So that no site can predict collisions.
     secret: [u8; SECRET_BYTES],
-    /// The output and the file that have the names for the next run: the format, the secret, and the hashes.
-    kept: Option<(String, OutputFile)>,
+    /// The file with the names for the next run: the format, the secret, and the hashes.
+    kept: Option<OutputFile>,
     /// What is to be written to the file.
     buffer: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl Written {
         } else {
             written.read(&file)?;
         }
-        written.kept = Some((name.to_owned(), file));
+        written.kept = Some(file.saved_under(name));
         Ok(written)
     }
 
@@ -97,19 +97,15 @@ impl Written {
     }
 
     /// Writes new names to the file.
-    pub(super) fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
-        let Some((name, file)) = &mut self.kept else {
+    pub(super) fn save(&mut self, extra: String, sync: bool) -> io::Result<Option<SavedOutput>> {
+        let Some(file) = &mut self.kept else {
             return Ok(None);
         };
         if !self.buffer.is_empty() {
             file.write_all(&self.buffer)?;
             self.buffer.clear();
         }
-        Ok(Some(SavedOutput {
-            name: name.clone(),
-            file: file.save(sync)?,
-            extra: String::new(),
-        }))
+        file.save_with(extra, sync)
     }
 
     pub(super) fn is_kept(&self) -> bool {
