@@ -164,11 +164,7 @@ impl<S: Fetcher> Run<S> {
         let mut ended = settlements.iter().zip(&reports);
         let has_new_reach = ended.any(|(one, report)| is_seed_redirected(&report.entry, one.outcome()));
         for ((settlement, report), settled) in settlements.iter().zip(reports).zip(settled) {
-            self.observers.notify(&Event::Offered {
-                links: settlement.links(),
-                verdicts: &settled.verdicts,
-            });
-            self.report_settled(report, &settled);
+            self.report_settled(settlement, report, &settled);
         }
         // It commits, so what was settled must be in the outputs.
         if has_new_reach {

@@ -43,31 +43,22 @@ pub(crate) struct PendingReport {
 }
 
 /// Turns what a task has fetched into a settlement and a report.
-pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &CrawlConfig) -> Conclusion {
-    let Fetched {
-        mut result,
-        bytes,
-        page,
-        sitemap,
-        address,
-    } = fetched;
+pub(crate) fn conclude(lease: Lease, started: Start, mut fetched: Fetched, config: &CrawlConfig) -> Conclusion {
     let entry = &lease.entry;
+    let request = kind_of(&entry.purpose).map(|kind| request_record(kind, &lease, &fetched.result));
+    let result = &mut fetched.result;
     let (settlement, page, sitemaps) = match &entry.purpose {
         Purpose::Page => {
-            let fingerprint = page.fingerprint;
-            let (mut settlement, report) = match &mut result {
-                Ok(answer) => {
-                    let status = answer.status;
-                    let answered = Answered {
-                        entry,
-                        answer,
-                        started: started.time_of_day,
-                        config,
-                    };
-                    let (settlement, report) = answered.conclude(&lease, page);
-                    (settlement.with_status(status), report)
+            let fingerprint = fetched.page.fingerprint;
+            let (mut settlement, report) = match result {
+                Ok(answer) => Answered {
+                    lease: &lease,
+                    answer,
+                    started: started.time_of_day,
+                    config,
                 }
-                Err(error) => pages::not_answered(&lease, error),
+                .conclude(fetched.page),
+                Err(error) => (lease.settle(outcome_of_error(error)), PageReport::default()),
             };
             if lease.wants_fingerprint || config.options().reports.fingerprints {
                 settlement = settlement.with_fingerprint(fingerprint);
@@ -75,24 +66,29 @@ pub(crate) fn conclude(lease: Lease, started: Start, fetched: Fetched, config: &
             (settlement, Some(Box::new(report)), Vec::new())
         }
         Purpose::Robots(origin) => {
-            let (settlement, unusable) = robots::conclude(&lease, origin, &result, config);
+            let (settlement, unusable) = robots::conclude(&lease, origin, result, config);
             (settlement, None, unusable)
         }
         Purpose::Sitemap(origin) => {
-            let (settlement, record) = sitemaps::conclude(&lease, origin, &result, sitemap, config);
+            if let Ok(answer) = result
+                && answer.exchange.is_none()
+            {
+                // Only an archive needs the body now, which may be large.
+                answer.body = Vec::new();
+            }
+            let (settlement, record) = sitemaps::conclude(&lease, origin, result, fetched.sitemap, config);
             (settlement, None, vec![record])
         }
         Purpose::Address => {
-            let settlement = lease.settle(Outcome::Done).with_address(address);
+            let settlement = lease.settle(Outcome::Done).with_address(fetched.address);
             (settlement, None, Vec::new())
         }
     };
-    let kind = kind_of(&lease.entry.purpose);
     let report = PendingReport {
         started: started.instant,
-        request: kind.map(|kind| request_record(kind, &lease, &result, bytes)),
+        request,
         cookies_dropped: result.as_ref().map_or(0, |answer| answer.cookies_dropped),
-        capture: Capture::from_result(&entry.url, started.time_of_day, result),
+        capture: Capture::from_result(&entry.url, started.time_of_day, fetched.result),
         entry: lease.entry,
         page,
         sitemaps,
@@ -110,12 +106,7 @@ pub(crate) fn kind_of(purpose: &Purpose) -> Option<ResourceKind> {
     }
 }
 
-fn request_record(
-    kind: ResourceKind,
-    lease: &Lease,
-    result: &Result<Response, FetchError>,
-    bytes: u64,
-) -> RequestRecord {
+fn request_record(kind: ResourceKind, lease: &Lease, result: &Result<Response, FetchError>) -> RequestRecord {
     let failure = match result {
         Ok(answer) => match outcome_of(answer, &Purpose::Page) {
             Outcome::Failed { failure, .. } => Some(failure.kind),
@@ -130,7 +121,7 @@ fn request_record(
         status: answer.map(|answer| answer.status),
         failure,
         took: answer.map_or(Duration::ZERO, |answer| answer.elapsed),
-        bytes,
+        bytes: answer.map_or(0, |answer| answer.body.len() as u64),
         pause: lease.pause,
         owed: lease.delay,
     }

@@ -21,8 +21,6 @@ const INLINE_SITEMAP_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) result: Result<Response, FetchError>,
-    /// The size of the body, also if it is not kept.
-    pub(crate) bytes: u64,
     pub(crate) page: Page,
     /// The sitemap, if the request was for one and the answer was 2xx.
     pub(crate) sitemap: Option<Result<Sitemap, NotASitemap>>,
@@ -33,7 +31,6 @@ pub(crate) struct Fetched {
 impl Fetched {
     pub(crate) fn not_parsed(result: Result<Response, FetchError>) -> Self {
         Self {
-            bytes: result.as_ref().map_or(0, |answer| answer.body.len() as u64),
             result,
             page: Page::default(),
             sitemap: None,
@@ -95,7 +92,7 @@ pub(crate) async fn fetch<S: Fetcher>(
     }
 }
 
-fn read(mut answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Url, config: &CrawlConfig) -> Fetched {
+fn read(answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Url, config: &CrawlConfig) -> Fetched {
     let options = config.options();
     if kind == ResourceKind::Page {
         let content = Content {
@@ -119,14 +116,8 @@ fn read(mut answer: Response, kind: ResourceKind, wanted: &ReadOptions, url: &Ur
             .broken
             .get_or_insert_with(|| format!("the body is truncated: {}", cut.name()));
     }
-    let bytes = answer.body.len() as u64;
-    if answer.exchange.is_none() {
-        // Only an archive needs the body now, which may be large.
-        answer.body = Vec::new();
-    }
     Fetched {
         sitemap: Some(sitemap),
-        bytes,
         ..Fetched::not_parsed(Ok(answer))
     }
 }

@@ -1,6 +1,6 @@
 //! What observers get once a settlement is made or an entry is dropped.
 
-use frontier::{Dropped, Entry, Failure, FailureKind, Fate, Purpose, Settled, Verdict};
+use frontier::{Dropped, Entry, Failure, FailureKind, Fate, Outcome, Purpose, Settled, Settlement, Verdict};
 use page::links::LinkKey;
 
 use super::Run;
@@ -12,18 +12,14 @@ use crate::records::link as link_records;
 
 impl<S: Fetcher> Run<S> {
     /// Reports a settled lease.
-    pub(super) fn report_settled(&mut self, pending: PendingReport, settled: &Settled) {
-        let PendingReport {
-            entry,
-            page,
-            sitemaps,
-            started,
-            request,
-            cookies_dropped,
-            capture,
-        } = pending;
-        if let Some(mut request) = request {
-            let spent = started.elapsed();
+    pub(super) fn report_settled(&mut self, settlement: &Settlement, pending: PendingReport, settled: &Settled) {
+        self.observers.notify(&Event::Offered {
+            links: settlement.links(),
+            verdicts: &settled.verdicts,
+        });
+        let entry = &pending.entry;
+        if let Some(mut request) = pending.request {
+            let spent = pending.started.elapsed();
             let is_retried = request.failure.is_some() && matches!(settled.fate, Fate::Requeued { .. });
             self.answer_times.count(&entry.queue, spent, &request, is_retried);
             if request.status.is_none() {
@@ -31,8 +27,8 @@ impl<S: Fetcher> Run<S> {
             }
             self.observers.notify(&Event::Requested(&request));
         }
-        self.observers.counts.cookies_dropped += cookies_dropped as u64;
-        if let Some(capture) = &capture {
+        self.observers.counts.cookies_dropped += pending.cookies_dropped as u64;
+        if let Some(capture) = &pending.capture {
             self.observers.notify(&Event::Captured(capture));
         }
         for notice in &settled.notices {
@@ -40,19 +36,21 @@ impl<S: Fetcher> Run<S> {
         }
         let is_final = matches!(settled.fate, Fate::Final | Fate::GaveUp);
         let are_reported = match entry.purpose {
-            Purpose::Robots(_) => !sitemaps.is_empty() && self.ledger.reported_robots.insert(entry.url.clone()),
+            Purpose::Robots(_) => !pending.sitemaps.is_empty() && self.ledger.reported_robots.insert(entry.url.clone()),
             _ => is_final,
         };
-        for sitemap in sitemaps.iter().filter(|_| are_reported) {
+        for sitemap in pending.sitemaps.iter().filter(|_| are_reported) {
             self.observers.notify(&Event::Sitemap(sitemap));
         }
-        if let Some(page) = page {
-            self.report_page(&entry, *page, settled, is_final);
+        if let Some(page) = pending.page {
+            self.report_page(entry, settlement.outcome(), *page, settled);
         }
     }
 
     /// Reports a page. Its record and its links are reported once, after the last attempt.
-    fn report_page(&mut self, entry: &Entry, mut page: PageReport, settled: &Settled, is_final: bool) {
+    fn report_page(&mut self, entry: &Entry, outcome: &Outcome, mut page: PageReport, settled: &Settled) {
+        let fate = settled.fate;
+        let is_final = matches!(fate, Fate::Final | Fate::GaveUp);
         self.remember_links(&page.link_keys, &settled.verdicts);
         link_records::set_verdicts(&mut page.links, &settled.verdicts);
         let queued = settled.verdicts.iter().filter(|one| **one == Verdict::Queued).count();
@@ -63,11 +61,15 @@ impl<S: Fetcher> Run<S> {
             self.ledger.new_links.insert(entry.url.clone(), new);
         }
         self.report_redirect_loop(entry, settled, page.wants_cookies);
-        if let Some(why) = page.not_fetched {
+        if let Outcome::NotFetched(why) = *outcome {
             let cause = None;
             self.observers.notify(&Event::NotFetched { entry, why, cause });
-        } else if let Some(failure) = &page.failure {
-            let fate = settled.fate;
+        }
+        let failure = match outcome {
+            Outcome::Failed { failure, .. } => Some(failure),
+            _ => page.bad_redirect.as_ref(),
+        };
+        if let Some(failure) = failure {
             self.observers.notify(&Event::Failed { entry, failure, fate });
         }
         if let Some(mut record) = page.record.take().filter(|_| is_final) {

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use frontier::{
-    CanonicalUrl, ContentHash, Entry, Failure, Fingerprint, Lease, Link, NotFetched, Outcome, Settlement, Time,
-    Validators,
+    CanonicalUrl, ContentHash, Failure, Fingerprint, Lease, Link, Outcome, PreviousFetch, Settlement, Time, Validators,
 };
 use page::Page;
 use page::links::{LinkKey, LinkSource};
 use page::select::Selected;
 use page::sitemap::format_date;
 
-use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target, sitemaps};
+use super::{bad_redirect, origin_of, outcome_of, redirect_target, sitemaps};
 use crate::config::CrawlConfig;
 use crate::event::{LinkRecord, PageRecord, SitemapRecord};
-use crate::fetch::{BodyExtent, FetchError, Response, TargetCookies, TruncationReason};
+use crate::fetch::{BodyExtent, Response, TargetCookies, TruncationReason};
 use crate::known_links::validators_of_body;
 use crate::records::link::{self as link_records, record_of};
 use crate::timestamp::rfc3339;
@@ -25,9 +24,8 @@ pub(crate) struct PageReport {
     pub(crate) record: Option<PageRecord>,
     /// The body, if the crawl keeps bodies and the page has one.
     pub(crate) body: Option<Vec<u8>>,
-    pub(crate) failure: Option<Failure>,
-    /// Why the fetcher made no request, if it made none.
-    pub(crate) not_fetched: Option<NotFetched>,
+    /// Of a redirect whose target cannot be crawled. All other failures are in the outcome.
+    pub(crate) bad_redirect: Option<Failure>,
     /// All links, if an observer needs them: those that are offered first.
     pub(crate) links: Vec<LinkRecord>,
     /// The key of each link that is offered in the cache of seen links, but for those of a sitemap.
@@ -40,23 +38,9 @@ pub(crate) struct PageReport {
     pub(crate) wants_cookies: bool,
 }
 
-/// Concludes a request without an answer.
-pub(super) fn not_answered(lease: &Lease, error: &FetchError) -> (Settlement, PageReport) {
-    let outcome = outcome_of_error(error);
-    let report = PageReport {
-        failure: Some(error.failure()),
-        not_fetched: match &outcome {
-            Outcome::NotFetched(why) => Some(*why),
-            _ => None,
-        },
-        ..PageReport::default()
-    };
-    (lease.settle(outcome), report)
-}
-
 /// An answer to the request for a page.
 pub(super) struct Answered<'a> {
-    pub(super) entry: &'a Entry,
+    pub(super) lease: &'a Lease,
     pub(super) answer: &'a mut Response,
     pub(super) started: Time,
     pub(super) config: &'a CrawlConfig,
@@ -64,23 +48,23 @@ pub(super) struct Answered<'a> {
 
 impl Answered<'_> {
     /// Concludes it. Takes its body, if the crawl keeps bodies.
-    pub(super) fn conclude(mut self, lease: &Lease, page: Page) -> (Settlement, PageReport) {
-        match outcome_of(self.answer, &self.entry.purpose) {
-            Outcome::Redirected => self.redirected(lease),
-            Outcome::Done if page.refreshes_itself && self.answer.target_cookies == TargetCookies::New => {
-                self.redirected(lease)
-            }
-            outcome => self.fetched(lease, outcome, page),
-        }
+    pub(super) fn conclude(mut self, page: Page) -> (Settlement, PageReport) {
+        let status = self.answer.status;
+        let is_asked_again = page.refreshes_itself && self.answer.target_cookies == TargetCookies::New;
+        let (settlement, report) = match outcome_of(self.answer, &self.lease.entry.purpose) {
+            Outcome::Redirected => self.redirected(),
+            Outcome::Done if is_asked_again => self.redirected(),
+            outcome => self.fetched(outcome, page),
+        };
+        (settlement.with_status(status), report)
     }
 
     /// Concludes a redirect, whose target is a link.
-    fn redirected(&self, lease: &Lease) -> (Settlement, PageReport) {
-        let links: Vec<_> = redirect_target(self.entry, self.answer, self.config)
-            .into_iter()
-            .collect();
+    fn redirected(&self) -> (Settlement, PageReport) {
+        let target = redirect_target(&self.lease.entry, self.answer, self.config);
+        let links = Vec::from_iter(target);
         let mut report = PageReport {
-            failure: links.is_empty().then(|| bad_redirect(self.answer)),
+            bad_redirect: links.is_empty().then(|| bad_redirect(self.answer)),
             wants_cookies: self.answer.target_cookies == TargetCookies::NotKept,
             ..PageReport::default()
         };
@@ -88,11 +72,11 @@ impl Answered<'_> {
             report.links = links.iter().map(link_records::redirect).collect();
         }
         report.found.left_out.unresolvable += usize::from(links.is_empty());
-        (lease.settle(Outcome::Redirected).with_links(links), report)
+        (self.lease.settle(Outcome::Redirected).with_links(links), report)
     }
 
     /// Concludes any other answer.
-    fn fetched(&mut self, lease: &Lease, outcome: Outcome, mut page: Page) -> (Settlement, PageReport) {
+    fn fetched(&mut self, outcome: Outcome, mut page: Page) -> (Settlement, PageReport) {
         let options = self.config.options();
         let mut record = self.record(&mut page);
         if record.selected.is_none() && !options.reports.fields.is_empty() {
@@ -103,16 +87,13 @@ impl Answered<'_> {
         let mut report = PageReport {
             record: Some(record),
             body: self.take_body(),
-            failure: match &outcome {
-                Outcome::Failed { failure, .. } => Some(failure.clone()),
-                _ => None,
-            },
             wants_cookies: page.refreshes_itself && self.answer.target_cookies == TargetCookies::NotKept,
             ..PageReport::default()
         };
         let offered = self.links(&mut page, &mut report);
         report.found = page;
-        let settlement = lease
+        let settlement = self
+            .lease
             .settle(outcome)
             .with_links(offered)
             .with_known_links(report.found.left_out.known as u64)
@@ -137,7 +118,7 @@ impl Answered<'_> {
 
     /// Takes the links of a page, as they are offered. The report gets their keys, and the records of all links if an observer needs them.
     fn links(&self, page: &mut Page, report: &mut PageReport) -> Vec<Link> {
-        let (entry, options) = (self.entry, self.config.options());
+        let (entry, options) = (&*self.lease.entry, self.config.options());
         let canonicalizer = &options.canonicalizer;
         let referrer: Arc<str> = (*entry.url).into();
         let depth = entry.depth.saturating_add(1);
@@ -145,15 +126,14 @@ impl Answered<'_> {
         let found = std::mem::take(&mut page.links);
         let names_sitemaps = found.iter().any(|link| link.source == LinkSource::Sitemap);
         let origin = names_sitemaps.then(|| origin_of(entry)).flatten();
-        let with_key = |record: LinkRecord, url: Option<&CanonicalUrl>| LinkRecord {
-            key: url.map(|url| url.key().to_owned()),
-            ..record
-        };
+        let key_of = |url: &Option<CanonicalUrl>| url.as_ref().map(|url| url.key().to_owned());
         let (mut links, mut not_offered) = (Vec::with_capacity(found.len()), Vec::new());
         for link in found {
-            let record = options.reports.needs_all_links().then(|| record_of(&link));
+            let mut record = options.reports.needs_all_links().then(|| record_of(&link));
             let url = canonicalizer.canonicalize(link.url).ok();
-            let record = record.map(|record| with_key(record, url.as_ref()));
+            if let Some(record) = &mut record {
+                record.key = key_of(&url);
+            }
             // Canonicalization refuses some URLs, such as http://../, whose host is nothing but dots.
             let Some(url) = url else {
                 page.left_out.unresolvable += 1;
@@ -173,9 +153,9 @@ impl Answered<'_> {
         }
         report.links.append(&mut not_offered);
         for link in page.unfollowed.drain(..) {
-            let record = record_of(&link);
-            let url = canonicalizer.canonicalize(link.url).ok();
-            report.links.push(with_key(record, url.as_ref()));
+            let mut record = record_of(&link);
+            record.key = key_of(&canonicalizer.canonicalize(link.url).ok());
+            report.links.push(record);
         }
         if let Some(sitemap) = page.sitemap.take() {
             let (listed, record) = sitemaps::of_page(entry, self.answer, sitemap, canonicalizer);
@@ -187,7 +167,7 @@ impl Answered<'_> {
 
     /// Takes title and selected fields from the page; its links are still to be there.
     fn record(&self, page: &mut Page) -> PageRecord {
-        let (entry, answer) = (self.entry, &*self.answer);
+        let (entry, answer) = (&*self.lease.entry, &*self.answer);
         let metadata = &entry.metadata;
         let listed = page.sitemap.as_ref().map_or(0, |sitemap| sitemap.entries.len());
         let left_out = page.left_out;
@@ -197,10 +177,7 @@ impl Answered<'_> {
             last_modified,
             url: entry.url.to_string(),
             redirected_from: metadata.redirected_from.as_deref().map(str::to_owned),
-            was_redirected_from: metadata
-                .previous
-                .as_ref()
-                .and_then(|earlier| earlier.redirected_from.clone()),
+            was_redirected_from: self.previous().and_then(|earlier| earlier.redirected_from.clone()),
             status: answer.status,
             depth: entry.depth,
             embedded: metadata.embedded,
@@ -228,10 +205,14 @@ impl Answered<'_> {
         }
     }
 
+    fn previous(&self) -> Option<&PreviousFetch> {
+        self.lease.entry.metadata.previous.as_deref()
+    }
+
     /// A 304 may omit some validators; then those of the previous crawl remain valid.
     fn validators(&self) -> Validators {
         let now = self.answer.validators.clone();
-        match &self.entry.metadata.previous {
+        match self.previous() {
             Some(earlier) if self.answer.status == 304 => Validators {
                 etag: now.etag.or_else(|| earlier.validators.etag.clone()),
                 last_modified: now.last_modified.or_else(|| earlier.validators.last_modified.clone()),
@@ -242,22 +223,12 @@ impl Answered<'_> {
 
     /// The hash of the content. A page that has not changed comes without content.
     fn content(&self, fingerprint: Fingerprint) -> Option<ContentHash> {
-        let previous = self
-            .entry
-            .metadata
-            .previous
-            .as_ref()
-            .filter(|_| self.answer.status == 304);
+        let previous = self.previous().filter(|_| self.answer.status == 304);
         previous.map_or(fingerprint.content, |previous| previous.content)
     }
 
     fn is_unchanged(&self, fingerprint: Fingerprint) -> bool {
-        let previous = self
-            .entry
-            .metadata
-            .previous
-            .as_ref()
-            .and_then(|previous| previous.content);
+        let previous = self.previous().and_then(|previous| previous.content);
         self.answer.status == 304 || (previous.is_some() && previous == fingerprint.content)
     }
 }

@@ -133,13 +133,7 @@ fn record(entry: &Entry, answer: Option<&Response>) -> SitemapRecord {
         url: entry.url.to_string(),
         referrer: entry.metadata.referrer.as_deref().map(str::to_owned),
         status: answer.map(|answer| answer.status),
-        urls: 0,
-        sitemaps: 0,
-        urls_dropped: 0,
-        urls_invalid: 0,
-        broken: None,
-        end: SitemapEnd::Read,
-        unanswered: false,
+        ..SitemapRecord::default()
     }
 }
 
