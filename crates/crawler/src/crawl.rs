@@ -129,7 +129,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns what an earlier run has [kept](Peers::unsaved) of the other processes; nothing before the first.
     pub fn kept_of_peers(&self) -> &[u8] {
-        self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.peers)
+        &self.run.commits.saved.peers
     }
 
     /// Returns the checked options.
@@ -149,13 +149,13 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns whether the crawl continues one that an earlier run began.
     pub fn is_continued(&self) -> bool {
-        self.run.commits.as_ref().is_some_and(|commits| commits.is_continued)
+        self.run.commits.is_continued
     }
 
     /// Returns the options that differ from those of the last run and hold for links that are found from now on, by the names of their
     /// fields: pages that are queued are not checked again, and links that were refused are not offered again.
     pub fn options_for_new_links(&self) -> &[&'static str] {
-        self.run.commits.as_ref().map_or(&[], |commits| &commits.for_new_links)
+        &self.run.commits.for_new_links
     }
 
     /// Returns whether pages got no answer in earlier runs, or no whole one. They are tried again if [nothing is left](Report::is_drained).
@@ -165,14 +165,14 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns the outputs that the earlier runs have saved.
     pub fn saved_outputs(&self) -> &[SavedOutput] {
-        self.run.commits.as_ref().map_or(&[], |commits| &commits.saved.outputs)
+        &self.run.commits.saved.outputs
     }
 
     /// Begins an output anew that earlier runs have saved, and that is no longer as they left it: in the next file of its series whose name is
     /// free. What it has stays. Its lines count as [missing](crate::Summary::missing). `first` is where the series is now.
     pub fn begin_output_anew(&mut self, name: &str, first: &Path) {
-        let outputs = self.run.commits.as_mut().map(|commits| &mut commits.saved.outputs);
-        if let Some(output) = outputs.and_then(|outputs| outputs.iter_mut().find(|output| output.name == name)) {
+        let mut outputs = self.run.commits.saved.outputs.iter_mut();
+        if let Some(output) = outputs.find(|output| output.name == name) {
             output.file = output.file.begun_anew(first);
             self.run.observers.counts.outputs.lost += 1;
         }
@@ -180,9 +180,7 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Gives up an output that earlier runs have saved: this run and later ones need not attach it.
     pub fn give_up_output(&mut self, name: &str) {
-        if let Some(commits) = &mut self.run.commits {
-            commits.saved.outputs.retain(|output| output.name != name);
-        }
+        self.run.commits.saved.outputs.retain(|output| output.name != name);
     }
 
     /// Returns what an earlier run has saved of the output with this name.

@@ -28,6 +28,7 @@ use self::conclusions::Conclusion;
 use self::ledger::Ledger;
 use self::observers::Observers;
 use self::plan::Next;
+use self::refreshing::NextLook;
 use self::seeding::HeldLinks;
 use self::stop::{Orders, Stop};
 use crate::config::CrawlConfig;
@@ -57,8 +58,8 @@ pub(crate) struct Run<S> {
     pub(crate) observers: Observers,
     pub(crate) orders: watch::Sender<Orders>,
     pub(crate) phase: watch::Sender<Phase>,
-    /// What goes from one commit to the next, if the crawl has a state directory.
-    pub(crate) commits: Option<Commits>,
+    pub(crate) commits: Commits,
+    next_look: NextLook,
     /// The other processes, if several share the crawl.
     pub(crate) sharing: Option<Sharing>,
     held_links: HeldLinks,
@@ -85,7 +86,8 @@ impl<S: Fetcher> Run<S> {
             observers: Observers::default(),
             orders: watch::Sender::default(),
             phase: watch::Sender::default(),
-            commits: None,
+            commits: Commits::default(),
+            next_look: NextLook::default(),
             sharing: None,
             seen_links: Arc::default(),
             ledger: Ledger::default(),
@@ -100,10 +102,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Runs the loop until the crawl ends.
     pub(crate) async fn finish(mut self) -> Result<Summary, CrawlError> {
-        self.clock = match &self.commits {
-            Some(commits) => Clock::start_run(commits.opened.max(self.clock.now()), commits.saved.elapsed),
-            None => Clock::start_run(self.clock.now(), Duration::ZERO),
-        };
+        self.clock = Clock::start_run(self.commits.opened.max(self.clock.now()), self.commits.saved.elapsed);
         // So whatever the outputs get comes after a commit that knows them.
         self.checkpoint_new_outputs()?;
         self.begin()?;
@@ -154,8 +153,8 @@ impl<S: Fetcher> Run<S> {
     /// Settles finished tasks together, and reports them.
     fn settle(&mut self, conclusions: Vec<Conclusion>) -> Result<(), CrawlError> {
         let now = self.clock.next_millisecond();
-        if let Some(commits) = &mut self.commits {
-            commits.uncommitted += conclusions.len();
+        if self.is_durable() {
+            self.commits.uncommitted += conclusions.len();
         }
         let (settlements, reports): (Vec<_>, Vec<_>) = conclusions.into_iter().unzip();
         let settled = self.frontier.settle(&settlements, now)?;

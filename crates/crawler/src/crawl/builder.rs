@@ -164,15 +164,22 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path, accepts_loss:
     if last_rules.as_ref() != Some(&rules) {
         rules.write(state)?;
     }
-    let mut commits = Commits::new(state, &config, hash_of_rules, opened.for_new_links);
-    commits.opened = opened.now;
+    let mut commits = Commits {
+        opened: opened.now,
+        for_new_links: opened.for_new_links,
+        seeds: config.hash_of_seeds(),
+        state: Some(state.to_owned()),
+        ..Commits::default()
+    };
+    commits.saved.rules = hash_of_rules;
     let mut run = Run::new(config, fetcher, opened.frontier);
     run.answer_times = AnswerTimes::read(state);
     if let Some((counts, last)) = saved {
         run.observers.counts = counts;
         commits.continue_after(last);
     }
-    run.save_by(commits)?;
+    run.commits = commits;
+    run.restore_fetcher()?;
     Ok(run)
 }
 

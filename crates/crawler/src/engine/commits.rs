@@ -1,7 +1,7 @@
 //! Commits of a crawl with a state directory: the outputs first, then frontier, counts and outputs' states in one step.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use frontier::{Directory, Lease, Time};
@@ -9,8 +9,6 @@ use tokio::time::Instant;
 
 use super::Run;
 use super::clock::time_of_day;
-use super::refreshing::NextLook;
-use crate::config::CrawlConfig;
 use crate::error::CrawlError;
 use crate::event::{CommitRecord, Event};
 use crate::fetch::Fetcher;
@@ -22,8 +20,8 @@ use crate::state::{Commit, FETCHER_FILE, PAUSED_FILE, StateError};
 /// server nearby.
 const COLLECTED_FOR: Duration = Duration::from_millis(2);
 
-/// What a crawl with a state directory keeps from one commit to the next.
-#[derive(Debug)]
+/// What a crawl keeps from one commit to the next. Without a state directory it makes none.
+#[derive(Debug, Default)]
 pub(crate) struct Commits {
     /// What the last commit has.
     pub(crate) saved: Commit,
@@ -34,40 +32,20 @@ pub(crate) struct Commits {
     /// Options that have changed for new links only.
     pub(crate) for_new_links: Vec<&'static str>,
     /// The hash of the seeds of this run.
-    pub(super) seeds: u64,
-    state: PathBuf,
+    pub(crate) seeds: u64,
+    /// The directory.
+    pub(crate) state: Option<PathBuf>,
     /// Leases whose requests wait for the next commit.
     pub(super) held_leases: Vec<Lease>,
     /// The number of requests that have ended since the last commit. After a crash they are sent again.
     pub(super) uncommitted: usize,
     /// When the first change since the last commit was seen.
     changed: Option<Instant>,
-    /// Whether commits were made since the last sync.
-    pub(super) has_unsynced: bool,
-    pub(super) queued_again: NextLook,
+    /// Whether the last commit was synced.
+    pub(super) is_synced: bool,
 }
 
 impl Commits {
-    /// Begins in a state directory. `rules` is the hash of the rules of which URLs are the same.
-    pub(crate) fn new(state: &Path, config: &CrawlConfig, rules: u64, for_new_links: Vec<&'static str>) -> Self {
-        Self {
-            saved: Commit {
-                rules,
-                ..Commit::default()
-            },
-            opened: Time::EPOCH,
-            is_continued: false,
-            for_new_links,
-            seeds: config.hash_of_seeds(),
-            state: state.to_owned(),
-            held_leases: Vec::new(),
-            uncommitted: 0,
-            changed: None,
-            has_unsynced: true,
-            queued_again: NextLook::default(),
-        }
-    }
-
     /// Continues from the last commit of an earlier run.
     pub(crate) fn continue_after(&mut self, last: Commit) {
         self.is_continued = true;
@@ -95,23 +73,26 @@ impl Commits {
 }
 
 impl<S: Fetcher> Run<S> {
-    /// Commits from now on, and gives the fetcher what it has saved in an earlier run.
-    pub(crate) fn save_by(&mut self, commits: Commits) -> Result<(), StateError> {
-        let file = commits.state.join(FETCHER_FILE);
+    pub(super) fn is_durable(&self) -> bool {
+        self.commits.state.is_some()
+    }
+
+    /// Gives the fetcher what it has saved in an earlier run.
+    pub(crate) fn restore_fetcher(&self) -> Result<(), StateError> {
+        let Some(state) = &self.commits.state else { return Ok(()) };
+        let file = state.join(FETCHER_FILE);
         let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", file.display()));
         match std::fs::read(&file) {
             Ok(saved) => self.fetcher.restore(&saved).map_err(|why| damaged(&why))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(damaged(&error)),
         }
-        self.commits = Some(commits);
         Ok(())
     }
 
     /// Returns when what was committed has to be synced; `None` if all is. A crawl that waits for a host must not leave that to the next page.
     pub(super) fn sync_due(&self) -> Option<Instant> {
-        let has_unsynced = self.commits.as_ref().is_some_and(|commits| commits.has_unsynced);
-        let status = self.frontier.save_status().filter(|_| has_unsynced)?;
+        let status = self.frontier.save_status().filter(|_| !self.commits.is_synced)?;
         Some(self.clock.instant_of(status.next_sync))
     }
 
@@ -119,9 +100,9 @@ impl<S: Fetcher> Run<S> {
     /// the commit of its lease could be asked again too early, unless it has no delay.
     pub(super) fn spawn_or_hold(&mut self, leases: Vec<Lease>) {
         for lease in leases {
-            match &mut self.commits {
-                Some(commits) if !lease.delay.is_zero() => commits.held_leases.push(lease),
-                _ => self.spawn(lease),
+            match self.is_durable() && !lease.delay.is_zero() {
+                true => self.commits.held_leases.push(lease),
+                false => self.spawn(lease),
             }
         }
     }
@@ -129,13 +110,14 @@ impl<S: Fetcher> Run<S> {
     /// Starts the requests that have waited for a commit, unless the crawl ends.
     pub(super) fn spawn_held(&mut self) {
         if !self.is_ending() {
-            self.take_held().into_iter().for_each(|lease| self.spawn(lease));
+            let held = std::mem::take(&mut self.commits.held_leases);
+            held.into_iter().for_each(|lease| self.spawn(lease));
         }
     }
 
     /// Queues the entries again whose requests have waited for a commit.
     pub(super) fn give_back_held(&mut self) -> Result<(), CrawlError> {
-        let ids: Vec<_> = self.take_held().iter().map(|lease| lease.id).collect();
+        let ids: Vec<_> = self.commits.held_leases.drain(..).map(|lease| lease.id).collect();
         if !ids.is_empty() {
             self.frontier.give_back(&ids, self.clock.now())?;
         }
@@ -146,46 +128,39 @@ impl<S: Fetcher> Run<S> {
         self.frontier.save_status().is_some_and(|status| status.has_unsaved)
     }
 
-    fn take_held(&mut self) -> Vec<Lease> {
-        let commits = self.commits.as_mut();
-        commits.map_or_else(Vec::new, |commits| std::mem::take(&mut commits.held_leases))
-    }
-
     /// Commits all changes since the last call. Requests of held leases may start after it only.
     pub(super) fn save(&mut self) -> Result<(), CrawlError> {
-        let (Some(mut commits), Some(status)) = (self.commits.take(), self.frontier.save_status()) else {
+        let Some(status) = self.frontier.save_status() else {
             return Ok(());
         };
         let now = self.clock.now();
         let sync = status.is_sync_due(now);
-        let mut is_told = false;
-        let has_kept = self.keep_of_peers(&mut commits);
-        if status.has_unsaved || has_kept || sync && commits.has_unsynced {
+        let has_kept = self.keep_of_peers();
+        (self.commits.changed, self.commits.uncommitted) = (None, 0);
+        if status.has_unsaved || has_kept || sync && !self.commits.is_synced {
             let started = Instant::now();
             if sync {
                 self.frontier.check_place()?;
             }
-            let state = self.save_beside(&mut commits, sync)?;
-            self.frontier.persist(&state, now)?;
-            commits.has_unsynced = !sync;
-            is_told = sync;
-            self.observers.notify(&Event::Committed(&CommitRecord {
-                took: started.elapsed(),
-                database_bytes: sync.then(|| Directory::new(&commits.state).database_bytes()).flatten(),
-            }));
-        }
-        (commits.changed, commits.uncommitted) = (None, 0);
-        self.commits = Some(commits);
-        if is_told {
-            self.tell_others(true);
+            let saved = self.save_beside(sync)?;
+            self.frontier.persist(&saved, now)?;
+            self.commits.is_synced = sync;
+            let took = started.elapsed();
+            let state = self.commits.state.as_ref().filter(|_| sync);
+            let database_bytes = state.and_then(|state| Directory::new(state).database_bytes());
+            self.observers
+                .notify(&Event::Committed(&CommitRecord { took, database_bytes }));
+            if sync {
+                self.tell_others(true);
+            }
         }
         Ok(())
     }
 
     /// Notes in the state directory, for `SavedCrawl`, whether the crawl is paused. Returns whether that has changed.
     pub(super) fn mark_paused(&self, is_paused: bool) -> bool {
-        let Some(commits) = &self.commits else { return false };
-        let file = commits.state.join(PAUSED_FILE);
+        let Some(state) = &self.commits.state else { return false };
+        let file = state.join(PAUSED_FILE);
         match is_paused {
             true => std::fs::write(file, "").is_ok(),
             false => std::fs::remove_file(file).is_ok(),
@@ -194,8 +169,8 @@ impl<S: Fetcher> Run<S> {
 
     /// Writes how the hosts answer, for `SavedCrawl`.
     pub(super) fn save_answer_times(&self) {
-        if let Some(commits) = &self.commits
-            && let Err(error) = self.answer_times.write(&commits.state)
+        if let Some(state) = &self.commits.state
+            && let Err(error) = self.answer_times.write(state)
         {
             log::debug!(target: "crawler::state", "how the hosts answer cannot be written: {error}");
         }
@@ -204,58 +179,58 @@ impl<S: Fetcher> Run<S> {
     /// Makes a checkpoint if an output has begun since the last one, or has begun anew: where a later version cannot read the journal, it goes back to
     /// the checkpoint, and cuts the outputs back to their lengths there.
     pub(super) fn checkpoint_new_outputs(&mut self) -> Result<(), CrawlError> {
-        let Some(mut commits) = self.commits.take() else {
+        if !self.is_durable() {
             return Ok(());
-        };
-        let earlier = commits.saved.outputs.clone();
-        self.observers.save(false, &mut commits.saved.outputs)?;
+        }
+        let earlier = self.commits.saved.outputs.clone();
+        self.observers.save(false, &mut self.commits.saved.outputs)?;
         let is_continued = |output: &SavedOutput| {
             let earlier = earlier.iter().find(|earlier| earlier.name == output.name);
             earlier.is_some_and(|earlier| earlier.file.length <= output.file.length)
         };
-        if !commits.saved.outputs.iter().all(is_continued) {
-            self.checkpoint(&mut commits)?;
+        match self.commits.saved.outputs.iter().all(is_continued) {
+            true => Ok(()),
+            false => self.checkpoint(),
         }
-        self.commits = Some(commits);
-        Ok(())
     }
 
     /// Syncs the outputs, and makes the last commit of a run.
     pub(super) fn save_last(&mut self) -> Result<(), CrawlError> {
         self.frontier.check_place()?;
         self.save_answer_times();
-        match self.commits.take() {
-            Some(mut commits) => self.checkpoint(&mut commits),
-            None => Ok(()),
+        match self.is_durable() {
+            true => self.checkpoint(),
+            false => Ok(()),
         }
     }
 
     /// Syncs the outputs, and makes a checkpoint.
-    fn checkpoint(&mut self, commits: &mut Commits) -> Result<(), CrawlError> {
+    fn checkpoint(&mut self) -> Result<(), CrawlError> {
         let now = self.clock.now();
-        self.keep_of_peers(commits);
-        let state = self.save_beside(commits, true)?;
-        Ok(self.frontier.checkpoint(&state, now)?)
+        self.keep_of_peers();
+        let saved = self.save_beside(true)?;
+        Ok(self.frontier.checkpoint(&saved, now)?)
     }
 
     /// Puts what is kept of other processes into the next commit, if it has changed. Returns whether it has.
-    fn keep_of_peers(&mut self, commits: &mut Commits) -> bool {
+    fn keep_of_peers(&mut self) -> bool {
         let kept = self.sharing.as_mut().and_then(|sharing| sharing.peers.unsaved());
-        kept.map(|kept| commits.saved.peers = kept).is_some()
+        kept.map(|kept| self.commits.saved.peers = kept).is_some()
     }
 
     /// Saves the outputs, with `sync` also what the fetcher keeps, and encodes what is stored beside the frontier.
-    fn save_beside(&mut self, commits: &mut Commits, sync: bool) -> Result<Vec<u8>, CrawlError> {
-        self.observers.save(sync, &mut commits.saved.outputs)?;
+    fn save_beside(&mut self, sync: bool) -> Result<Vec<u8>, CrawlError> {
+        let saved = &mut self.commits.saved;
+        self.observers.save(sync, &mut saved.outputs)?;
         if sync {
-            commits.saved.note_synced();
-            if let Some(kept) = self.fetcher.save() {
-                let written = replace_file(&commits.state.join(FETCHER_FILE), &kept);
+            saved.note_synced();
+            if let (Some(state), Some(kept)) = (&self.commits.state, self.fetcher.save()) {
+                let written = replace_file(&state.join(FETCHER_FILE), &kept);
                 written.map_err(|error| StateError::NotWritten(error.to_string()))?;
             }
         }
-        commits.saved.time = time_of_day();
-        commits.saved.elapsed = self.clock.elapsed();
-        Ok(commits.saved.write(&self.observers.counts)?)
+        saved.time = time_of_day();
+        saved.elapsed = self.clock.elapsed();
+        Ok(saved.write(&self.observers.counts)?)
     }
 }

@@ -128,14 +128,12 @@ impl<S: Fetcher> Run<S> {
     /// Returns how many more requests may start: requests in flight and those that have ended since the last commit are together at most as
     /// many as the concurrency, so that no more are sent again after a crash.
     fn free_requests(&self) -> usize {
-        let uncommitted = self.commits.as_ref().map_or(0, |commits| commits.uncommitted);
-        let taken = self.requests_in_flight() + uncommitted;
+        let taken = self.requests_in_flight() + self.commits.uncommitted;
         self.config.options().concurrency.get().saturating_sub(taken)
     }
 
     fn requests_in_flight(&self) -> usize {
-        let held = self.commits.as_ref().map_or(0, |commits| commits.held_leases.len());
-        self.ledger.len() + held
+        self.ledger.len() + self.commits.held_leases.len()
     }
 
     /// Commits, and starts the requests that have waited for it, if it is time to. Returns when the next commit or sync is due.
@@ -143,8 +141,7 @@ impl<S: Fetcher> Run<S> {
         let are_all_taken = self.free_requests() == 0;
         let can_wait = self.ending().is_none() && self.has_unsaved();
         let in_flight = self.ledger.len();
-        let commits = self.commits.as_mut().filter(|_| can_wait);
-        if let Some(due) = commits.and_then(|commits| commits.can_wait_until(in_flight, are_all_taken)) {
+        if can_wait && let Some(due) = self.commits.can_wait_until(in_flight, are_all_taken) {
             return Ok(Wake::At(due));
         }
         self.save()?;

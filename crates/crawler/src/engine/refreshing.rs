@@ -19,22 +19,20 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct NextLook {
     /// Those that have come of age.
-    next_refresh: Time,
+    refresh: Time,
     /// Those that got no answer in an earlier run; `None` if there are no more.
-    next_retry: Option<Time>,
+    retry: Option<Time>,
 }
 
 impl<S: Fetcher> Run<S> {
     /// Asks origins again that gave no answer in an earlier run, if the crawl had ended. Their pages are queued by [`queue_retried`](Self::queue_retried).
     pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {
-        let Some(commits) = &mut self.commits else {
+        if !self.is_durable() {
             return Ok(());
-        };
+        }
         let has_ended = self.frontier.report().is_drained();
         let begun = self.frontier.queue_again(Refetch::Unanswered, 0, self.clock.now())?;
-        if begun.next.is_some() {
-            commits.queued_again.next_retry = Some(Time::EPOCH);
-        }
+        self.next_look.retry = begun.next.map(|_| Time::EPOCH);
         // Else what failed first is why nothing is left.
         if has_ended && begun.next.is_some() {
             self.observers.counts.forget_failures_of_origins();
@@ -65,17 +63,20 @@ impl<S: Fetcher> Run<S> {
 
     /// Queues more pages again that got no answer in an earlier run, and returns which.
     fn retry(&mut self) -> Result<QueuedAgain, CrawlError> {
-        let now = self.clock.now();
-        let again = self.commits.as_mut().map(|commits| &mut commits.queued_again);
-        let Some(again) = again.filter(|again| again.next_retry.is_some()) else {
+        if self.next_look.retry.is_none() {
             return Ok(QueuedAgain::default());
-        };
-        let retried = self.frontier.queue_again(Refetch::Unanswered, PAGES_AT_ONCE, now)?;
+        }
+        let retried = self.queue_all_again(Refetch::Unanswered)?;
         // If nothing has moved, the queue has no room.
         let pause = if retried.has_moved() { Duration::ZERO } else { PAUSE };
-        again.next_retry = retried.next.map(|next| next + pause);
-        self.observers.counts.will_be_fetched(&retried);
+        self.next_look.retry = retried.next.map(|next| next + pause);
         Ok(retried)
+    }
+
+    fn queue_all_again(&mut self, which: Refetch) -> Result<QueuedAgain, CrawlError> {
+        let queued = self.frontier.queue_again(which, PAGES_AT_ONCE, self.clock.now())?;
+        self.observers.counts.will_be_fetched(&queued);
+        Ok(queued)
     }
 
     /// Queues pages again that have come of age, or got no answer in an earlier run, if it is time to look for them. Returns whether there
@@ -84,7 +85,7 @@ impl<S: Fetcher> Run<S> {
         if self.ending().is_some() {
             return Ok(Wake::Never);
         }
-        if self.is_retry_due() {
+        if self.next_look.retry.is_some_and(|time| time <= self.clock.now()) {
             self.retry()?;
         }
         if self.is_refresh_due() {
@@ -101,37 +102,23 @@ impl<S: Fetcher> Run<S> {
         self.refresh()
     }
 
-    fn is_retry_due(&self) -> bool {
-        let next = self
-            .commits
-            .as_ref()
-            .and_then(|commits| commits.queued_again.next_retry);
-        next.is_some_and(|time| time <= self.clock.now())
-    }
-
     fn is_refresh_due(&self) -> bool {
-        let again = self.commits.as_ref().map(|commits| &commits.queued_again);
         // A retry may find the same pages.
-        again.is_some_and(|again| again.next_retry.is_none() && again.next_refresh <= self.clock.now())
+        self.next_look.retry.is_none() && self.next_look.refresh <= self.clock.now()
     }
 
     /// Queues pages again that have come of age. Returns whether there were any.
     fn refresh(&mut self) -> Result<bool, CrawlError> {
-        let Some(commits) = &mut self.commits else {
-            return Ok(false);
-        };
-        let again = &mut commits.queued_again;
-        let Some(age) = self.config.options().refresh else {
-            again.next_refresh = Time::from_millis(u64::MAX);
+        let Some(age) = self.config.options().refresh.filter(|_| self.is_durable()) else {
+            self.next_look.refresh = Time::from_millis(u64::MAX);
             return Ok(false);
         };
         let now = self.clock.now();
-        let refreshed = self.frontier.queue_again(Refetch::OlderThan(age), PAGES_AT_ONCE, now)?;
-        again.next_refresh = match refreshed.next {
+        let refreshed = self.queue_all_again(Refetch::OlderThan(age))?;
+        self.next_look.refresh = match refreshed.next {
             Some(time) if time > now || refreshed.has_moved() => time,
             _ => now + PAUSE,
         };
-        self.observers.counts.will_be_fetched(&refreshed);
         Ok(refreshed.queued > 0)
     }
 }

@@ -46,8 +46,7 @@ impl<S: Fetcher> Run<S> {
             // Before the seeds, which may be of origins that were given up.
             self.begin_retry()?;
         }
-        let commits = self.commits.as_ref();
-        if commits.is_none_or(|commits| commits.saved.seeds != Some(commits.seeds)) {
+        if self.commits.saved.seeds != Some(self.commits.seeds) {
             self.offer_seeds()?;
             self.offer_well_known_sitemaps()?;
             // The other processes have the same links.
@@ -103,8 +102,8 @@ impl<S: Fetcher> Run<S> {
             }
         }
         // A run that ends before the next commit leaves that to the next run.
-        if let Some(commits) = self.commits.as_mut().filter(|_| self.held_links.is_empty()) {
-            commits.saved.seeds = Some(commits.seeds);
+        if self.held_links.is_empty() {
+            self.commits.saved.seeds = Some(self.commits.seeds);
         }
         Ok(())
     }

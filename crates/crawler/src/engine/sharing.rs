@@ -108,7 +108,7 @@ impl<S: Fetcher> Run<S> {
         if self.sharing.is_none() {
             return;
         }
-        let is_synced = self.commits.as_ref().is_some_and(|commits| !commits.has_unsynced) && !self.has_unsaved();
+        let is_synced = self.commits.is_synced && !self.has_unsaved();
         let now = self.clock.now();
         let Some(sharing) = &mut self.sharing else { return };
         if !is_synced {
