@@ -22,7 +22,6 @@
 
 mod disks;
 mod forecast;
-mod histogram;
 mod metrics;
 mod metrics_file;
 mod process;

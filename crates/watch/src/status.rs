@@ -7,11 +7,11 @@ use std::time::Duration;
 use crawler::summary::{ANSWER_SECONDS, Summary, rfc3339};
 use crawler::{CommitRecord, Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
 use frontier::Time;
+use prometheus_client::metrics::histogram::Histogram;
 use serde_json::{Value, json};
 use sieve::Saturation;
 
 use crate::disks::Disks;
-use crate::histogram::Histogram;
 use crate::recent::Recent;
 use crate::remaining::Remaining;
 use crate::series::{Point, Series};
@@ -32,7 +32,7 @@ const BODY_BYTES: [f64; 8] = [
 const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
 /// What is known of a crawl at one moment: the last [`Summary`], and what the requests and commits of this process were.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Status {
     /// The numbers of the crawl, as if it ended now with nothing left; at the end, those of its end. `None` before its first second.
@@ -55,7 +55,7 @@ pub struct Status {
     pub(crate) started_at: f64,
 }
 
-/// The requests and the commits of this process.
+/// The requests and the commits of this process. The copies of a histogram are one.
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) by_code: BTreeMap<u16, u64>,
@@ -68,6 +68,20 @@ pub(crate) struct Measured {
     pub(crate) database_bytes: Option<u64>,
 }
 
+impl Default for Measured {
+    fn default() -> Self {
+        Self {
+            by_code: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            answer_seconds: Histogram::new(ANSWER_SECONDS),
+            body_bytes: Histogram::new(BODY_BYTES),
+            commit_seconds: Histogram::new(COMMIT_SECONDS),
+            last_commit_at: None,
+            database_bytes: None,
+        }
+    }
+}
+
 impl Measured {
     pub(crate) fn add_request(&mut self, request: &RequestRecord) {
         if let Some(failure) = request.failure {
@@ -75,13 +89,13 @@ impl Measured {
         }
         if let Some(code) = request.status {
             *self.by_code.entry(code).or_default() += 1;
-            self.answer_seconds.add(request.took.as_secs_f64());
-            self.body_bytes.add(request.bytes as f64);
+            self.answer_seconds.observe(request.took.as_secs_f64());
+            self.body_bytes.observe(request.bytes as f64);
         }
     }
 
     pub(crate) fn add_commit(&mut self, commit: &CommitRecord, now: f64) {
-        self.commit_seconds.add(commit.took.as_secs_f64());
+        self.commit_seconds.observe(commit.took.as_secs_f64());
         self.last_commit_at = Some(now);
         self.database_bytes = commit.database_bytes.or(self.database_bytes);
     }
@@ -170,25 +184,9 @@ impl Status {
 
     pub(crate) fn new(started_at: f64) -> Self {
         Self {
-            summary: None,
-            seeds: Default::default(),
             as_of: started_at,
-            recent: Recent::default(),
-            phase: Phase::Running,
-            is_finished: false,
-            series: Series::default(),
-            measured: Measured {
-                by_code: BTreeMap::new(),
-                failures: BTreeMap::new(),
-                answer_seconds: Histogram::new(&ANSWER_SECONDS),
-                body_bytes: Histogram::new(&BODY_BYTES),
-                commit_seconds: Histogram::new(&COMMIT_SECONDS),
-                last_commit_at: None,
-                database_bytes: None,
-            },
-            disks: Disks::default(),
-            next_level_seconds: None,
             started_at,
+            ..Self::default()
         }
     }
 }

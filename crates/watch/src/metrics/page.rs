@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelValue, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-
-use crate::histogram::Histogram;
+use prometheus_client::metrics::histogram::Histogram;
 
 const NO_LABELS: [(&str, &str); 0] = [];
 
@@ -81,7 +80,6 @@ impl<'e> Page<'e> {
     }
 
     pub(super) fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) -> fmt::Result {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
-        metric.encode_histogram::<NoLabelSet>(histogram.sum(), histogram.count(), &histogram.buckets(), None)
+        self.metrics(name, help, MetricType::Histogram, [(NO_LABELS, histogram.clone())])
     }
 }

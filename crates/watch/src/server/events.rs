@@ -12,20 +12,20 @@ use super::{CONNECTIONS, PATIENCE};
 use crate::recorder::Watch;
 use crate::status::Status;
 
-/// The number of clients that listen to events.
-#[derive(Debug, Clone)]
-pub(super) struct Listeners(watch::Sender<usize>);
+/// The clients that listen to events: each has a receiver, to which nothing is sent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listeners(watch::Sender<()>);
 
 /// What a connection has asked for: its place among those that listen, or metrics, with the time at which they were true.
 #[derive(Debug, Default)]
 pub(super) struct Place {
-    listeners: OnceLock<Listeners>,
+    listener: OnceLock<watch::Receiver<()>>,
     metrics: OnceLock<f64>,
 }
 
 impl Place {
     pub(super) fn is_taken(&self) -> bool {
-        self.listeners.get().is_some()
+        self.listener.get().is_some()
     }
 
     /// Notes that the connection gets metrics.
@@ -39,20 +39,6 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(listeners) = self.listeners.get() {
-            listeners.0.send_modify(|clients| *clients -= 1);
-        }
-    }
-}
-
-impl Default for Listeners {
-    fn default() -> Self {
-        Self(watch::Sender::new(0))
-    }
-}
-
 impl Listeners {
     /// Lets a connection listen: returns the body of its answer, or `None` if there are too many.
     pub(super) fn add(
@@ -61,24 +47,19 @@ impl Listeners {
         watch: Watch,
         text: impl Fn(&Status) -> String + Send + 'static,
     ) -> Option<Channel<Bytes, Infallible>> {
-        let is_added = self.0.send_if_modified(|clients| {
-            let has_room = *clients < CONNECTIONS;
-            *clients += usize::from(has_room);
-            has_room
-        });
-        is_added.then(|| {
-            // A connection has one request, so its place was free.
-            let _ = place.listeners.set(self.clone());
-            let (sender, body) = Channel::new(1);
-            tokio::spawn(send(sender, watch, text));
-            body
-        })
+        if self.0.receiver_count() >= CONNECTIONS {
+            return None;
+        }
+        // A connection has one request, so its place was free.
+        let _ = place.listener.set(self.0.subscribe());
+        let (sender, body) = Channel::new(1);
+        tokio::spawn(send(sender, watch, text));
+        Some(body)
     }
 
     /// Waits until no client listens.
     pub(super) async fn all_gone(&self) {
-        // The sender lives as long as this, so there is no error.
-        let _ = self.0.subscribe().wait_for(|clients| *clients == 0).await;
+        self.0.closed().await;
     }
 }
 
