@@ -261,7 +261,9 @@ impl<S: Fetcher> Run<S> {
         };
         self.observers.notify(&Event::Finished(&summary));
         self.save_last()?;
-        self.leave_others();
+        if let Some(sharing) = &mut self.sharing {
+            sharing.peers.leave();
+        }
         self.observers.check()?;
         Ok(summary)
     }

@@ -12,14 +12,16 @@
 
 mod capture;
 
+use std::cell::OnceCell;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use frontier::{Entry, Failure, Fate, Link, NotFetched, Notice, Verdict};
 
 pub use capture::Capture;
 
-pub use crate::records::{CommitRecord, LinkRecord, PageBody, PageRecord, RequestRecord, SitemapEnd, SitemapRecord};
+pub use crate::records::{LinkRecord, PageRecord, RequestRecord, SitemapEnd, SitemapRecord};
 
 use crate::saved_output::SavedOutput;
 use crate::summary::Summary;
@@ -87,9 +89,21 @@ pub enum Event<'a> {
     Captured(&'a Arc<Capture>),
     /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
     /// [`ReportOptions::bodies`](crate::ReportOptions::bodies).
-    Body(&'a PageBody<'a>),
+    Body {
+        /// The page, as its [`Event::Page`] will report it.
+        page: &'a PageRecord,
+        /// The body after decompression, as far as it was read.
+        bytes: &'a [u8],
+        /// Becomes [`PageRecord::saved_as`], if an observer sets it.
+        saved_as: &'a OnceCell<String>,
+    },
     /// The state was committed. Only reported with a [state directory](crate::CrawlBuilder::state_dir), up to thousands of times per second.
-    Committed(&'a CommitRecord),
+    Committed {
+        /// How long it took, with what the outputs wrote for it.
+        took: Duration,
+        /// The size of the database afterwards, in bytes. Only set for commits that also survive a loss of power: about one per second.
+        database_bytes: Option<u64>,
+    },
     /// A second has passed: the summary of a crawl that would end now and have nothing left.
     Tick(&'a Summary),
     /// The crawl has ended.

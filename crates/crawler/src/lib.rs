@@ -102,8 +102,7 @@ pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
 pub use event::{
-    Capture, CommitRecord, Event, LinkRecord, Observer, PageBody, PageRecord, Phase, RequestRecord, SitemapEnd,
-    SitemapRecord,
+    Capture, Event, LinkRecord, Observer, PageRecord, Phase, RequestRecord, SitemapEnd, SitemapRecord,
 };
 #[doc(inline)]
 pub use fetch::{

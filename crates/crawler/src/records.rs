@@ -2,7 +2,6 @@
 
 pub(crate) mod link;
 
-use std::cell::OnceCell;
 use std::time::Duration;
 
 use frontier::FailureKind;
@@ -73,7 +72,7 @@ pub struct PageRecord {
     pub duplicate_of: Option<String>,
     /// The first page of the crawl whose simhash differs in at most three bits, if that is another page.
     pub near_duplicate_of: Option<String>,
-    /// The file with the body, if an observer [saved](PageBody::set_saved_as) it.
+    /// The file with the body, if an observer [saved](crate::Event::Body) it.
     pub saved_as: Option<String>,
     /// What all spellings of its URL have in common, by the rules of the [canonicalizer](crate::CrawlOptions::canonicalizer): the `key` of the
     /// links that lead to it.
@@ -84,41 +83,6 @@ impl PageRecord {
     /// Returns whether the answer is no page: its status is neither 2xx nor 304. The record of a redirect is one without a target.
     pub fn is_error(&self) -> bool {
         !matches!(self.status, 200..=299 | 304)
-    }
-}
-
-/// The body of a page, for observers that store it.
-#[derive(Debug)]
-pub struct PageBody<'a> {
-    /// The page, as [`Event::Page`](crate::Event::Page) will report it.
-    pub page: &'a PageRecord,
-    /// The body after decompression, as far as it was read.
-    pub bytes: &'a [u8],
-    saved_as: OnceCell<String>,
-}
-
-impl<'a> PageBody<'a> {
-    /// Makes the body of a page. It serves tests of observers.
-    pub fn new(page: &'a PageRecord, bytes: &'a [u8]) -> Self {
-        Self {
-            page,
-            bytes,
-            saved_as: OnceCell::new(),
-        }
-    }
-
-    /// Sets [`PageRecord::saved_as`]. Later calls have no effect.
-    pub fn set_saved_as(&self, path: String) {
-        let _ = self.saved_as.set(path);
-    }
-
-    /// Returns the path of the first call of [`set_saved_as`](Self::set_saved_as).
-    pub fn saved_as(&self) -> Option<&str> {
-        self.saved_as.get().map(String::as_str)
-    }
-
-    pub(crate) fn into_saved_as(self) -> Option<String> {
-        self.saved_as.into_inner()
     }
 }
 
@@ -148,16 +112,6 @@ impl RequestRecord {
     pub fn slack_seconds(&self) -> Option<f64> {
         self.pause.map(|pause| pause.as_secs_f64() - self.owed.as_secs_f64())
     }
-}
-
-/// One commit to the state directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct CommitRecord {
-    /// How long it took, with what the outputs wrote for it.
-    pub took: Duration,
-    /// The size of the database afterwards, in bytes. Only set for commits that also survive a loss of power: about one per second.
-    pub database_bytes: Option<u64>,
 }
 
 /// One sitemap that was requested.

@@ -117,7 +117,7 @@ impl Observer for Recorder {
             Event::Requested(request) => self.status.measured.add_request(request),
             Event::Page(page) => self.status.recent.add_page(page),
             Event::Failed { entry, failure, fate } => self.status.recent.add_failure(&entry.url, failure, *fate),
-            Event::Committed(commit) => self.status.measured.add_commit(commit, process::now()),
+            Event::Committed { took, database_bytes } => self.status.measured.add_commit(*took, *database_bytes),
             Event::Tick(summary) => {
                 self.status.phase = self.handle.phase();
                 self.publish(summary);

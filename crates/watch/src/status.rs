@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use crawler::summary::{ANSWER_SECONDS, Summary, rfc3339};
-use crawler::{CommitRecord, Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
+use crawler::{Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
 use frontier::Time;
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::{Value, json};
 use sieve::Saturation;
 
 use crate::disks::Disks;
+use crate::process;
 use crate::recent::Recent;
 use crate::remaining::Remaining;
 use crate::series::{Point, Series};
@@ -94,10 +95,10 @@ impl Measured {
         }
     }
 
-    pub(crate) fn add_commit(&mut self, commit: &CommitRecord, now: f64) {
-        self.commit_seconds.observe(commit.took.as_secs_f64());
-        self.last_commit_at = Some(now);
-        self.database_bytes = commit.database_bytes.or(self.database_bytes);
+    pub(crate) fn add_commit(&mut self, took: Duration, database_bytes: Option<u64>) {
+        self.commit_seconds.observe(took.as_secs_f64());
+        self.last_commit_at = Some(process::now());
+        self.database_bytes = database_bytes.or(self.database_bytes);
     }
 }
 

@@ -171,7 +171,7 @@ impl<O: Observer> Observer for Matching<O> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         let url = match event {
             Event::Page(page) => &page.url,
-            Event::Body(body) => &body.page.url,
+            Event::Body { page, .. } => &page.url,
             _ => return self.to.on(event),
         };
         match self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(url)) {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Run;
 use super::clock::time_of_day;
 use crate::error::CrawlError;
-use crate::event::{CommitRecord, Event};
+use crate::event::Event;
 use crate::fetch::Fetcher;
 use crate::output::replace_file;
 use crate::saved_output::SavedOutput;
@@ -148,8 +148,7 @@ impl<S: Fetcher> Run<S> {
             let took = started.elapsed();
             let state = self.commits.state.as_ref().filter(|_| sync);
             let database_bytes = state.and_then(|state| Directory::new(state).database_bytes());
-            self.observers
-                .notify(&Event::Committed(&CommitRecord { took, database_bytes }));
+            self.observers.notify(&Event::Committed { took, database_bytes });
             if sync {
                 self.tell_others(true);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
+use std::sync::Arc;
 
 use frontier::{Lease, Purpose};
 use tokio::task::{Id, JoinError, JoinSet, yield_now};
@@ -38,14 +39,17 @@ impl Ledger {
         self.len() == 0
     }
 
-    /// Spawns the task of a lease.
+    /// Spawns the task of a lease. It concludes what it fetches, so that canonicalizing the links of a page, for instance, costs the loop nothing.
     pub(crate) fn spawn(
         &mut self,
         lease: Lease,
         started: Start,
-        task: impl Future<Output = Conclusion> + Send + 'static,
+        fetched: impl Future<Output = Fetched> + Send + 'static,
+        config: &Arc<CrawlConfig>,
     ) {
-        self.leases.insert(self.tasks.spawn(task).id(), (lease, started));
+        let (kept, config) = (lease.clone(), Arc::clone(config));
+        let task = async move { conclude(lease, started, fetched.await, &config) };
+        self.leases.insert(self.tasks.spawn(task).id(), (kept, started));
     }
 
     /// Waits for tasks to finish, and returns their conclusions. A panic becomes a failed request. Never returns while the ledger is empty.

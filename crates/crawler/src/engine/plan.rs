@@ -86,7 +86,9 @@ impl<S: Fetcher> Run<S> {
             }
             match self.frontier.lease(self.clock.now(), free)? {
                 Leasing::Ready(ready) => {
-                    self.something_is_left();
+                    if let Some(sharing) = &mut self.sharing {
+                        sharing.nothing_left = None;
+                    }
                     self.spawn_or_hold(ready);
                 }
                 Leasing::Dropped(dropped) => {

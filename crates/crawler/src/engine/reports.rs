@@ -1,12 +1,14 @@
 //! What observers get once a settlement is made or an entry is dropped.
 
+use std::cell::OnceCell;
+
 use frontier::{Dropped, Entry, Failure, FailureKind, Fate, Outcome, Purpose, Settled, Settlement, Verdict};
 use page::links::LinkKey;
 
 use super::Run;
 use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport};
-use crate::event::{Event, PageBody, PageRecord};
+use crate::event::{Event, PageRecord};
 use crate::fetch::Fetcher;
 use crate::records::link as link_records;
 
@@ -102,10 +104,14 @@ impl<S: Fetcher> Run<S> {
     }
 
     fn report_record(&mut self, mut record: PageRecord, page: &PageReport) {
-        if let Some(body) = &page.body {
-            let body = PageBody::new(&record, body);
-            self.observers.notify(&Event::Body(&body));
-            record.saved_as = body.into_saved_as();
+        if let Some(bytes) = &page.body {
+            let saved_as = OnceCell::new();
+            self.observers.notify(&Event::Body {
+                page: &record,
+                bytes,
+                saved_as: &saved_as,
+            });
+            record.saved_as = saved_as.into_inner();
         }
         self.observers.notify(&Event::Page(&record));
         if let Some(text) = &page.found.text {

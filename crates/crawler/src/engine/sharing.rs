@@ -16,7 +16,7 @@ use crate::summary::Ending;
 pub(crate) struct Sharing {
     pub(crate) peers: Box<dyn Peers>,
     /// Why nothing is left here, since nothing is.
-    nothing_left: Option<Ending>,
+    pub(super) nothing_left: Option<Ending>,
     /// Whether that was told as it is now.
     is_told: bool,
     /// Whether the crawl had ended before this run: then nothing is fetched, though options allow more now.
@@ -96,13 +96,6 @@ impl<S: Fetcher> Run<S> {
         })
     }
 
-    /// Notes what the frontier has handed out since.
-    pub(super) fn something_is_left(&mut self) {
-        if let Some(sharing) = &mut self.sharing {
-            sharing.nothing_left = None;
-        }
-    }
-
     /// Tells the others what is on the medium, if all is, and something has changed.
     pub(super) fn tell_others(&mut self, is_committed: bool) {
         if self.sharing.is_none() {
@@ -128,12 +121,6 @@ impl<S: Fetcher> Run<S> {
         sharing.peers.synced(&self.frontier, is_drained, pages, now);
     }
 
-    /// Leaves the others, after the last commit.
-    pub(super) fn leave_others(&mut self) {
-        if let Some(sharing) = &mut self.sharing {
-            sharing.peers.leave();
-        }
-    }
 }
 
 /// Waits until something has come from others.

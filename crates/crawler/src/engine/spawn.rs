@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use frontier::{Entry, Lease, Validators};
+use frontier::Lease;
 use page::ReadOptions;
 use url::Url;
 
 use super::{Run, Start};
-use crate::config::CrawlConfig;
-use crate::engine::conclusions::{Conclusion, conclude, kind_of};
+use crate::engine::conclusions::kind_of;
 use crate::engine::fetch_task::{Fetched, fetch, look_up_address};
 use crate::fetch::{FetchError, Fetcher, Request};
 
@@ -16,26 +15,24 @@ impl<S: Fetcher> Run<S> {
     /// Spawns a task for a lease.
     pub(super) fn spawn(&mut self, lease: Lease) {
         let started = Start::now();
-        let (fetcher, config) = (Arc::clone(&self.fetcher), Arc::clone(&self.config));
+        let fetcher = Arc::clone(&self.fetcher);
         let Some(kind) = kind_of(&lease.entry.purpose) else {
             let looked_up = look_up_address(fetcher, lease.entry.queue.clone());
-            let task = run_and_conclude(looked_up, lease.clone(), started, config);
-            return self.ledger.spawn(lease, started, task);
+            return self.ledger.spawn(lease, started, looked_up, &self.config);
         };
         let Ok(url) = Url::parse(&lease.entry.url) else {
             // Every entry is made from a URL, so only a bug in the frontier leads here.
             let broken = async { Fetched::not_parsed(Err(FetchError::Broken("the URL cannot be parsed".to_owned()))) };
-            let task = run_and_conclude(broken, lease.clone(), started, config);
-            return self.ledger.spawn(lease, started, task);
+            return self.ledger.spawn(lease, started, broken, &self.config);
         };
+        let earlier = lease.entry.metadata.previous.as_ref().map(|earlier| &earlier.validators);
         let request = Request {
-            validators: stored_validators(&lease.entry),
+            validators: earlier.filter(|validators| !validators.is_empty()).cloned(),
             ..Request::new(url, kind)
         };
         // A task is moved several times until it runs, and this part of it takes six kilobytes.
-        let fetched = Box::pin(fetch(fetcher, Arc::clone(&config), request, self.wanted(&lease)));
-        let task = run_and_conclude(fetched, lease.clone(), started, config);
-        self.ledger.spawn(lease, started, task);
+        let fetched = Box::pin(fetch(fetcher, Arc::clone(&self.config), request, self.wanted(&lease)));
+        self.ledger.spawn(lease, started, fetched, &self.config);
     }
 
     fn wanted(&self, lease: &Lease) -> ReadOptions {
@@ -49,20 +46,4 @@ impl<S: Fetcher> Run<S> {
         wanted.links.known = (!options.reports.needs_all_links()).then(|| Arc::clone(&self.seen_links));
         wanted
     }
-}
-
-fn stored_validators(entry: &Entry) -> Option<Validators> {
-    let earlier = entry.metadata.previous.as_ref()?;
-    (!earlier.validators.is_empty()).then(|| earlier.validators.clone())
-}
-
-/// Runs a fetch and its conclusion in the task. Canonicalizing the links of a page, for instance, then costs the loop
-/// nothing.
-async fn run_and_conclude(
-    fetched: impl Future<Output = Fetched>,
-    lease: Lease,
-    started: Start,
-    config: Arc<CrawlConfig>,
-) -> Conclusion {
-    conclude(lease, started, fetched.await, &config)
 }

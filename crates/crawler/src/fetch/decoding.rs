@@ -5,7 +5,7 @@
 //! leaves the body as it is, and a stream that is damaged or ends too early gives what came before.
 
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Result};
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -270,10 +270,7 @@ impl<R: BufRead> Read for Layer<R> {
                 return Ok(written);
             }
             if state == State::Within && at_end {
-                return Err(Error::new(
-                    ErrorKind::UnexpectedEof,
-                    "the end of the compressed data is missing",
-                ));
+                return Err(ErrorKind::UnexpectedEof.into());
             }
             if state == State::Within && read == 0 {
                 self.state = State::Damaged;

@@ -102,10 +102,6 @@ impl Sink {
         }
     }
 
-    fn is_later_file(&self) -> bool {
-        matches!(&self.to, Target::File(file) if file.number() > 0)
-    }
-
     fn path(&self) -> &Path {
         match &self.to {
             Target::Writer(_) => Path::new("-"),
@@ -195,7 +191,8 @@ impl Lines {
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
         // An output without a line has its header, but a later file of a series begins with a line.
-        if !self.buffer.is_empty() || !self.to.is_later_file() {
+        let is_later = matches!(&self.to.to, Target::File(file) if file.number() > 0);
+        if !self.buffer.is_empty() || !is_later {
             self.write_buffer()?;
         }
         self.to.writer().flush()

@@ -55,7 +55,7 @@ use page::media_type::is_html;
 
 use super::OutputFile;
 use super::file::at;
-use crate::event::{Event, Observer, PageBody};
+use crate::event::{Event, Observer, PageRecord};
 use crate::saved_output::SavedOutput;
 
 /// Numbers the temporary files of a process.
@@ -137,17 +137,17 @@ impl SavedFiles {
     }
 
     /// Writes a body, and returns its path below the folder, with `/` between the names.
-    fn save_body(&mut self, body: &PageBody<'_>) -> io::Result<String> {
+    fn save_body(&mut self, page: &PageRecord, bytes: &[u8]) -> io::Result<String> {
         if let Some(mark) = self.mark.take() {
             self.write_and_note(self.folder.join(place::MARK), mark.as_bytes())?;
         }
-        let path = SafePath::of(&body.page.url, is_html(body.page.content_type.as_deref(), body.bytes));
+        let path = SafePath::of(&page.url, is_html(page.content_type.as_deref(), bytes));
         let mut folder = String::new();
         for name in &path.folders {
             folder = self.make_folder(&folder, name)?;
         }
-        let file = self.name_of(&folder, &path, &body.page.url);
-        self.write_and_note(self.folder.join(&file), body.bytes)?;
+        let file = self.name_of(&folder, &path, &page.url);
+        self.write_and_note(self.folder.join(&file), bytes)?;
         Ok(file)
     }
 
@@ -205,8 +205,9 @@ impl SavedFiles {
 
 impl Observer for SavedFiles {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
-        if let Event::Body(body) = event {
-            body.set_saved_as(self.save_body(body)?);
+        if let Event::Body { page, bytes, saved_as } = event {
+            // Another observer may have saved it, too.
+            let _ = saved_as.set(self.save_body(page, bytes)?);
         }
         Ok(())
     }

@@ -266,6 +266,7 @@ impl Summary {
 
     fn pages_to_json(&self, name: &dyn Fn(&str) -> String) -> Value {
         let (report, missing) = (&self.report, self.why_incomplete(name));
+        let by_time = self.answer_times().map(|(seconds, pages)| json!({ "seconds": seconds, "pages": pages }));
         json!({
             "ending": self.ending,
             "complete": missing.is_empty(),
@@ -277,7 +278,7 @@ impl Summary {
             "recent_pages_per_second": self.recent_pages_per_second(),
             "by_status": self.by_status,
             "by_depth": self.answers.by_depth,
-            "by_answer_time": self.answer_times().map(answer_time_to_json).collect::<Vec<_>>(),
+            "by_answer_time": by_time.collect::<Vec<_>>(),
             "redirects": report.pages.redirected,
             "bytes": self.answers.bytes,
             "failed": self.failed_pages(),
@@ -345,10 +346,6 @@ impl Summary {
             "peak_memory_bytes": self.peak_memory_bytes,
         })
     }
-}
-
-fn answer_time_to_json((seconds, pages): (Option<f64>, u64)) -> Value {
-    json!({ "seconds": seconds, "pages": pages })
 }
 
 fn memory_parts(memory: &MemoryReport) -> Vec<String> {

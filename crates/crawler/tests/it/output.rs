@@ -1,5 +1,6 @@
 //! The output files: links, refused URLs, selected fields, CSV, and saved bodies.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::save::SavedFiles;
 use crawler::output::{Format, Sink};
-use crawler::{Event, FetchError, Observer, PageBody, PageRecord, Response};
+use crawler::{Event, FetchError, Observer, PageRecord, Response};
 use serde_json::{Value, json};
 
 const PAGE: &str = r#"<title>Start</title><h1>One <b>two</b></h1>
@@ -312,14 +313,22 @@ fn folder(name: &str) -> PathBuf {
 
 /// Saves a body, and returns its name.
 fn save(files: &mut SavedFiles, url: &str, bytes: &[u8]) -> String {
+    try_save(files, url, bytes).unwrap()
+}
+
+fn try_save(files: &mut SavedFiles, url: &str, bytes: &[u8]) -> std::io::Result<String> {
     let page = PageRecord {
         url: url.to_owned(),
         content_type: Some("text/plain".to_owned()),
         ..PageRecord::default()
     };
-    let body = PageBody::new(&page, bytes);
-    files.on(&Event::Body(&body)).unwrap();
-    body.saved_as().unwrap().to_owned()
+    let saved_as = OnceCell::new();
+    files.on(&Event::Body {
+        page: &page,
+        bytes,
+        saved_as: &saved_as,
+    })?;
+    Ok(saved_as.into_inner().unwrap())
 }
 
 /// Returns all files below a folder, with their contents.
@@ -425,11 +434,7 @@ fn a_body_that_cannot_be_saved_is_an_error_that_names_the_file() {
     save(&mut files, "http://a.example/x", b"x");
     fs::remove_dir_all(&folder).unwrap();
     fs::write(&folder, "a file").unwrap();
-    let page = PageRecord {
-        url: "http://a.example/y".to_owned(),
-        ..PageRecord::default()
-    };
-    let error = files.on(&Event::Body(&PageBody::new(&page, b"y"))).unwrap_err();
+    let error = try_save(&mut files, "http://a.example/y", b"y").unwrap_err();
     fs::remove_file(&folder).unwrap();
     assert!(error.to_string().contains("saved-gone"), "{error}");
 }

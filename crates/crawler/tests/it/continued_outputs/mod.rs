@@ -3,6 +3,7 @@
 mod archives;
 mod saved;
 
+use std::cell::OnceCell;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crawler::output::links::LinkGraph;
 use crawler::output::pages::Pages;
 use crawler::output::refused::RefusedReport;
 use crawler::output::{Format, OutputFile, SavedOutput, Sink};
-use crawler::{Capture, Event, HttpExchange, LinkRecord, Observer, PageBody, PageRecord};
+use crawler::{Capture, Event, HttpExchange, LinkRecord, Observer, PageRecord};
 use frontier::{Canonicalizer, Entry, Link, Refusal, Verdict};
 
 const EVENTS: usize = 40;
@@ -58,11 +59,13 @@ fn report(observer: &mut dyn Observer, number: usize) -> io::Result<Option<Strin
         title: Some(format!("Title {number}, \"quoted\"\nand broken")),
         ..PageRecord::default()
     };
-    let saved_as = {
-        let body = PageBody::new(&page, &body);
-        observer.on(&Event::Body(&body))?;
-        body.saved_as().map(str::to_owned)
-    };
+    let saved_as = OnceCell::new();
+    observer.on(&Event::Body {
+        page: &page,
+        bytes: &body,
+        saved_as: &saved_as,
+    })?;
+    let saved_as = saved_as.into_inner();
     page.saved_as.clone_from(&saved_as);
     observer.on(&Event::Page(&page))?;
     Ok(saved_as)

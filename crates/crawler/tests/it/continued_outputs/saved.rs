@@ -147,9 +147,15 @@ fn save(files: &mut SavedFiles, url: &str, body: &str) -> String {
         content_type: Some("text/html".to_owned()),
         ..PageRecord::default()
     };
-    let body = PageBody::new(&page, body.as_bytes());
-    files.on(&Event::Body(&body)).unwrap();
-    body.saved_as().unwrap().to_owned()
+    let saved_as = OnceCell::new();
+    files
+        .on(&Event::Body {
+            page: &page,
+            bytes: body.as_bytes(),
+            saved_as: &saved_as,
+        })
+        .unwrap();
+    saved_as.into_inner().unwrap()
 }
 
 fn map<const N: usize>(bodies: [(&str, &str); N]) -> BTreeMap<String, String> {
