@@ -77,7 +77,6 @@ impl<S: Fetcher> Run<S> {
         self.commits.state.is_some()
     }
 
-    /// Gives the fetcher what it has saved in an earlier run.
     pub(crate) fn restore_fetcher(&self) -> Result<(), StateError> {
         let Some(state) = &self.commits.state else { return Ok(()) };
         let file = state.join(FETCHER_FILE);

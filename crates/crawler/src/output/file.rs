@@ -33,8 +33,6 @@ pub struct OutputFile {
     /// Bytes of the writes that succeeded.
     whole: u64,
     tail: Tail,
-    /// The last answer of [`save`](Self::save).
-    saved: SavedFile,
     /// Whether this process has made the file, and whether it was cut to its whole bytes.
     is_new: bool,
     is_begun: bool,
@@ -84,7 +82,7 @@ impl OutputFile {
         self
     }
 
-    /// Returns what a later run needs, as [`save`](Self::save) does, and what else the format needs; `None` if it cannot be continued.
+    /// `None` if no later run can continue it. `extra` is what its format needs besides the file.
     pub(super) fn save_with(&mut self, extra: String, sync: bool) -> io::Result<Option<SavedOutput>> {
         let Some(name) = self.name.clone() else { return Ok(None) };
         let file = self.save(sync)?;
@@ -106,19 +104,16 @@ impl OutputFile {
                 self.sync()?;
             }
         }
-        if self.saved.length != self.whole || self.saved.path.is_empty() {
-            let tail = match self.whole {
-                0 => self.file.metadata().map(|found| identity(&found)),
-                _ => Ok(self.tail.hash()),
-            };
-            self.saved = SavedFile {
-                path: self.first.display().to_string(),
-                number: self.number,
-                length: self.whole,
-                tail: tail.map_err(at(&self.path))?,
-            };
-        }
-        Ok(self.saved.clone())
+        let tail = match self.whole {
+            0 => self.file.metadata().map(|found| identity(&found)),
+            _ => Ok(self.tail.hash()),
+        };
+        Ok(SavedFile {
+            path: self.first.display().to_string(),
+            number: self.number,
+            length: self.whole,
+            tail: tail.map_err(at(&self.path))?,
+        })
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -246,7 +241,6 @@ impl OutputFile {
             name: None,
             whole: 0,
             tail: Tail::default(),
-            saved: SavedFile::default(),
             is_new,
             is_begun: false,
             has_unsynced_bytes: true,
