@@ -19,7 +19,7 @@ mod stop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, Outcome, Time};
+use frontier::{Entry, Frontier, Link, Outcome, Time};
 use page::links::SeenLinkCache;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
@@ -29,7 +29,6 @@ use self::ledger::Ledger;
 use self::observers::Observers;
 use self::plan::Next;
 use self::refreshing::NextLook;
-use self::seeding::HeldLinks;
 use self::stop::{Orders, Stop};
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
@@ -62,7 +61,10 @@ pub(crate) struct Run<S> {
     next_look: NextLook,
     /// The other processes, if several share the crawl.
     pub(crate) sharing: Option<Sharing>,
-    held_links: HeldLinks,
+    /// The [links](crate::CrawlOptions::links) that were not offered yet.
+    held_links: Vec<Link>,
+    /// How many redirected seeds have extended the reach so far.
+    reach_extensions: u64,
     seen_links: Arc<SeenLinkCache>,
     ledger: Ledger,
     pub(crate) answer_times: AnswerTimes,
@@ -79,7 +81,8 @@ pub(crate) struct Run<S> {
 impl<S: Fetcher> Run<S> {
     pub(crate) fn new(mut config: CrawlConfig, fetcher: S, frontier: Frontier) -> Self {
         Self {
-            held_links: HeldLinks::new(config.take_links()),
+            held_links: config.take_links(),
+            reach_extensions: 0,
             config: Arc::new(config),
             fetcher: Arc::new(fetcher),
             frontier,

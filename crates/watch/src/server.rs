@@ -60,10 +60,7 @@ const LAST_EVENT: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    token: String,
-    watch: Watch,
-    listeners: Listeners,
-    scraper: Scraper,
+    site: Arc<Site>,
     /// Ends the server when it is dropped.
     end: Option<watch::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -88,26 +85,22 @@ impl Server {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let token = random_hex()?;
-        let (listeners, scraper) = (Listeners::default(), Scraper::default());
-        let site = Site {
+        let site = Arc::new(Site {
             watch: watch.clone(),
             handle,
-            token: token.clone(),
+            token: random_hex()?,
             names: Box::new(names),
-            listeners: listeners.clone(),
-            scraper: scraper.clone(),
-        };
+            listeners: Listeners::default(),
+            scraper: Scraper::default(),
+        });
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (end, ended) = watch::channel(());
-        let run = move || runtime.block_on(serve(listener, Arc::new(site), ended));
+        let served = Arc::clone(&site);
+        let run = move || runtime.block_on(serve(listener, served, ended));
         let thread = thread::Builder::new().name("watch".to_owned()).spawn(run)?;
         Ok(Self {
             address,
-            token,
-            watch: watch.clone(),
-            listeners,
-            scraper,
+            site,
             end: Some(end),
             thread: Some(thread),
         })
@@ -120,18 +113,18 @@ impl Server {
 
     /// Returns what `POST` requests need to be accepted: 32 hexadecimal digits.
     pub fn token(&self) -> &str {
-        &self.token
+        &self.site.token
     }
 
     /// Waits until who asks for the metrics at least every 15 seconds has the present ones.
     pub async fn scraped(&self) {
-        self.scraper.has(self.watch.status().as_of).await;
+        self.site.scraper.has(self.site.watch.status().as_of).await;
     }
 
     /// Ends the server after the crawl, once all who listen to events have the last one, or after three seconds; and once who asks for the
     /// metrics at least every 15 seconds has those of the end.
     pub async fn finish(self) {
-        let _ = tokio::join!(timeout(LAST_EVENT, self.listeners.all_gone()), self.scraped());
+        let _ = tokio::join!(timeout(LAST_EVENT, self.site.listeners.all_gone()), self.scraped());
     }
 }
 

@@ -10,7 +10,6 @@ use crate::engine::conclusions::sitemaps::unfetched_record;
 use crate::engine::conclusions::{PageReport, PendingReport};
 use crate::event::{Event, PageRecord};
 use crate::fetch::Fetcher;
-use crate::records::link as link_records;
 
 impl<S: Fetcher> Run<S> {
     /// Reports a settled lease.
@@ -54,7 +53,9 @@ impl<S: Fetcher> Run<S> {
         let fate = settled.fate;
         let is_final = matches!(fate, Fate::Final | Fate::GaveUp);
         self.remember_links(&page.link_keys, &settled.verdicts);
-        link_records::set_verdicts(&mut page.links, &settled.verdicts);
+        for (link, verdict) in page.links.iter_mut().zip(&settled.verdicts) {
+            link.verdict = Some(*verdict);
+        }
         let queued = settled.verdicts.iter().filter(|one| **one == Verdict::Queued).count();
         let new = queued + self.ledger.new_links.remove(&entry.url).unwrap_or_default();
         if is_final {

@@ -13,27 +13,6 @@ use crate::fetch::Fetcher;
 /// After how many links the crawl commits, so that those in memory are bounded.
 const LINKS_PER_COMMIT: usize = 1024;
 
-/// The [links](crate::CrawlOptions::links) that were not offered yet.
-#[derive(Debug, Default)]
-pub(super) struct HeldLinks {
-    links: Vec<Link>,
-    /// How many redirected seeds have extended the reach so far.
-    reach_extensions: u64,
-}
-
-impl HeldLinks {
-    pub(super) fn new(links: Vec<Link>) -> Self {
-        Self {
-            links,
-            reach_extensions: 0,
-        }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.links.is_empty()
-    }
-}
-
 impl<S: Fetcher> Run<S> {
     /// Offers the seeds, sitemaps that no robots.txt names, and the known links that are in reach, unless an earlier run has done it. If they
     /// are many, it commits meanwhile, and a run after a kill offers all again.
@@ -50,12 +29,12 @@ impl<S: Fetcher> Run<S> {
             self.offer_seeds()?;
             self.offer_well_known_sitemaps()?;
             // The other processes have the same links.
-            let mut links = std::mem::take(&mut self.held_links.links);
+            let mut links = std::mem::take(&mut self.held_links);
             links.retain(|link| self.is_own(&link.url));
-            self.held_links.links = links;
+            self.held_links = links;
             self.offer_held_links(false)?;
         } else {
-            self.held_links = HeldLinks::default();
+            self.held_links.clear();
         }
         self.queue_retried()
     }
@@ -81,8 +60,8 @@ impl<S: Fetcher> Run<S> {
     /// It runs before the target of the redirect is fetched, so that these pages are offered with their stored validators. Each call looks at all
     /// of them. So with many seeds it looks after redirects 1, 2, 4, 8 and so on only.
     pub(super) fn offer_links_in_new_reach(&mut self) -> Result<(), CrawlError> {
-        self.held_links.reach_extensions += 1;
-        match self.held_links.reach_extensions.is_power_of_two() && !self.held_links.is_empty() {
+        self.reach_extensions += 1;
+        match self.reach_extensions.is_power_of_two() && !self.held_links.is_empty() {
             true => self.offer_held_links(false),
             false => Ok(()),
         }
@@ -90,11 +69,9 @@ impl<S: Fetcher> Run<S> {
 
     /// Offers the held links that are in reach, or all of them: the frontier refuses those out of reach, so that they are reported.
     pub(super) fn offer_held_links(&mut self, all: bool) -> Result<(), CrawlError> {
-        let held = std::mem::take(&mut self.held_links.links);
-        let (offered, held) = held
-            .into_iter()
-            .partition::<Vec<_>, _>(|link| all || self.frontier.reaches(&link.url));
-        self.held_links.links = held;
+        let held = std::mem::take(&mut self.held_links).into_iter();
+        let (offered, held): (Vec<_>, _) = held.partition(|link| all || self.frontier.reaches(&link.url));
+        self.held_links = held;
         for links in offered.chunks(LINKS_PER_COMMIT) {
             self.offer(links)?;
             if links.len() == LINKS_PER_COMMIT {

@@ -60,9 +60,3 @@ pub(crate) fn record_of(link: &FoundLink) -> LinkRecord {
         ..LinkRecord::new(link.url.as_str(), link.source.name())
     }
 }
-
-pub(crate) fn set_verdicts(records: &mut [LinkRecord], verdicts: &[Verdict]) {
-    for (record, verdict) in records.iter_mut().zip(verdicts) {
-        record.verdict = Some(*verdict);
-    }
-}

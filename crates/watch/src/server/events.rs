@@ -13,7 +13,7 @@ use crate::recorder::Watch;
 use crate::status::Status;
 
 /// The clients that listen to events: each has a receiver, to which nothing is sent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Listeners(watch::Sender<()>);
 
 /// What a connection has asked for: its place among those that listen, or metrics, with the time at which they were true.

@@ -11,7 +11,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(15);
 const JITTER: Duration = Duration::from_secs(1);
 
 /// When the metrics were asked for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Scraper(watch::Sender<Asked>);
 
 #[derive(Debug, Clone, Copy, Default)]
