@@ -98,14 +98,14 @@ impl<S: Fetcher> Run<S> {
             host_table: Arc::default(),
             ticks: 0,
             last_tick: Time::EPOCH,
-            clock: Clock::start(),
+            clock: Clock::start(Time::EPOCH, Duration::ZERO),
             ending: None,
         }
     }
 
     /// Runs the loop until the crawl ends.
     pub(crate) async fn finish(mut self) -> Result<Summary, CrawlError> {
-        self.clock = Clock::start_run(self.commits.opened.max(self.clock.now()), self.commits.saved.elapsed);
+        self.clock = Clock::start(self.commits.opened.max(self.clock.now()), self.commits.saved.elapsed);
         // So whatever the outputs get comes after a commit that knows them.
         self.checkpoint_new_outputs()?;
         self.begin()?;

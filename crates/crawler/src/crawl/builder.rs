@@ -2,8 +2,9 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use frontier::{Directory, Frontier, FrontierConfig, OpenError, Opened};
+use frontier::{Directory, Frontier, FrontierConfig, OpenError, Opened, Time};
 
 use super::Crawl;
 use crate::config::CrawlConfig;
@@ -185,7 +186,7 @@ fn open<S: Fetcher>(config: CrawlConfig, fetcher: S, state: &Path, accepts_loss:
 
 /// Opens the frontier of a state directory.
 fn open_frontier(config: &CrawlConfig, state: &Path) -> Result<Opened, StartError> {
-    let clock = Clock::start();
+    let clock = Clock::start(Time::EPOCH, Duration::ZERO);
     let open = |robots_name: &str| {
         let mut options = frontier_options(config);
         options.politeness.robots_name = robots_name.to_owned();

@@ -58,24 +58,15 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn start() -> Self {
+    /// Starts a run after some earlier ones. Its times are not before `earliest`, even if the time of day was set back since.
+    pub(crate) fn start(earliest: Time, earlier: Duration) -> Self {
         Self {
-            epoch: Duration::from_millis(time_of_day().as_millis()),
+            epoch: Duration::from_millis(time_of_day().max(earliest).as_millis()),
             started: Instant::now(),
             suspended: suspended(),
-            earlier: Duration::ZERO,
+            earlier,
             paused: Duration::ZERO,
             paused_since: None,
-        }
-    }
-
-    /// Starts a run. Its times are not before `earliest`, even if the time of day was set back since an earlier run.
-    pub(crate) fn start_run(earliest: Time, earlier: Duration) -> Self {
-        let clock = Self::start();
-        Self {
-            epoch: clock.epoch.max(Duration::from_millis(earliest.as_millis())),
-            earlier,
-            ..clock
         }
     }
 
@@ -155,7 +146,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_clock_goes_forward_by_each_suspend_once_and_never_back() {
-        let mut clock = Clock::start();
+        let mut clock = Clock::start(Time::EPOCH, Duration::ZERO);
         let (start, earlier) = (clock.now(), clock.suspended);
         for (suspended, now) in [
             (Duration::from_millis(900), Duration::ZERO),

@@ -39,7 +39,6 @@
 
 mod names;
 mod place;
-mod sync;
 mod written;
 
 use std::fs;
@@ -48,15 +47,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::names::{SafePath, variants};
-use self::sync::sync_all;
 use self::written::Written;
 
 use page::media_type::is_html;
 
 use super::OutputFile;
-use super::file::at;
+use super::file::{at, sync_folder_of};
 use crate::event::{Event, Observer, PageRecord};
 use crate::saved_output::SavedOutput;
+
+/// Elsewhere, one call syncs all files, which costs far less.
+const SYNCS_EACH_FILE: bool = cfg!(not(target_os = "linux"));
 
 /// Numbers the temporary files of a process.
 static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
@@ -72,8 +73,8 @@ pub struct SavedFiles {
     shown: String,
     temporary: PathBuf,
     written: Written,
-    /// The files since the last sync, if the crawl can be continued.
-    unsynced: Vec<PathBuf>,
+    /// Whether files were written since the last sync.
+    has_unsynced: bool,
     /// Whether files of an earlier run may not be synced.
     has_earlier: bool,
     /// What is to mark the folder, before its first file.
@@ -102,7 +103,7 @@ impl SavedFiles {
             shown: String::new(),
             temporary,
             written,
-            unsynced: Vec::new(),
+            has_unsynced: false,
             has_earlier: false,
             mark: None,
         })
@@ -139,7 +140,7 @@ impl SavedFiles {
     /// Writes a body, and returns its path below the folder, with `/` between the names.
     fn save_body(&mut self, page: &PageRecord, bytes: &[u8]) -> io::Result<String> {
         if let Some(mark) = self.mark.take() {
-            self.write_and_note(self.folder.join(place::MARK), mark.as_bytes())?;
+            self.write(&self.folder.join(place::MARK), mark.as_bytes())?;
         }
         let path = SafePath::of(&page.url, is_html(page.content_type.as_deref(), bytes));
         let mut folder = String::new();
@@ -147,7 +148,8 @@ impl SavedFiles {
             folder = self.make_folder(&folder, name)?;
         }
         let file = self.name_of(&folder, &path, &page.url);
-        self.write_and_note(self.folder.join(&file), bytes)?;
+        self.write(&self.folder.join(&file), bytes)?;
+        self.has_unsynced = true;
         Ok(file)
     }
 
@@ -183,20 +185,18 @@ impl SavedFiles {
         files.find(is_given).unwrap_or_default()
     }
 
-    /// Writes a file, and notes that it must be synced.
-    fn write_and_note(&mut self, file: PathBuf, bytes: &[u8]) -> io::Result<()> {
-        self.write(&file, bytes)?;
-        if self.written.is_kept() {
-            self.unsynced.push(file);
-        }
-        Ok(())
-    }
-
     /// Writes a whole file, or none. It replaces an existing file or link.
     fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
-        let written = fs::File::create_new(&self.temporary).and_then(|mut new| new.write_all(bytes));
-        let renamed = written.and_then(|()| fs::rename(&self.temporary, file));
-        renamed.map_err(|error| {
+        let is_synced = SYNCS_EACH_FILE && self.written.is_kept();
+        let mut written = fs::File::create_new(&self.temporary).and_then(|mut new| {
+            new.write_all(bytes)?;
+            if is_synced { new.sync_all() } else { Ok(()) }
+        });
+        written = written.and_then(|()| fs::rename(&self.temporary, file));
+        if is_synced {
+            written = written.and_then(|()| sync_folder_of(file));
+        }
+        written.map_err(|error| {
             let _ = fs::remove_file(&self.temporary);
             at(file)(error)
         })
@@ -214,13 +214,26 @@ impl Observer for SavedFiles {
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
         if sync {
-            if self.written.is_kept() && self.mark.is_none() && !self.unsynced.is_empty() {
+            if self.written.is_kept() && self.mark.is_none() && self.has_unsynced {
                 place::check_mark(&self.folder, &self.written.token())?;
             }
-            sync_all(&self.folder, &self.unsynced, self.has_earlier)?;
-            self.unsynced.clear();
-            self.has_earlier = false;
+            if self.has_unsynced || self.has_earlier {
+                sync_all(&self.folder)?;
+            }
+            (self.has_unsynced, self.has_earlier) = (false, false);
         }
         self.written.save(self.shown.clone(), sync)
     }
+}
+
+/// Makes the files below a folder survive a loss of power, with the whole file system.
+#[cfg(target_os = "linux")]
+fn sync_all(folder: &Path) -> io::Result<()> {
+    let synced = fs::File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));
+    synced.map_err(at(folder))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_all(_: &Path) -> io::Result<()> {
+    Ok(())
 }

@@ -101,7 +101,7 @@ impl Archive {
             None => Writer::create(options)?,
         };
         if !writer.file.is_regular() {
-            let message = format!("{}: this is not a regular file", writer.path().display());
+            let message = format!("{}: this is not a regular file", writer.file.path().display());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         writer.file = writer.file.saved_under(name);
@@ -256,7 +256,7 @@ impl Writer {
                 }
             }
         }
-        let (path, responses, revisits) = (self.path().display(), self.responses, self.revisits);
+        let (path, responses, revisits) = (self.file.path().display(), self.responses, self.revisits);
         let payloads_forgotten = self.payloads.forgotten();
         log::info!(
             target: "crawler::warc",
@@ -275,13 +275,9 @@ impl Writer {
         id_of_file(self.series_id, self.file.number())
     }
 
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
     /// Writes the first record of a file.
     fn begin(&mut self) -> io::Result<()> {
-        let record = Record::info(self.file_id(), self.path(), &self.options);
+        let record = Record::info(self.file_id(), self.file.path(), &self.options);
         self.append(&[record.bytes()])
     }
 
