@@ -101,9 +101,7 @@ pub use crawl::{Crawl, CrawlBuilder};
 pub use engine::StopHandle;
 pub use error::{CrawlError, StartError};
 #[doc(inline)]
-pub use event::{
-    Capture, Event, LinkRecord, Observer, PageRecord, Phase, RequestRecord, SitemapEnd, SitemapRecord,
-};
+pub use event::{Capture, Event, LinkRecord, Observer, PageRecord, Phase, RequestRecord, SitemapEnd, SitemapRecord};
 #[doc(inline)]
 pub use fetch::{
     AddressGuard, BodyExtent, ClientError, FetchError, Fetcher, HttpExchange, HttpFetcher, HttpOptions, Request,

@@ -36,13 +36,13 @@ pub(crate) struct Commits {
     /// The directory.
     pub(crate) state: Option<PathBuf>,
     /// Leases whose requests wait for the next commit.
-    pub(super) held_leases: Vec<Lease>,
+    pub(crate) held_leases: Vec<Lease>,
     /// The number of requests that have ended since the last commit. After a crash they are sent again.
-    pub(super) uncommitted: usize,
+    pub(crate) uncommitted: usize,
     /// When the first change since the last commit was seen.
-    changed: Option<Instant>,
+    pub(crate) changed: Option<Instant>,
     /// Whether the last commit was synced.
-    pub(super) is_synced: bool,
+    pub(crate) is_synced: bool,
 }
 
 impl Commits {
@@ -78,7 +78,9 @@ impl<S: Fetcher> Run<S> {
     }
 
     pub(crate) fn restore_fetcher(&self) -> Result<(), StateError> {
-        let Some(state) = &self.commits.state else { return Ok(()) };
+        let Some(state) = &self.commits.state else {
+            return Ok(());
+        };
         let file = state.join(FETCHER_FILE);
         let damaged = |why: &dyn std::fmt::Display| StateError::Damaged(format!("{}: {why}", file.display()));
         match std::fs::read(&file) {

@@ -78,7 +78,6 @@ impl Counts {
                     (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
                     // Counted as not fetched.
-                    (_, FailureKind::AddressForbidden) => {}
                     // An answer, too: the page was counted with its first one.
                     (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {
                         self.refreshed.pages += 1;
@@ -87,7 +86,8 @@ impl Counts {
                     (Fate::Final | Fate::GaveUp, _) => *self.failures.by_kind.entry(kind).or_default() += 1,
                 }
                 let is_weak = kind == FailureKind::OutOfHandles;
-                self.failures.note_first(is_weak, || format!("{}: {failure}", entry.url));
+                self.failures
+                    .note_first(is_weak, || format!("{}: {failure}", entry.url));
             }
             Event::NotFetched { entry, why, cause } => {
                 if *why == NotFetched::HostDown {

@@ -120,7 +120,6 @@ impl<S: Fetcher> Run<S> {
         let pages = self.observers.counts.pages;
         sharing.peers.synced(&self.frontier, is_drained, pages, now);
     }
-
 }
 
 /// Waits until something has come from others.

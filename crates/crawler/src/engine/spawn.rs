@@ -25,7 +25,12 @@ impl<S: Fetcher> Run<S> {
             let broken = async { Fetched::not_parsed(Err(FetchError::Broken("the URL cannot be parsed".to_owned()))) };
             return self.ledger.spawn(lease, started, broken, &self.config);
         };
-        let earlier = lease.entry.metadata.previous.as_ref().map(|earlier| &earlier.validators);
+        let earlier = lease
+            .entry
+            .metadata
+            .previous
+            .as_ref()
+            .map(|earlier| &earlier.validators);
         let request = Request {
             validators: earlier.filter(|validators| !validators.is_empty()).cloned(),
             ..Request::new(url, kind)

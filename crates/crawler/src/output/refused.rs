@@ -164,19 +164,13 @@ impl RefusedReport {
     }
 
     fn dropped(&mut self, entry: &Entry, why: NotFetched, cause: Option<&Failure>) -> io::Result<()> {
-        // A page whose origin was given up has the failure of the origin.
-        let failed = cause
-            .filter(|_| why == NotFetched::HostDown)
-            .map(|cause| cause.kind.name());
-        let (class, reason) = match (why, failed) {
-            (NotFetched::HostDown, failed) => ("failed", failed.unwrap_or(why.name())),
-            _ => ("not_fetched", why.name()),
-        };
-        let detail = match (failed, cause) {
-            (Some(_), Some(cause)) => Some(format!("{why}: {cause}")),
-            (_, Some(cause)) => Some(format!("{}: {cause}", cause.kind)),
-            (_, None) if why == NotFetched::AddressForbidden => Some(PRIVATE_ADDRESS.to_owned()),
-            (_, None) => None,
+        let (class, reason, detail) = match (why, cause) {
+            // A page whose origin was given up has the failure of the origin.
+            (NotFetched::HostDown, Some(cause)) => ("failed", cause.kind.name(), Some(format!("{why}: {cause}"))),
+            (NotFetched::HostDown, None) => ("failed", why.name(), None),
+            (NotFetched::AddressForbidden, None) => ("not_fetched", why.name(), Some(PRIVATE_ADDRESS.to_owned())),
+            (_, Some(cause)) => ("not_fetched", why.name(), Some(format!("{}: {cause}", cause.kind))),
+            (_, None) => ("not_fetched", why.name(), None),
         };
         self.not_fetched(entry, class, reason, detail.as_deref())
     }
@@ -197,9 +191,6 @@ impl RefusedReport {
     }
 
     fn answered(&mut self, page: &PageRecord) -> io::Result<()> {
-        if !page.is_error() {
-            return Ok(());
-        }
         self.write(&Line {
             url: &page.url,
             class: "failed",
@@ -239,12 +230,9 @@ impl Observer for RefusedReport {
             Event::Failed { entry, failure, .. } => match failure.kind {
                 // `Event::Page` reports a status of 400 or more.
                 FailureKind::Status | FailureKind::Throttled => Ok(()),
-                kind @ FailureKind::AddressForbidden => {
-                    self.not_fetched(entry, "not_fetched", kind.name(), Some(&failure.message))
-                }
                 kind => self.not_fetched(entry, "failed", kind.name(), Some(&failure.message)),
             },
-            Event::Page(page) => self.answered(page),
+            Event::Page(page) if page.is_error() => self.answered(page),
             Event::Sitemap(sitemap) => self.not_read(sitemap),
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),

@@ -73,11 +73,8 @@ impl LastTimes {
 impl AnswerTimes {
     /// Reads the table of a state directory; an empty one if there is none, or if a power cut has damaged it.
     pub(crate) fn read(state: &Path) -> Self {
-        let saved = fs::read(state.join(FILE));
-        saved.map_or_else(
-            |_| Self::default(),
-            |saved| serde_json::from_slice(&saved).unwrap_or_default(),
-        )
+        let saved = fs::read(state.join(FILE)).unwrap_or_default();
+        serde_json::from_slice(&saved).unwrap_or_default()
     }
 
     /// Writes the table to a state directory. It is no part of a commit, and nothing depends on it.
@@ -90,9 +87,9 @@ impl AnswerTimes {
     /// Counts a request. `is_retried` says whether it failed, and is made again.
     pub(crate) fn count(&mut self, host: &HostKey, spent: Duration, request: &RequestRecord, is_retried: bool) {
         if !self.hosts.contains_key(host) {
-            let inherited = self.make_room();
+            let spent = self.make_room();
             let times = Times {
-                spent: inherited,
+                spent,
                 ..Times::default()
             };
             self.hosts.insert(host.clone(), times);
@@ -112,15 +109,12 @@ impl AnswerTimes {
 
     /// Removes the host with the least time if the table is full, and returns that time.
     fn make_room(&mut self) -> Duration {
-        if self.hosts.len() < HOSTS {
-            return Duration::ZERO;
-        }
         let least = self.hosts.iter().min_by_key(|(_, times)| times.spent);
-        let Some((host, spent)) = least.map(|(host, times)| (host.clone(), times.spent)) else {
-            return Duration::ZERO;
-        };
-        self.hosts.remove(&host);
-        spent
+        let least = least.filter(|_| self.hosts.len() >= HOSTS);
+        let removed = least
+            .map(|(host, _)| host.clone())
+            .and_then(|host| self.hosts.remove(&host));
+        removed.unwrap_or_default().spent
     }
 
     pub(crate) fn figures_of(&self, report: HostReport, now: Time) -> HostFigures {

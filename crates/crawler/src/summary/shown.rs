@@ -266,7 +266,9 @@ impl Summary {
 
     fn pages_to_json(&self, name: &dyn Fn(&str) -> String) -> Value {
         let (report, missing) = (&self.report, self.why_incomplete(name));
-        let by_time = self.answer_times().map(|(seconds, pages)| json!({ "seconds": seconds, "pages": pages }));
+        let by_time = self
+            .answer_times()
+            .map(|(seconds, pages)| json!({ "seconds": seconds, "pages": pages }));
         json!({
             "ending": self.ending,
             "complete": missing.is_empty(),
