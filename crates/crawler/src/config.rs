@@ -184,7 +184,7 @@ impl ReportOptions {
 pub struct CrawlConfig {
     options: CrawlOptions,
     seeds: Vec<CanonicalUrl>,
-    read_options: ReadOptions,
+    pub(crate) read_options: ReadOptions,
 }
 
 /// Why the options of a crawl are not valid.
@@ -292,10 +292,6 @@ impl CrawlConfig {
     pub(crate) fn hash_of_seeds(&self) -> u64 {
         let links = self.options.links.iter().map(|link| &link.url);
         hash_of_urls(self.seeds.iter()) ^ hash_of_urls(links).rotate_left(1)
-    }
-
-    pub(crate) fn read_options(&self) -> &ReadOptions {
-        &self.read_options
     }
 
     /// Returns the name that selects the groups of robots.txt; `*` if there is none.

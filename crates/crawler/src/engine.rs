@@ -240,7 +240,7 @@ impl<S: Fetcher> Run<S> {
     pub(crate) fn summary(&self, ending: Ending) -> Summary {
         Summary {
             elapsed: self.clock.elapsed(),
-            elapsed_before: self.clock.earlier(),
+            elapsed_before: self.clock.earlier,
             robots_name: self.config.robots_name().map(str::to_owned),
             host_table: Arc::clone(&self.host_table),
             has_lost_links: self.sharing.as_ref().is_some_and(|sharing| sharing.peers.has_lost()),

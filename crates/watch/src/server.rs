@@ -27,7 +27,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use self::answer::Site;
-use self::events::{Listeners, Place};
+use self::events::Place;
 use self::scraper::Scraper;
 use crate::recorder::Watch;
 use crate::report::random_hex;
@@ -90,7 +90,7 @@ impl Server {
             handle,
             token: random_hex()?,
             names: Box::new(names),
-            listeners: Listeners::default(),
+            listeners: watch::Sender::default(),
             scraper: Scraper::default(),
         });
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -124,7 +124,7 @@ impl Server {
     /// Ends the server after the crawl, once all who listen to events have the last one, or after three seconds; and once who asks for the
     /// metrics at least every 15 seconds has those of the end.
     pub async fn finish(self) {
-        let _ = tokio::join!(timeout(LAST_EVENT, self.site.listeners.all_gone()), self.scraped());
+        let _ = tokio::join!(timeout(LAST_EVENT, self.site.listeners.closed()), self.scraped());
     }
 }
 
@@ -187,11 +187,11 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
             let mut connection = pin!(connection);
             // A client that goes away, or reads too slowly, is no error.
             let is_late = timeout(2 * PATIENCE, connection.as_mut()).await.is_err();
-            if is_late && place.is_taken() {
+            if is_late && place.listener.get().is_some() {
                 let _ = timeout(LONGEST_EVENTS, connection).await;
             }
-            if let Some(as_of) = place.metrics() {
-                site.scraper.note(as_of);
+            if let Some(as_of) = place.metrics.get() {
+                site.scraper.note(*as_of);
             }
             drop(taken);
         });

@@ -85,14 +85,14 @@ const USES: &str = "\
     crawler | brotli_decompressor:: | fetch/decoding.rs
     crawler | bytesize:: | summary/rows.rs
     crawler | cookie_store:: | fetch/cookie_file.rs fetch/cookies.rs
-    crawler | flate2:: | fetch/decoding.rs output/lines.rs output/warc.rs
+    crawler | flate2:: | fetch/decoding.rs output/lines.rs
     crawler | h2:: | fetch/error.rs
     crawler | hyper |
     crawler | jiff:: | fetch/cookie_date.rs
     crawler | libdeflater:: | fetch/decoding.rs
     crawler | reqwest:: | fetch/body.rs fetch/client.rs fetch/connections.rs fetch/cookies.rs fetch/error.rs \
         fetch/exchange.rs fetch/guard.rs fetch/headers.rs fetch/own_headers.rs fetch/proxy.rs
-    crawler | rustix:: | engine/clock.rs output/save/sync.rs
+    crawler | rustix:: | engine/clock.rs output/save.rs
     crawler | rustls_platform_verifier:: | fetch/tls.rs
     crawler | tokio:: | engine.rs engine/clock.rs engine/commits.rs engine/conclusions.rs engine/fetch_task.rs \
         engine/ledger.rs engine/plan.rs engine/sharing.rs engine/stop.rs fetch/address_cache.rs fetch/body.rs fetch/client.rs \
@@ -100,7 +100,7 @@ const USES: &str = "\
     crawler | zstd_safe:: | fetch/decoding.rs
     cluster | redis:: | redis_log.rs redis_log/errors.rs redis_log/nodes.rs
     watch | hyper:: | server.rs server/answer.rs server/events.rs
-    watch | prometheus_client:: | metrics.rs metrics/page.rs
+    watch | prometheus_client:: | metrics.rs metrics/page.rs status.rs
     cli | clap_mangen:: | options/generated.rs
     cli | env_logger:: | logging.rs
     cli | file_id:: | options/outputs.rs

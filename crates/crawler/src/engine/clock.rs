@@ -51,7 +51,7 @@ pub(crate) struct Clock {
     /// The part of the system's suspends that the epoch has.
     suspended: Duration,
     /// The duration of earlier runs.
-    earlier: Duration,
+    pub(super) earlier: Duration,
     /// How long this run was paused before the present pause.
     paused: Duration,
     paused_since: Option<Instant>,
@@ -131,10 +131,6 @@ impl Clock {
 
     pub(crate) fn is_paused(&self) -> bool {
         self.paused_since.is_some()
-    }
-
-    pub(crate) fn earlier(&self) -> Duration {
-        self.earlier
     }
 }
 

@@ -46,7 +46,7 @@ impl<S: Fetcher> Run<S> {
             fingerprint: lease.wants_fingerprint || options.reports.fingerprints || options.refresh.is_some(),
             // A seed is read as what it is.
             sitemap: (options.pages.sitemaps || lease.entry.depth == 0).then(|| options.pages.sitemap_limits()),
-            ..self.config.read_options().clone()
+            ..self.config.read_options.clone()
         };
         wanted.links.known = (!options.reports.needs_all_links()).then(|| Arc::clone(&self.seen_links));
         wanted

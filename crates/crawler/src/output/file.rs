@@ -5,9 +5,6 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
 pub(super) use super::series::at;
 use super::series::{folder_of, identity, is_free, numbered};
 use super::tail::Tail;
@@ -26,7 +23,7 @@ pub struct OutputFile {
     /// The path of the first file of the series, and of this one.
     first: PathBuf,
     path: PathBuf,
-    number: u32,
+    pub(super) number: u32,
     max_bytes: Option<NonZeroU64>,
     /// Under what it is saved, if a later run can continue it.
     name: Option<String>,
@@ -248,10 +245,6 @@ impl OutputFile {
         })
     }
 
-    pub(super) fn number(&self) -> u32 {
-        self.number
-    }
-
     /// Returns the size of the file, in bytes.
     pub fn len(&self) -> u64 {
         self.whole
@@ -356,11 +349,4 @@ pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
             .map_err(at(folder))?;
     }
     Ok(())
-}
-
-/// Compresses bytes as a gzip member of their own.
-pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut member = GzEncoder::new(Vec::new(), Compression::default());
-    member.write_all(bytes)?;
-    member.finish()
 }

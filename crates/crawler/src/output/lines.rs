@@ -3,11 +3,13 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
+use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::columns::Columns;
-use super::file::{OutputFile, gzip};
+use super::file::OutputFile;
 use super::series::is_compressed;
 use crate::saved_output::SavedOutput;
 
@@ -191,7 +193,7 @@ impl Lines {
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
         // An output without a line has its header, but a later file of a series begins with a line.
-        let is_later = matches!(&self.to.to, Target::File(file) if file.number() > 0);
+        let is_later = matches!(&self.to.to, Target::File(file) if file.number > 0);
         if !self.buffer.is_empty() || !is_later {
             self.write_buffer()?;
         }
@@ -213,6 +215,13 @@ impl Lines {
         self.buffer.clear();
         Ok(())
     }
+}
+
+/// Compresses bytes as a gzip member of their own.
+pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut member = GzEncoder::new(Vec::new(), Compression::default());
+    member.write_all(bytes)?;
+    member.finish()
 }
 
 impl Drop for Lines {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead as _, BufReader, Read};
 
-use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Verdict};
+use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Refusal, Verdict};
 
 use super::columns::{Columns, without_apostrophe};
 use super::lines::{Format, Lines, Sink};
@@ -116,10 +116,7 @@ impl RefusedReport {
         self.written.insert(self.hasher.hash_one((url, class, reason)))
     }
 
-    fn refused(&mut self, link: &Link, verdict: &Verdict) -> io::Result<()> {
-        let Verdict::Refused(why) = verdict else {
-            return Ok(());
-        };
+    fn refused(&mut self, link: &Link, why: Refusal) -> io::Result<()> {
         self.write(&Line {
             url: link.url.url().as_str(),
             class: "refused",
@@ -132,9 +129,6 @@ impl RefusedReport {
 
     /// Writes a link that was not offered to the frontier. `Event::Offered` reports the others.
     fn not_offered(&mut self, from: &Entry, link: &LinkRecord) -> io::Result<()> {
-        if link.verdict.is_some() {
-            return Ok(());
-        }
         self.write(&Line {
             url: &link.to,
             class: "not_followed",
@@ -175,10 +169,7 @@ impl RefusedReport {
         self.not_fetched(entry, class, reason, detail.as_deref())
     }
 
-    fn not_read(&mut self, sitemap: &SitemapRecord) -> io::Result<()> {
-        let SitemapEnd::Failed(why) = &sitemap.end else {
-            return Ok(());
-        };
+    fn not_read(&mut self, sitemap: &SitemapRecord, why: &str) -> io::Result<()> {
         self.write(&Line {
             url: &sitemap.url,
             class: "failed",
@@ -219,9 +210,15 @@ impl Observer for RefusedReport {
         match event {
             Event::Offered { links, verdicts } => {
                 let mut offers = links.iter().zip(*verdicts);
-                offers.try_for_each(|(link, verdict)| self.refused(link, verdict))
+                offers.try_for_each(|(link, verdict)| match verdict {
+                    Verdict::Refused(why) => self.refused(link, *why),
+                    _ => Ok(()),
+                })
             }
-            Event::Links { from, links } => links.iter().try_for_each(|link| self.not_offered(from, link)),
+            Event::Links { from, links } => {
+                let mut links = links.iter().filter(|link| link.verdict.is_none());
+                links.try_for_each(|link| self.not_offered(from, link))
+            }
             Event::NotFetched { entry, why, cause } => self.dropped(entry, *why, *cause),
             Event::Failed {
                 fate: Fate::Requeued { .. } | Fate::Stale,
@@ -233,7 +230,10 @@ impl Observer for RefusedReport {
                 kind => self.not_fetched(entry, "failed", kind.name(), Some(&failure.message)),
             },
             Event::Page(page) if page.is_error() => self.answered(page),
-            Event::Sitemap(sitemap) => self.not_read(sitemap),
+            Event::Sitemap(sitemap) => match &sitemap.end {
+                SitemapEnd::Failed(why) => self.not_read(sitemap, why),
+                _ => Ok(()),
+            },
             Event::Tick(_) | Event::Finished(_) => self.to.flush(),
             _ => Ok(()),
         }

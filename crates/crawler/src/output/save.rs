@@ -226,7 +226,7 @@ impl Observer for SavedFiles {
     }
 }
 
-/// Makes the files below a folder survive a loss of power, with the whole file system.
+/// After it, all files of the file system survive a loss of power.
 #[cfg(target_os = "linux")]
 fn sync_all(folder: &Path) -> io::Result<()> {
     let synced = fs::File::open(folder).and_then(|folder| Ok(rustix::fs::syncfs(&folder)?));

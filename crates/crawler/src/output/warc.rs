@@ -31,7 +31,8 @@ use uuid::Uuid;
 
 use self::payloads::{Original, Payloads};
 use self::record::{Record, id_of_file};
-use super::file::{OutputFile, gzip};
+use super::file::OutputFile;
+use super::lines::gzip;
 use super::series::is_compressed;
 use crate::event::Capture;
 use crate::event::{Event, Observer};
@@ -257,7 +258,7 @@ impl Writer {
             }
         }
         let (path, responses, revisits) = (self.file.path().display(), self.responses, self.revisits);
-        let payloads_forgotten = self.payloads.forgotten();
+        let payloads_forgotten = self.payloads.forgotten;
         log::info!(
             target: "crawler::warc",
             path:%, responses, revisits, payloads_forgotten;
@@ -272,13 +273,13 @@ impl Writer {
     }
 
     fn file_id(&self) -> Uuid {
-        id_of_file(self.series_id, self.file.number())
+        id_of_file(self.series_id, self.file.number)
     }
 
     /// Writes the first record of a file.
     fn begin(&mut self) -> io::Result<()> {
         let record = Record::info(self.file_id(), self.file.path(), &self.options);
-        self.append(&[record.bytes()])
+        self.append(&[&record.bytes])
     }
 
     /// Writes all of the records, or none.
@@ -310,13 +311,13 @@ impl Writer {
                 self.responses += 1;
                 let response = Record::response(capture, file);
                 if let Some(digest) = digest {
-                    self.payloads.remember(digest, Original::new(response.id(), capture));
+                    self.payloads.remember(digest, Original::new(response.id, capture));
                 }
                 response
             }
         };
-        let request = Record::request(capture, answer.id(), file);
+        let request = Record::request(capture, answer.id, file);
         // In one write, so that every answer has its request.
-        self.append(&[answer.bytes(), request.bytes()])
+        self.append(&[&answer.bytes, &request.bytes])
     }
 }

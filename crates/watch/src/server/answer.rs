@@ -14,8 +14,10 @@ use hyper::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::watch;
 
-use super::events::{Listeners, Place};
+use super::CONNECTIONS;
+use super::events::{self, Place};
 use super::scraper::Scraper;
 use crate::metrics::CONTENT_TYPE as METRICS;
 use crate::recorder::Watch;
@@ -25,6 +27,18 @@ type Body = BoxBody<Bytes, Infallible>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
+/// What can be read.
+const PATHS: [&str; 8] = [
+    "/",
+    "/page.css",
+    "/page.js",
+    "/metrics",
+    "/healthz",
+    "/status.json",
+    "/series.json",
+    "/events",
+];
+
 /// What is served.
 pub(super) struct Site {
     pub(super) watch: Watch,
@@ -32,7 +46,8 @@ pub(super) struct Site {
     pub(super) token: String,
     /// Returns the name of an option by its field.
     pub(super) names: Box<dyn Fn(&str) -> String + Send + Sync>,
-    pub(super) listeners: Listeners,
+    /// Those who listen to events have a receiver.
+    pub(super) listeners: watch::Sender<()>,
     pub(super) scraper: Scraper,
 }
 
@@ -47,33 +62,28 @@ impl Site {
             let why = "this server answers to its address and to localhost only: a name could belong to another site";
             return Ok(text(StatusCode::FORBIDDEN, why));
         }
-        let path = request.uri().path();
-        Ok(match (request.method(), path) {
-            (&Method::GET | &Method::HEAD, "/metrics") => {
-                let status = self.watch.status();
-                place.gets_metrics(status.as_of);
-                page(METRICS, status.metrics())
-            }
-            (&Method::GET | &Method::HEAD, "/status.json") => {
-                page("application/json", self.watch.status().to_json(&self.names).to_string())
-            }
-            (&Method::GET | &Method::HEAD, "/series.json") => {
-                page("application/json", self.watch.status().series_to_json().to_string())
-            }
-            (&Method::GET | &Method::HEAD, "/healthz") => text(StatusCode::OK, "ok"),
-            (&Method::GET | &Method::HEAD, "/") => html(),
-            (&Method::GET | &Method::HEAD, "/page.css") => page("text/css", report::STYLE.to_owned()),
-            (&Method::GET | &Method::HEAD, "/page.js") => page("text/javascript", report::SCRIPT.to_owned()),
-            (&Method::GET, "/events") => self.events(place),
-            (&Method::POST, "/pause" | "/resume" | "/stop") => {
+        let (method, path) = (request.method(), request.uri().path());
+        let is_order = matches!(path, "/pause" | "/resume" | "/stop");
+        let is_read = *method == Method::GET || *method == Method::HEAD && path != "/events";
+        Ok(match path {
+            _ if is_order && *method == Method::POST => {
                 let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
                 self.order(path, given)
             }
-            (
-                _,
-                "/" | "/page.css" | "/page.js" | "/metrics" | "/healthz" | "/status.json" | "/series.json" | "/events",
-            ) => not_allowed("GET"),
-            (_, "/pause" | "/resume" | "/stop") => not_allowed("POST"),
+            _ if is_order => not_allowed("POST"),
+            _ if PATHS.contains(&path) && !is_read => not_allowed("GET"),
+            "/metrics" => {
+                let status = self.watch.status();
+                let _ = place.metrics.set(status.as_of);
+                page(METRICS, status.metrics())
+            }
+            "/status.json" => page("application/json", self.watch.status().to_json(&self.names).to_string()),
+            "/series.json" => page("application/json", self.watch.status().series_to_json().to_string()),
+            "/events" => self.events(place),
+            "/healthz" => text(StatusCode::OK, "ok"),
+            "/" => html(),
+            "/page.css" => page("text/css", report::STYLE.to_owned()),
+            "/page.js" => page("text/javascript", report::SCRIPT.to_owned()),
             _ => text(
                 StatusCode::NOT_FOUND,
                 "not found: there are /, /metrics, /healthz, /status.json, /series.json and /events",
@@ -82,14 +92,15 @@ impl Site {
     }
 
     fn events(self: &Arc<Self>, place: &Place) -> Response<Body> {
+        if self.listeners.receiver_count() >= CONNECTIONS {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen to events");
+        }
+        let _ = place.listener.set(self.listeners.subscribe());
         let site = Arc::clone(self);
-        let body = self.listeners.add(place, self.watch.clone(), move |status| {
+        let body = events::body(self.watch.clone(), move |status| {
             status.to_json(&site.names).to_string()
         });
-        match body {
-            Some(body) => with_type("text/event-stream", Response::new(body.boxed())),
-            None => text(StatusCode::SERVICE_UNAVAILABLE, "too many clients listen to events"),
-        }
+        with_type("text/event-stream", Response::new(body.boxed()))
     }
 
     fn order(&self, path: &str, authorization: Option<&[u8]>) -> Response<Body> {

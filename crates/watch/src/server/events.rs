@@ -8,59 +8,23 @@ use hyper::body::Bytes;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{CONNECTIONS, PATIENCE};
+use super::PATIENCE;
 use crate::recorder::Watch;
 use crate::status::Status;
 
-/// The clients that listen to events: each has a receiver, to which nothing is sent.
-#[derive(Debug, Default)]
-pub(super) struct Listeners(watch::Sender<()>);
-
-/// What a connection has asked for: its place among those that listen, or metrics, with the time at which they were true.
+/// What a connection has asked for. It has one request.
 #[derive(Debug, Default)]
 pub(super) struct Place {
-    listener: OnceLock<watch::Receiver<()>>,
-    metrics: OnceLock<f64>,
+    /// That of a client that listens to events. Nothing is sent to it.
+    pub(super) listener: OnceLock<watch::Receiver<()>>,
+    /// When the metrics were true that it gets.
+    pub(super) metrics: OnceLock<f64>,
 }
 
-impl Place {
-    pub(super) fn is_taken(&self) -> bool {
-        self.listener.get().is_some()
-    }
-
-    /// Notes that the connection gets metrics.
-    pub(super) fn gets_metrics(&self, as_of: f64) {
-        // A connection has one request.
-        let _ = self.metrics.set(as_of);
-    }
-
-    pub(super) fn metrics(&self) -> Option<f64> {
-        self.metrics.get().copied()
-    }
-}
-
-impl Listeners {
-    /// Lets a connection listen: returns the body of its answer, or `None` if there are too many.
-    pub(super) fn add(
-        &self,
-        place: &Place,
-        watch: Watch,
-        text: impl Fn(&Status) -> String + Send + 'static,
-    ) -> Option<Channel<Bytes, Infallible>> {
-        if self.0.receiver_count() >= CONNECTIONS {
-            return None;
-        }
-        // A connection has one request, so its place was free.
-        let _ = place.listener.set(self.0.subscribe());
-        let (sender, body) = Channel::new(1);
-        tokio::spawn(send(sender, watch, text));
-        Some(body)
-    }
-
-    /// Waits until no client listens.
-    pub(super) async fn all_gone(&self) {
-        self.0.closed().await;
-    }
+pub(super) fn body(watch: Watch, text: impl Fn(&Status) -> String + Send + 'static) -> Channel<Bytes, Infallible> {
+    let (sender, body) = Channel::new(1);
+    tokio::spawn(send(sender, watch, text));
+    body
 }
 
 /// Sends the status now and each time it changes, up to the end of the crawl. A client that is not ready misses what is out of date by then.

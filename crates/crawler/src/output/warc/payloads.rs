@@ -51,7 +51,7 @@ pub(super) struct Payloads {
     /// The digests, the oldest first.
     oldest_first: VecDeque<PayloadDigest>,
     bytes: usize,
-    forgotten: u64,
+    pub(super) forgotten: u64,
 }
 
 impl Payloads {
@@ -72,10 +72,6 @@ impl Payloads {
                 self.forgotten += 1;
             }
         }
-    }
-
-    pub(super) fn forgotten(&self) -> u64 {
-        self.forgotten
     }
 }
 
@@ -101,7 +97,7 @@ mod tests {
             payloads.remember(digest_of(n), original);
         }
         let kept = (MAX_BYTES / (ENTRY_BYTES + 1000)) as u64;
-        assert_eq!(payloads.forgotten(), count - kept);
+        assert_eq!(payloads.forgotten, count - kept);
         assert_eq!(payloads.originals.len() as u64, kept);
         assert!(payloads.get(&digest_of(count - kept)).is_some());
         assert!(payloads.get(&digest_of(count - kept - 1)).is_none());

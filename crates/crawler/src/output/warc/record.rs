@@ -31,8 +31,8 @@ const SECRET: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 /// A record, ready to be written.
 #[derive(Debug)]
 pub(super) struct Record {
-    id: Uuid,
-    bytes: Vec<u8>,
+    pub(super) id: Uuid,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// Returns the identifier of a file of a series. It follows from the number, so that later runs know that of the file that they continue.
@@ -44,14 +44,6 @@ pub(super) fn id_of_file(series_id: Uuid, number: u32) -> Uuid {
 }
 
 impl Record {
-    pub(super) fn id(&self) -> Uuid {
-        self.id
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// The first record of a file: all later ones of the file refer to it.
     pub(super) fn info(id: Uuid, file: &Path, options: &ArchiveOptions) -> Self {
         let robots = if options.obeys_robots { "RFC 9309" } else { "ignored" };
