@@ -119,6 +119,11 @@ impl Entry {
             .is_some_and(|previous| previous.is_of_this_crawl)
     }
 
+    /// Whether it is a robots.txt that a redirect has led to another origin than the one that waits for it.
+    pub(crate) fn is_robots_elsewhere(&self) -> bool {
+        matches!(&self.purpose, Purpose::Robots(origin) if origin_text(&self.url) != origin.as_str())
+    }
+
     pub(crate) fn has_validators(&self) -> bool {
         let previous = self.metadata.previous.as_ref();
         previous.is_some_and(|previous| !previous.validators.is_empty())

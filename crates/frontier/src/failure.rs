@@ -147,10 +147,6 @@ impl FailureKind {
         found.map_or(Self::Other, |(kind, _)| *kind)
     }
 
-    pub(crate) fn says_nothing_of_the_host(self) -> bool {
-        matches!(self, Self::Panic | Self::Other)
-    }
-
     pub(crate) fn blame(self) -> Blame {
         match self {
             Self::Unresolved | Self::Connect | Self::Tls => Blame::Origin,
@@ -159,7 +155,8 @@ impl FailureKind {
             Self::OutOfHandles => Blame::Us,
             Self::Redirect | Self::Malformed | Self::HeadTooLarge => Blame::Answer,
             Self::AddressForbidden | Self::HostDown => Blame::NotRequested,
-            Self::Status | Self::Panic | Self::Other => Blame::Page,
+            Self::Status => Blame::Page,
+            Self::Panic | Self::Other => Blame::Caller,
         }
     }
 }
@@ -185,6 +182,8 @@ pub(crate) enum Blame {
     SilentPage,
     /// The page alone.
     Page,
+    /// The page, of whose request nothing is known: it says nothing of the host.
+    Caller,
     /// The page, whose answer is final.
     Answer,
     /// The page, for which no request will be made.

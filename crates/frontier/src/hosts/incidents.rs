@@ -11,30 +11,28 @@
 //!      └─ reopen: a later run tries it again ──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! `outage.rs` has when an origin is away and when it is probed, [`OriginQueue::consequence`] what a failure means for its entry. Nothing
-//! else is decided here: the functions of [`HostQueues`] find the origin, and make notices of what has changed. `state/settle.rs` and
-//! `state/settle/robots.rs` call them, and queue the entry again or not.
+//! [`HostQueues::failed`] and [`OriginQueue::consequence`] are the two tables that decide: by whose failure it is, and by what the origin
+//! does. `outage.rs` has when an origin is away and when it is probed. The other functions find the origin, and make notices of what has
+//! changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not.
 //!
 //! | to change | see |
 //! |---|---|
 //! | which failure is whose | `failure.rs` |
+//! | what a failure means for its entry | [`HostQueues::failed`], [`OriginQueue::consequence`] |
 //! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
-//! | whether a failure costs an entry an attempt | [`OriginQueue::consequence`] |
-//! | what an operator reads | the functions of [`HostQueues`] here |
+//! | what an operator reads | `notice.rs`, and the other functions here |
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::host::Host;
 use super::host::budget::Leaving;
-use super::jitter::jitter_thousandths;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
-use super::outage::{Failed, Incident, Patience};
+use super::outage::{Failed, Incident};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
-use crate::entry::Entry;
-use crate::failure::{Blame, Failure, FailureKind};
+use crate::failure::{Blame, FailureKind};
 use crate::notice::Notice;
 use crate::report::Health;
 use crate::time::Time;
@@ -45,11 +43,13 @@ use crate::url::HostKey;
 pub(crate) enum Consequence {
     /// The failure counts against the entry.
     Counts,
-    /// The failure does not count: the entry waits with all others of its origin.
-    Deferred,
     /// The failure counts, and the entry gets one attempt more.
     Spared,
-    /// The origin is given up.
+    /// The failure does not count: the entry waits with all others of its origin.
+    Deferred,
+    /// The failure does not count: the entry waits until a time.
+    Later(Time),
+    /// Its origin is given up.
     GivenUp,
     /// The entry is given up: another request would fail the same.
     Final,
@@ -68,15 +68,9 @@ impl OriginQueue {
         }
     }
 
-    /// Records a failure. `page` is the hash of its URL.
-    fn failed(
-        &mut self,
-        entry: &Entry,
-        page: u64,
-        failed: Failed<'_>,
-        retries: &RetryPolicy,
-    ) -> (Incident, Consequence) {
-        let kind = failed.failure.kind;
+    /// Records a failure that may be its own. `page` is the hash of the URL.
+    fn failed(&mut self, page: u64, failed: &Failed<'_>) -> (Incident, Consequence) {
+        let (entry, kind) = (&failed.leased.entry, failed.cause.kind);
         if self.is_given_up {
             return (Incident::Known, Consequence::GivenUp);
         }
@@ -84,55 +78,148 @@ impl OriginQueue {
         if kind == FailureKind::Tls && !self.has_answered && !self.is_away() {
             return (Incident::None, Consequence::Final);
         }
-        let patience = Patience {
-            retries,
-            limit: self.patience(retries),
-            jitter: jitter_thousandths(&entry.url, failed.now.as_millis() as u32),
-        };
+        let patience = self.patience(&failed.retries);
         let is_first_word = !self.has_answered && !is_page(entry);
-        let is_last = is_last_attempt(entry, retries);
         let health = self.health_mut();
         let incident = match kind.blame() {
-            Blame::SilentPage if !is_first_word => health.page_was_silent(page, is_last, failed, &patience),
-            _ => health.failed(failed, &patience),
+            Blame::SilentPage if !is_first_word => health.page_was_silent(page, failed, patience),
+            _ => health.failed(failed, patience),
         };
         if incident == Incident::None && is_page(entry) {
-            health.note(Health::Hanging, failed.failure, None, failed.now);
+            health.note(Health::Hanging, &failed.cause, None, failed.now);
         }
-        (incident, self.consequence(incident, entry, retries))
+        (incident, self.consequence(incident, failed))
     }
 
-    /// What a failure means for its entry: a table.
-    fn consequence(&self, incident: Incident, entry: &Entry, retries: &RetryPolicy) -> Consequence {
-        let is_last = is_last_attempt(entry, retries);
+    /// What such a failure means for its entry: a table.
+    fn consequence(&self, incident: Incident, failed: &Failed<'_>) -> Consequence {
+        let entry = &failed.leased.entry;
         // Its attempts may have been spent on an outage before that was detected.
         let has_suffered = self.was_away() && entry.deferrals < SECOND_CHANCES;
         // It is not known whether the page is silent, or its origin: until then the last attempt waits.
         let may_be_silent = is_page(entry) && self.is_uncertain();
         match incident {
             Incident::TooLong => Consequence::GivenUp,
-            Incident::None if is_last && has_suffered => Consequence::Deferred,
+            Incident::None if failed.is_last_attempt() && has_suffered => Consequence::Deferred,
             Incident::None => Consequence::Counts,
             Incident::Begun | Incident::Known if !may_be_silent => Consequence::Deferred,
-            Incident::Begun | Incident::Known if entry.attempts == retries.max_attempts.get() => Consequence::Spared,
+            Incident::Begun | Incident::Known if entry.attempts == failed.retries.max_attempts.get() => {
+                Consequence::Spared
+            }
             Incident::Begun | Incident::Known => Consequence::Counts,
         }
     }
 }
 
-/// Those of a robots.txt are counted apart.
-fn is_last_attempt(entry: &Entry, retries: &RetryPolicy) -> bool {
-    is_page(entry) && entry.attempts >= retries.max_attempts.get()
-}
-
 impl HostQueues {
-    /// Records an answer of an origin. Returns a notice if it was away.
-    pub(crate) fn answered(&mut self, leased: &LeasedEntry, now: Time) -> Option<Notice> {
-        let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        if self.get(&key)?.find(id)?.is_answering() {
+    /// Records a request that failed. Returns what that means for its entry: a table. Adds what an operator should know.
+    pub(crate) fn failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+        let (leased, now) = (failed.leased, failed.now);
+        let blame = failed.cause.kind.blame();
+        match blame {
+            Blame::Page | Blame::Answer => notices.extend(self.answered(leased, false, now)),
+            Blame::Caller => self.probe_not_sent(leased, now),
+            Blame::Origin | Blame::SilentPage | Blame::NotRequested | Blame::Traffic | Blame::Us => {}
+        }
+        match blame {
+            Blame::Page | Blame::Caller => Consequence::Counts,
+            Blame::Answer | Blame::NotRequested => Consequence::Final,
+            Blame::Traffic => self.throttled(failed, notices),
+            Blame::Us => {
+                let wait = failed.retries.wait_after(leased.entry.deferrals.saturating_add(1));
+                Consequence::Later(now + failed.with_jitter(wait))
+            }
+            // It says nothing of the origin that waits for it.
+            Blame::Origin if leased.entry.is_robots_elsewhere() && failed.cause.kind == FailureKind::Tls => {
+                Consequence::Final
+            }
+            Blame::Origin | Blame::SilentPage if leased.entry.is_robots_elsewhere() => Consequence::Counts,
+            Blame::Origin | Blame::SilentPage => self.origin_failed(failed, notices),
+        }
+    }
+
+    fn origin_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+        let entry = &failed.leased.entry;
+        let (key, id) = (&entry.queue, origin_of(entry));
+        let page = self.traps.hash().of(&*entry.url);
+        let found = self.change_origin(key, id, failed.now, |host| {
+            let origin = host.origin(id);
+            (origin.patience(&failed.retries), origin.failed(page, failed))
+        });
+        let Some((patience, (incident, consequence))) = found else {
+            return Consequence::Counts;
+        };
+        notices.extend(match incident {
+            Incident::Begun => id.origin(key).map(|origin| Notice::Away {
+                origin,
+                cause: Arc::clone(&failed.cause),
+                patience,
+            }),
+            Incident::TooLong => self.give_up(failed),
+            Incident::None | Incident::Known => None,
+        });
+        consequence
+    }
+
+    /// Records a throttling answer: the host rests. A longer rest stays.
+    ///
+    /// Throttling answers to requests that were in flight when the rest began do not count.
+    fn throttled(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+        let Failed {
+            leased,
+            cause,
+            retry_after: asked_for,
+            retries,
+            now,
+        } = failed;
+        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
+        notices.extend(self.answered(leased, true, *now));
+        let throttles = self.change_origin(key, id, *now, |host| {
+            let is_resting = host.blocked_until() > *now;
+            let health = host.origin(id).health_mut();
+            if !is_resting || health.throttles == 0 {
+                health.throttles = health.throttles.saturating_add(1);
+            }
+            health.throttles
+        });
+        let throttles = throttles.unwrap_or(1);
+        if throttles >= retries.max_throttles.get() {
+            notices.extend(self.give_up(failed));
+        }
+        let wait = retries.rest_after(throttles, *asked_for);
+        let rest = if asked_for.is_some() {
+            wait
+        } else {
+            failed.with_jitter(wait)
+        };
+        let until = *now + rest;
+        let is_first = self.change_origin(key, id, *now, |host| {
+            host.block(until);
+            let health = host.origin(id).health_mut();
+            health.note(Health::Resting, cause, *asked_for, *now)
+        });
+        let origin = id.origin(key).filter(|_| is_first == Some(true));
+        notices.extend(origin.map(|origin| Notice::Throttled {
+            origin,
+            cause: Arc::clone(cause),
+            asked_for: *asked_for,
+            rest: until.since(*now),
+        }));
+        if self.gave_up(key, &leased.entry.url) {
+            Consequence::GivenUp
+        } else {
+            Consequence::Later(until)
+        }
+    }
+
+    /// Records an answer of an origin. Returns a notice if it was away. An answer that does not throttle ends the count of those in a row
+    /// that do.
+    pub(crate) fn answered(&mut self, leased: &LeasedEntry, is_throttling: bool, now: Time) -> Option<Notice> {
+        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
+        if self.get(key)?.find(id)?.is_answering() {
             return None;
         }
-        let after = self.change_origin(&key, id, now, |host| {
+        let after = self.change_origin(key, id, now, |host| {
             let origin = host.origin(id);
             origin.has_answered = true;
             let is_page = is_page(&leased.entry);
@@ -141,68 +228,21 @@ impl HostQueues {
             if is_page && leased.entry.attempts > 1 {
                 health.retry_answered();
             }
+            if !is_throttling && health.throttles > 0 {
+                health.throttles = 0;
+                health.trouble.take_if(|trouble| trouble.state == Health::Resting);
+            }
             after
         });
         let after = after.flatten()?;
-        let origin = id.origin(&key)?;
+        let origin = id.origin(key)?;
         Some(Notice::Back { origin, after })
-    }
-
-    /// Resets the count of throttling answers, after another answer.
-    pub(crate) fn reset_throttles(&mut self, leased: &LeasedEntry, now: Time) {
-        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
-        let is_throttling = |host: &Host| host.find(id).is_some_and(|origin| origin.throttles() > 0);
-        if self.get(key).is_some_and(|host| is_throttling(&host)) {
-            self.change_origin(&key.clone(), id, now, |host| {
-                let health = host.origin(id).health_mut();
-                health.throttles = 0;
-                health.trouble.take_if(|trouble| trouble.state == Health::Resting);
-            });
-        }
-    }
-
-    /// Records a request that failed without an answer. Returns a notice if its origin is away or given up from now on.
-    pub(crate) fn failed(
-        &mut self,
-        leased: &LeasedEntry,
-        failure: &Arc<Failure>,
-        retries: &RetryPolicy,
-        now: Time,
-    ) -> (Consequence, Option<Notice>) {
-        let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        let page = self.traps.hash().of(&*leased.entry.url);
-        let failed = Failed {
-            failure,
-            started: leased.started,
-            is_probe: leased.is_probe,
-            now,
-        };
-        let found = self.change_origin(&key, id, now, |host| {
-            let origin = host.origin(id);
-            (
-                origin.patience(retries),
-                origin.failed(&leased.entry, page, failed, retries),
-            )
-        });
-        let Some((patience, (incident, consequence))) = found else {
-            return (Consequence::Counts, None);
-        };
-        let notice = match incident {
-            Incident::Begun => id.origin(&key).map(|origin| Notice::Away {
-                origin,
-                cause: Arc::clone(failure),
-                patience,
-            }),
-            Incident::TooLong => self.give_up(&key, id, failure, now),
-            Incident::None | Incident::Known => None,
-        };
-        (consequence, notice)
     }
 
     /// Records that a probe was not sent.
     pub(crate) fn probe_not_sent(&mut self, leased: &LeasedEntry, now: Time) {
         if leased.is_probe {
-            self.end_probe(&leased.entry.queue.clone(), origin_of(&leased.entry), now);
+            self.end_probe(&leased.entry.queue, origin_of(&leased.entry), now);
         }
     }
 
@@ -213,59 +253,6 @@ impl HostQueues {
                 health.probe_not_sent();
             }
         });
-    }
-
-    /// Records a throttling answer. Returns their number in a row, and a notice if the origin is given up now.
-    ///
-    /// Throttling answers to requests that were in flight when the rest began do not count.
-    pub(crate) fn throttled(
-        &mut self,
-        leased: &LeasedEntry,
-        cause: &Arc<Failure>,
-        retries: &RetryPolicy,
-        now: Time,
-    ) -> (u32, Option<Notice>) {
-        let (key, id) = (leased.entry.queue.clone(), origin_of(&leased.entry));
-        let throttles = self.change_origin(&key, id, now, |host| {
-            let is_resting = host.blocked_until() > now;
-            let health = host.origin(id).health_mut();
-            if !is_resting || health.throttles == 0 {
-                health.throttles = health.throttles.saturating_add(1);
-            }
-            health.throttles
-        });
-        let throttles = throttles.unwrap_or(1);
-        let notice = if throttles >= retries.max_throttles.get() {
-            self.give_up(&key, id, cause, now)
-        } else {
-            None
-        };
-        (throttles, notice)
-    }
-
-    /// Lets a host rest until a time; a longer rest stays. Returns a notice if that is its first rest in a row.
-    pub(crate) fn rest(
-        &mut self,
-        leased: &LeasedEntry,
-        cause: &Arc<Failure>,
-        asked_for: Option<Duration>,
-        until: Time,
-        now: Time,
-    ) -> Option<Notice> {
-        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
-        let is_first = self.change_origin(key, id, now, |host| {
-            host.block(until);
-            host.origin(id)
-                .health_mut()
-                .note(Health::Resting, cause, asked_for, now)
-        });
-        let origin = id.origin(key).filter(|_| is_first == Some(true))?;
-        Some(Notice::Throttled {
-            origin,
-            cause: Arc::clone(cause),
-            asked_for,
-            rest: until.since(now),
-        })
     }
 
     pub(crate) fn gave_up(&self, key: &HostKey, url: &str) -> bool {
@@ -298,7 +285,9 @@ impl HostQueues {
         }
     }
 
-    fn give_up(&mut self, key: &HostKey, id: OriginId, cause: &Arc<Failure>, now: Time) -> Option<Notice> {
+    fn give_up(&mut self, failed: &Failed<'_>) -> Option<Notice> {
+        let (cause, now) = (&failed.cause, failed.now);
+        let (key, id) = (&failed.leased.entry.queue, origin_of(&failed.leased.entry));
         let since = self.get(key)?.find(id)?.outage().map(|away| away.since);
         let after = since.map(|since| now.since(since)).unwrap_or_default();
         let is_new = self.change_origin(key, id, now, |host| {

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::jitter::with_jitter;
+use super::jitter::{jitter_thousandths, with_jitter};
+use super::{LeasedEntry, is_page};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure};
 use crate::report::Health;
@@ -74,23 +75,36 @@ pub(crate) enum Incident {
     TooLong,
 }
 
-/// The limits of an outage.
-pub(crate) struct Patience<'a> {
-    pub(crate) retries: &'a RetryPolicy,
-    /// How long the origin may be away.
-    pub(crate) limit: Duration,
-    /// The jitter of waits, in thousandths of the maximum.
-    pub(crate) jitter: u32,
+/// A request that failed.
+#[derive(Debug)]
+pub(crate) struct Failed<'a> {
+    pub(crate) leased: &'a LeasedEntry,
+    pub(crate) cause: Arc<Failure>,
+    /// What the answer asked for.
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) retries: RetryPolicy,
+    pub(crate) now: Time,
 }
 
-/// A request that failed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Failed<'a> {
-    pub(crate) failure: &'a Arc<Failure>,
-    pub(crate) started: Time,
-    /// Whether it was a probe.
-    pub(crate) is_probe: bool,
-    pub(crate) now: Time,
+impl Failed<'_> {
+    /// When the entry is asked for again, if the failure counts against it.
+    pub(crate) fn next_attempt(&self) -> Time {
+        let wait = || self.with_jitter(self.retries.wait_after(self.leased.entry.attempts));
+        let asked_for = self.retry_after.map(|after| after.min(self.retries.max_retry_wait));
+        self.now + asked_for.unwrap_or_else(wait)
+    }
+
+    pub(crate) fn with_jitter(&self, wait: Duration) -> Duration {
+        let entry = &self.leased.entry;
+        let times = entry.attempts.wrapping_add(entry.deferrals);
+        with_jitter(wait, self.retries.retry_jitter, jitter_thousandths(&entry.url, times))
+    }
+
+    /// Those of a robots.txt are counted apart.
+    pub(crate) fn is_last_attempt(&self) -> bool {
+        let entry = &self.leased.entry;
+        is_page(entry) && entry.attempts >= self.retries.max_attempts.get()
+    }
 }
 
 impl OriginHealth {
@@ -125,31 +139,27 @@ impl OriginHealth {
         self.was_away |= self.back_at > Time::EPOCH;
     }
 
-    pub(crate) fn is_away(&self) -> bool {
-        self.outage.is_some()
-    }
-
-    /// Records a failure that counts against the origin.
-    pub(crate) fn failed(&mut self, failed: Failed<'_>, patience: &Patience<'_>) -> Incident {
-        let now = failed.now;
+    /// Records a failure that counts against the origin, which may be away for as long as `patience`.
+    pub(crate) fn failed(&mut self, failed: &Failed<'_>, patience: Duration) -> Incident {
+        let (now, started) = (failed.now, failed.leased.started);
         let Some(outage) = &mut self.outage else {
-            if failed.started < self.back_at {
+            if started < self.back_at {
                 return Incident::Known;
             }
             // If only robots.txt was answered, the origin is not back: the incident continues.
-            let is_refused = failed.failure.kind.blame() == Blame::Origin;
-            let is_soon = failed.started.since(self.back_at) <= patience.retries.longest_probe_wait;
+            let is_refused = failed.cause.kind.blame() == Blame::Origin;
+            let is_soon = started.since(self.back_at) <= failed.retries.longest_probe_wait;
             let goes_on = self.unproven.filter(|_| is_refused && is_soon);
             let (since, probes) = goes_on.unwrap_or((now, 0));
             let mut outage = Outage {
                 since,
-                cause: Arc::clone(failed.failure),
+                cause: Arc::clone(&failed.cause),
                 probes,
                 next: now,
                 is_probing: false,
             };
-            let is_too_long = now >= since + patience.limit && probes > 0;
-            outage.wait(now, patience);
+            let is_too_long = now >= since + patience && probes > 0;
+            outage.wait(failed, patience);
             self.outage = Some(outage);
             return if is_too_long {
                 Incident::TooLong
@@ -157,27 +167,21 @@ impl OriginHealth {
                 Incident::Begun
             };
         };
-        if !failed.is_probe {
+        if !failed.leased.is_probe {
             return Incident::Known;
         }
         outage.is_probing = false;
-        outage.cause = Arc::clone(failed.failure);
-        if now >= outage.since + patience.limit {
+        outage.cause = Arc::clone(&failed.cause);
+        if now >= outage.since + patience {
             return Incident::TooLong;
         }
-        outage.wait(now, patience);
+        outage.wait(failed, patience);
         Incident::Known
     }
 
-    /// Records a silent page: no answer, or only a part of it. `is_last` says that its attempts are spent now.
-    pub(crate) fn page_was_silent(
-        &mut self,
-        page: u64,
-        is_last: bool,
-        failed: Failed<'_>,
-        patience: &Patience<'_>,
-    ) -> Incident {
-        if self.is_away() || failed.started < self.back_at {
+    /// Records a silent page: no answer, or only a part of it. `page` is the hash of its URL.
+    pub(crate) fn page_was_silent(&mut self, page: u64, failed: &Failed<'_>, patience: Duration) -> Incident {
+        if self.outage.is_some() || failed.leased.started < self.back_at {
             return self.failed(failed, patience);
         }
         self.silences = self.silences.saturating_add(1);
@@ -185,8 +189,8 @@ impl OriginHealth {
             self.silent.push(page);
         }
         // Without any answer between the attempts of a page, the origin may be away. One or two attempts are not enough to know.
-        let attempts = patience.retries.max_attempts.get().max(SILENT_PAGES as u32);
-        if self.silent.len() >= SILENT_PAGES || is_last && self.silences >= attempts {
+        let attempts = failed.retries.max_attempts.get().max(SILENT_PAGES as u32);
+        if self.silent.len() >= SILENT_PAGES || failed.is_last_attempt() && self.silences >= attempts {
             self.silent = Vec::new();
             self.silences = 0;
             return self.failed(failed, patience);
@@ -225,67 +229,69 @@ impl Outage {
         self.probes > 1 || self.cause.kind.blame() == Blame::Origin
     }
 
-    fn wait(&mut self, now: Time, patience: &Patience<'_>) {
+    fn wait(&mut self, failed: &Failed<'_>, patience: Duration) {
         self.probes += 1;
-        let retries = patience.retries;
+        let (retries, now) = (&failed.retries, failed.now);
         let wait = retries.wait_after(self.probes).min(retries.longest_probe_wait);
-        let wait = with_jitter(wait, retries.retry_jitter, patience.jitter);
-        self.next = (now + wait).min((self.since + patience.limit).max(now));
+        let jitter = jitter_thousandths(&failed.leased.entry.url, now.as_millis() as u32);
+        let wait = with_jitter(wait, retries.retry_jitter, jitter);
+        self.next = (now + wait).min((self.since + patience).max(now));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ::url::Url;
+
     use super::*;
+    use crate::entry::{Entry, Purpose};
     use crate::failure::FailureKind;
+    use crate::url::HostKey;
+
+    /// As for an origin that has answered.
+    const PATIENCE: Duration = Duration::from_secs(300);
 
     fn at(seconds: u64) -> Time {
         Time::from_millis(1_000_000 + seconds * 1_000)
     }
 
-    fn policy() -> RetryPolicy {
-        RetryPolicy {
-            retry_jitter: 0,
-            ..RetryPolicy::default()
-        }
-    }
-
-    /// Five minutes, as for an origin that has answered.
-    fn patience(retries: &RetryPolicy) -> Patience<'_> {
-        Patience {
-            retries,
-            limit: Duration::from_secs(300),
-            jitter: 0,
-        }
-    }
-
-    fn refused() -> Arc<Failure> {
-        Arc::new(Failure::new(FailureKind::Connect, "refused"))
-    }
-
-    fn failed(failure: &Arc<Failure>, started: Time, is_probe: bool, now: Time) -> Failed<'_> {
-        Failed {
-            failure,
+    fn leased(started: Time, is_probe: bool) -> LeasedEntry {
+        let host = HostKey::of(&Url::parse("http://a.example").unwrap()).unwrap();
+        LeasedEntry {
+            entry: Arc::new(Entry::new(host, "http://a.example/".into(), Purpose::Page)),
+            gap: None,
             started,
+            address: None,
             is_probe,
+        }
+    }
+
+    fn refused(leased: &LeasedEntry, now: Time) -> Failed<'_> {
+        Failed {
+            leased,
+            cause: Arc::new(Failure::new(FailureKind::Connect, "refused")),
+            retry_after: None,
+            retries: RetryPolicy {
+                retry_jitter: 0,
+                ..RetryPolicy::default()
+            },
             now,
         }
     }
 
+    fn failed(health: &mut OriginHealth, leased: &LeasedEntry, now: Time) -> Incident {
+        health.failed(&refused(leased, now), PATIENCE)
+    }
+
     #[test]
     fn the_waits_between_probes_double_and_a_last_probe_comes_at_the_limit() {
-        let retries = policy();
-        let patience = patience(&retries);
         let mut health = OriginHealth::default();
-        assert_eq!(
-            health.failed(failed(&refused(), at(0), false, at(0)), &patience),
-            Incident::Begun
-        );
+        assert_eq!(failed(&mut health, &leased(at(0), false), at(0)), Incident::Begun);
         let mut probes = Vec::new();
         loop {
             let next = health.outage.as_ref().unwrap().next;
             probes.push(next.since(at(0)).as_secs());
-            match health.failed(failed(&refused(), next, true, next), &patience) {
+            match failed(&mut health, &leased(next, true), next) {
                 Incident::Known => {}
                 Incident::TooLong => break,
                 other => panic!("{other:?}"),
@@ -296,15 +302,10 @@ mod tests {
 
     #[test]
     fn failures_of_requests_in_flight_when_an_outage_began_change_nothing() {
-        let retries = policy();
-        let patience = patience(&retries);
         let mut health = OriginHealth::default();
-        health.failed(failed(&refused(), at(0), false, at(5)), &patience);
+        failed(&mut health, &leased(at(0), false), at(5));
         for _ in 0..100 {
-            assert_eq!(
-                health.failed(failed(&refused(), at(1), false, at(400)), &patience),
-                Incident::Known
-            );
+            assert_eq!(failed(&mut health, &leased(at(1), false), at(400)), Incident::Known);
         }
         assert_eq!(
             health.answered(at(4), false, true, at(6)),
@@ -313,51 +314,42 @@ mod tests {
         );
         assert_eq!(health.answered(at(6), false, true, at(7)), Some(Duration::from_secs(2)));
         assert_eq!(
-            health.failed(failed(&refused(), at(4), false, at(9)), &patience),
+            failed(&mut health, &leased(at(4), false), at(9)),
             Incident::Known,
             "it belongs to what is over"
         );
-        assert_eq!(
-            health.failed(failed(&refused(), at(8), false, at(9)), &patience),
-            Incident::Begun
-        );
+        assert_eq!(failed(&mut health, &leased(at(8), false), at(9)), Incident::Begun);
     }
 
     #[test]
     fn several_silent_pages_or_all_attempts_of_one_start_an_outage() {
-        let retries = policy();
-        let patience = patience(&retries);
-        let silent = |health: &mut OriginHealth, page, is_last, time| {
-            health.page_was_silent(page, is_last, failed(&refused(), at(time), false, at(time)), &patience)
+        let silent = |health: &mut OriginHealth, page, attempts, time| {
+            let mut leased = leased(at(time), false);
+            Arc::make_mut(&mut leased.entry).attempts = attempts;
+            health.page_was_silent(page, &refused(&leased, at(time)), PATIENCE)
         };
         let mut health = OriginHealth::default();
         for page in 0..2 {
-            assert_eq!(silent(&mut health, page, false, page), Incident::None);
+            assert_eq!(silent(&mut health, page, 1, page), Incident::None);
         }
         health.answered(at(4), false, true, at(4));
         for page in 0..2 {
-            assert_eq!(silent(&mut health, page, false, page + 5), Incident::None);
-            assert_eq!(
-                silent(&mut health, page, false, page + 5),
-                Incident::None,
-                "the same page"
-            );
+            assert_eq!(silent(&mut health, page, 1, page + 5), Incident::None);
+            assert_eq!(silent(&mut health, page, 1, page + 5), Incident::None, "the same page");
         }
-        assert_eq!(silent(&mut health, 9, false, 9), Incident::Begun);
+        assert_eq!(silent(&mut health, 9, 1, 9), Incident::Begun);
 
         let mut alone = OriginHealth::default();
-        let incidents = [false, false, true].map(|is_last| silent(&mut alone, 1, is_last, 0));
+        let incidents = [1, 2, 3].map(|attempts| silent(&mut alone, 1, attempts, 0));
         assert_eq!(incidents, [Incident::None, Incident::None, Incident::Begun]);
     }
 
     #[test]
     fn an_answer_to_robots_txt_alone_does_not_end_an_outage() {
-        let retries = policy();
-        let patience = patience(&retries);
         let mut health = OriginHealth::default();
         let mut now = at(0);
         let mut incidents = 0;
-        while health.failed(failed(&refused(), now, false, now), &patience) == Incident::Begun {
+        while failed(&mut health, &leased(now, false), now) == Incident::Begun {
             incidents += 1;
             now = health.outage.as_ref().unwrap().next;
             assert!(health.answered(now, true, false, now).is_some());
@@ -366,10 +358,7 @@ mod tests {
 
         health.answered(now, false, true, now);
         health.outage = None;
-        assert_eq!(
-            health.failed(failed(&refused(), now, false, now), &patience),
-            Incident::Begun
-        );
+        assert_eq!(failed(&mut health, &leased(now, false), now), Incident::Begun);
         assert_eq!(health.outage.unwrap().since, now, "a page was answered in between");
     }
 }

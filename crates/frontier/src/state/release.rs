@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::State;
-use crate::entry::{Purpose, origin_text};
+use crate::entry::Purpose;
 use crate::hosts::LeasedEntry;
 use crate::lease::{LeaseId, NotFetched};
 use crate::time::Time;
@@ -42,8 +42,7 @@ impl State {
         entry.attempts = entry.attempts.saturating_sub(1);
         match &entry.purpose {
             Purpose::Robots(origin) => {
-                let is_first_try = entry.hops == 0 && entry.deferrals == 0;
-                if is_first_try && origin_text(&entry.url) == origin.as_str() {
+                if entry.hops == 0 && entry.deferrals == 0 && !entry.is_robots_elsewhere() {
                     self.hosts().ask_robots_again(origin, entry.attempts, now, now);
                 } else {
                     self.hosts().enqueue(entry, now);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::State;
 use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
-use crate::failure::{Blame, Failure};
-use crate::hosts::{Consequence, LeasedEntry, counts_as_page, jitter_thousandths, with_jitter};
+use crate::failure::Failure;
+use crate::hosts::{Consequence, Failed, LeasedEntry, counts_as_page};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::scope::Refusal;
@@ -28,8 +28,8 @@ impl State {
         };
         let entry = Arc::clone(&leased.entry);
         match &entry.purpose {
-            Purpose::Page | Purpose::Sitemap(_) => (self.settle_page(leased, settlement, now), Some(entry)),
-            Purpose::Robots(origin) => (self.settle_robots(leased, origin, settlement, now), None),
+            Purpose::Page | Purpose::Sitemap(_) => (self.settle_page(&leased, settlement, now), Some(entry)),
+            Purpose::Robots(origin) => (self.settle_robots(&leased, origin, settlement, now), None),
             Purpose::Address => {
                 self.hosts().request_not_made(&leased, now);
                 let address = settlement.address.filter(|_| settlement.outcome == Outcome::Done);
@@ -50,16 +50,10 @@ impl State {
         }
     }
 
-    /// Records an answer of the origin that was not throttling.
-    fn note_answer(&mut self, leased: &LeasedEntry, notices: &mut Vec<Notice>, now: Time) {
-        notices.extend(self.hosts().answered(leased, now));
-        self.hosts().reset_throttles(leased, now);
-    }
-
-    fn settle_page(&mut self, leased: LeasedEntry, settlement: &Settlement, now: Time) -> Settled {
+    fn settle_page(&mut self, leased: &LeasedEntry, settlement: &Settlement, now: Time) -> Settled {
         let (outcome, links) = (&settlement.outcome, &settlement.links);
-        let entry = Arc::clone(&leased.entry);
-        self.end_request(&leased, was_made(outcome), now);
+        let entry = &*leased.entry;
+        self.end_request(leased, was_made(outcome), now);
         let mut settled = Settled::default();
         let is_redirect = *outcome == Outcome::Redirected;
         if is_redirect && entry.metadata.seed {
@@ -67,30 +61,31 @@ impl State {
         }
         let past_seen = entry.target_past_seen(links).filter(|_| is_redirect);
         let sending = if is_redirect { Sending::All } else { Sending::New };
-        let from = self.compare(&entry, settlement, &mut settled);
+        let from = self.compare(entry, settlement, &mut settled);
         match outcome {
             Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
-                self.note_answer(&leased, &mut settled.notices, now);
-                self.count_final(&entry, outcome);
+                settled.notices.extend(self.hosts().answered(leased, false, now));
+                self.count_final(entry, outcome);
             }
             Outcome::NotFetched(why) => self.count_not_fetched(&entry.purpose, *why),
             Outcome::Failed { failure, retry_after } => {
-                settled.fate = self.settle_failed(leased, failure, *retry_after, &mut settled.notices, now);
+                let failed = self.failed(leased, failure, *retry_after, now);
+                settled.fate = self.settle_failed(&failed, &mut settled.notices);
             }
         }
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
-        if is_spent && counts_as_page(&entry) && self.hosts().count_page(&entry.queue, now) {
+        if is_spent && counts_as_page(entry) && self.hosts().count_page(&entry.queue, now) {
             self.hosts().drop_new_pages_of(&entry.queue, now);
         }
         settled.verdicts = match past_seen {
             Some(link) => vec![self.offer_past_seen(link, entry.postponed, now)],
             None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
-            None => self.offer_links(links, from.is_postponed, Some(&entry), sending, now),
+            None => self.offer_links(links, from.is_postponed, Some(entry), sending, now),
         };
         self.count_omitted(settlement);
         settled.notices.extend(from.notices);
         if let (true, Purpose::Page, [target]) = (is_redirect, &entry.purpose, links.as_slice()) {
-            self.close_loop(&entry, target, &mut settled);
+            self.close_loop(entry, target, &mut settled);
         }
         settled
     }
@@ -149,104 +144,44 @@ impl State {
         self.hosts().traps_mut().count_member(entry, &member)
     }
 
-    /// Applies the failure policy, the table of [`failure`](crate::failure), to an entry whose request failed.
-    fn settle_failed(
-        &mut self,
-        leased: LeasedEntry,
+    fn failed<'a>(
+        &self,
+        leased: &'a LeasedEntry,
         failure: &Failure,
         retry_after: Option<Duration>,
-        notices: &mut Vec<Notice>,
         now: Time,
-    ) -> Fate {
-        match failure.kind.blame() {
-            Blame::Page => {
-                if failure.kind.says_nothing_of_the_host() {
-                    self.hosts().probe_not_sent(&leased, now);
-                } else {
-                    self.note_answer(&leased, notices, now);
-                }
-                self.retry(leased.entry, retry_after, now)
-            }
-            Blame::Answer => {
-                self.note_answer(&leased, notices, now);
-                self.abandon(&leased.entry)
-            }
-            Blame::NotRequested => self.abandon(&leased.entry),
-            Blame::Origin | Blame::SilentPage => {
-                let (cause, retries) = (Arc::new(failure.clone()), self.retries);
-                let (consequence, notice) = self.hosts().failed(&leased, &cause, &retries, now);
-                notices.extend(notice);
-                match consequence {
-                    Consequence::Counts => self.retry(leased.entry, retry_after, now),
-                    // A failed probe is no deferral of its entry.
-                    Consequence::Deferred => self.defer(leased.entry, u32::from(!leased.is_probe), now, now),
-                    Consequence::Spared => {
-                        let mut entry = Arc::unwrap_or_clone(leased.entry);
-                        entry.attempts += 1;
-                        self.defer(Arc::new(entry), 1, now, now)
-                    }
-                    Consequence::GivenUp | Consequence::Final => self.abandon(&leased.entry),
-                }
-            }
-            Blame::Traffic => {
-                let until = self.rest(&leased, failure, retry_after, notices, now);
-                self.defer(leased.entry, 1, until, now)
-            }
-            Blame::Us => {
-                let wait = self.retries.wait_after(leased.entry.deferrals.saturating_add(1));
-                let due = now + self.with_jitter(wait, &leased.entry);
-                self.defer(leased.entry, 1, due, now)
-            }
+    ) -> Failed<'a> {
+        Failed {
+            leased,
+            cause: Arc::new(failure.clone()),
+            retry_after,
+            retries: self.retries,
+            now,
         }
     }
 
-    /// Lets a host rest after it throttled. Returns until when.
-    fn rest(
-        &mut self,
-        leased: &LeasedEntry,
-        failure: &Failure,
-        retry_after: Option<Duration>,
-        notices: &mut Vec<Notice>,
-        now: Time,
-    ) -> Time {
-        notices.extend(self.hosts().answered(leased, now));
-        let (cause, retries) = (Arc::new(failure.clone()), self.retries);
-        let (throttles, given_up) = self.hosts().throttled(leased, &cause, &retries, now);
-        notices.extend(given_up);
-        let wait = retries.rest_after(throttles, retry_after);
-        let wait = if retry_after.is_none() {
-            self.with_jitter(wait, &leased.entry)
-        } else {
-            wait
-        };
-        let until = now + wait;
-        notices.extend(self.hosts().rest(leased, &cause, retry_after, until, now));
-        until
-    }
-
-    fn with_jitter(&self, wait: Duration, entry: &Entry) -> Duration {
-        let times = entry.attempts.wrapping_add(entry.deferrals);
-        with_jitter(wait, self.retries.retry_jitter, jitter_thousandths(&entry.url, times))
-    }
-
-    /// Queues an entry again, past the seen-set, unless its attempts are spent.
-    fn retry(&mut self, entry: Arc<Entry>, retry_after: Option<Duration>, now: Time) -> Fate {
-        if entry.attempts >= self.retries.max_attempts.get() {
-            return self.abandon(&entry);
+    /// Queues an entry again whose request failed, past the seen-set, or gives it up.
+    fn settle_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let now = failed.now;
+        let mut entry = Entry::clone(&failed.leased.entry);
+        match self.hosts().failed(failed, notices) {
+            Consequence::Counts if entry.attempts < self.retries.max_attempts.get() => {
+                entry.due = failed.next_attempt();
+                self.requeue(entry, now)
+            }
+            // A failed probe is no deferral of its entry.
+            Consequence::Deferred => self.defer(entry, u32::from(!failed.leased.is_probe), now, now),
+            Consequence::Spared => {
+                entry.attempts += 1;
+                self.defer(entry, 1, now, now)
+            }
+            Consequence::Later(due) => self.defer(entry, 1, due, now),
+            Consequence::Counts | Consequence::GivenUp | Consequence::Final => self.abandon(&entry),
         }
-        let wait = retry_after.unwrap_or_else(|| {
-            let wait = self.retries.wait_after(entry.attempts);
-            self.with_jitter(wait, &entry)
-        });
-        let longest = self.retries.max_retry_wait;
-        let mut entry = Arc::unwrap_or_clone(entry);
-        entry.due = now + if retry_after.is_some() { wait.min(longest) } else { wait };
-        self.requeue(entry, now)
     }
 
     /// Queues an entry again without counting the attempt, unless its deferrals are spent.
-    fn defer(&mut self, entry: Arc<Entry>, deferrals: u32, due: Time, now: Time) -> Fate {
-        let mut entry = Arc::unwrap_or_clone(entry);
+    fn defer(&mut self, mut entry: Entry, deferrals: u32, due: Time, now: Time) -> Fate {
         entry.deferrals = entry.deferrals.saturating_add(deferrals);
         if entry.deferrals >= self.retries.max_throttles.get() {
             return self.abandon(&entry);
@@ -256,7 +191,7 @@ impl State {
         self.requeue(entry, now)
     }
 
-    pub(super) fn requeue(&mut self, entry: Entry, now: Time) -> Fate {
+    fn requeue(&mut self, entry: Entry, now: Time) -> Fate {
         if self.sieve.queue().gave_up(&entry.queue, &entry.url) {
             return self.abandon(&entry);
         }

@@ -5,7 +5,7 @@
 //! | rules, or that there is none | is asked by them | is asked for anew when they have expired |
 //! | a redirect | waits for it | is asked for there, [five times](MAX_ROBOTS_REDIRECTS) at most |
 //! | that no request may be made | is closed for that reason | is asked for anew after a day |
-//! | a failure, by its [blame](Blame): | | |
+//! | a failure, by its [blame](crate::failure::Blame): | | |
 //! | of the traffic | rests, and waits | is asked for again, at the end of the rest |
 //! | of this machine | waits | is asked for again |
 //! | of the origin, or a silence | may be away; it is given up if that takes too long | is the probe, or is asked for again |
@@ -14,16 +14,17 @@
 //!
 //! A target on another origin is asked as a page there: its failures say nothing of the origin that waits for it.
 //!
-//! It changes hosts by `hosts/robots.rs` (rules, and when they are asked for) and `hosts/incidents.rs` (outages, rests) alone. How long rules and
-//! closings hold is in `rules.rs`, which failure is whose in `failure.rs`, each wait in [`RetryPolicy`](crate::RetryPolicy).
+//! `hosts/incidents.rs` decides what a failure means, and changes outages and rests; here follows what it means for the robots.txt. Rules, and
+//! when they are asked for, are changed by `hosts/robots.rs` alone. How long rules and closings hold is in `rules.rs`, which failure is whose in
+//! `failure.rs`, each wait in [`RetryPolicy`](crate::RetryPolicy).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Sending, State, was_made};
-use crate::entry::{Entry, Purpose, origin_text};
-use crate::failure::{Blame, Failure, FailureKind};
-use crate::hosts::{Consequence, LeasedEntry};
+use crate::entry::{Entry, Purpose};
+use crate::failure::{Failure, FailureKind};
+use crate::hosts::{Consequence, Failed, LeasedEntry};
 use crate::notice::Notice;
 use crate::rules::{MAX_ROBOTS_REDIRECTS, Policy, ROBOTS_LIFETIME, without_robots};
 use crate::settlement::{Fate, Outcome, Settled, Settlement};
@@ -33,46 +34,32 @@ use crate::url::{CanonicalUrl, Origin};
 /// The longest lifetime of rules.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A request for the robots.txt of an origin that failed now.
-struct RobotsFailure<'a> {
-    origin: &'a Origin,
-    cause: Arc<Failure>,
-    /// What the answer asked for.
-    retry_after: Option<Duration>,
-    now: Time,
-}
-
 impl State {
     pub(super) fn settle_robots(
         &mut self,
-        leased: LeasedEntry,
+        leased: &LeasedEntry,
         origin: &Origin,
         settlement: &Settlement,
         now: Time,
     ) -> Settled {
         let (outcome, mut links) = (&settlement.outcome, settlement.links.as_slice());
         let mut settled = Settled::default();
-        self.end_request(&leased, was_made(outcome), now);
+        self.end_request(leased, was_made(outcome), now);
         let notices = &mut settled.notices;
-        let failed = |failure: &Failure, retry_after| RobotsFailure {
-            origin,
-            cause: Arc::new(failure.clone()),
-            retry_after,
-            now,
-        };
         match (outcome, &settlement.rules) {
             (Outcome::Done, Some(rules)) => {
-                self.note_answer(&leased, notices, now);
+                notices.extend(self.hosts().answered(leased, false, now));
                 let lifetime = settlement.lifetime.unwrap_or(ROBOTS_LIFETIME).min(LONGEST_LIFETIME);
                 let policy = Policy::Rules(Arc::clone(rules));
                 self.hosts().robots_known(origin, policy, now + lifetime, now);
             }
             (Outcome::Done, None) => {
                 let failure = Failure::new(FailureKind::Other, "the robots.txt was settled without its rules");
-                settled.fate = self.robots_failed(leased, &failed(&failure, None), notices);
+                let failed = self.failed(leased, &failure, None, now);
+                settled.fate = self.robots_failed(origin, &failed, notices);
             }
             (Outcome::Redirected | Outcome::Rejected, _) => {
-                self.note_answer(&leased, notices, now);
+                notices.extend(self.hosts().answered(leased, false, now));
                 let targets = if *outcome == Outcome::Redirected {
                     std::mem::take(&mut links)
                 } else {
@@ -93,7 +80,8 @@ impl State {
                 self.hosts().decided_without(origin, policy, until, now);
             }
             (Outcome::Failed { failure, retry_after }, _) => {
-                settled.fate = self.robots_failed(leased, &failed(failure, *retry_after), notices);
+                let failed = self.failed(leased, failure, *retry_after, now);
+                settled.fate = self.robots_failed(origin, &failed, notices);
             }
         }
         settled.verdicts = self.offer_links(links, false, None, Sending::All, now);
@@ -112,85 +100,38 @@ impl State {
         self.hosts().enqueue(entry, now);
     }
 
-    fn robots_failed(&mut self, leased: LeasedEntry, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
-        let RobotsFailure { origin, cause, now, .. } = failed;
-        let is_own = origin_text(&leased.entry.url) == origin.as_str();
-        match cause.kind.blame() {
-            Blame::Us => {
-                let wait = self.retries.wait_after(leased.entry.deferrals.saturating_add(1));
-                let due = *now + self.with_jitter(wait, &leased.entry);
-                self.defer_robots(leased.entry, failed, due, notices)
-            }
-            Blame::Traffic => {
-                let until = self.rest(&leased, cause, failed.retry_after, notices, *now);
-                if !self.sieve.queue().gave_up(&leased.entry.queue, &leased.entry.url) {
-                    return self.defer_robots(leased.entry, failed, until, notices);
-                }
-                if is_own {
-                    self.give_up_robots(failed)
-                } else {
-                    self.close(failed, notices)
-                }
-            }
-            Blame::Origin | Blame::SilentPage if is_own => self.origin_failed(leased, failed, notices),
-            Blame::Origin if cause.kind == FailureKind::Tls => self.close(failed, notices),
-            Blame::Origin | Blame::SilentPage => self.retry_robots(leased.entry, failed, notices),
-            Blame::Answer => {
-                self.note_answer(&leased, notices, *now);
-                self.close(failed, notices)
-            }
-            Blame::NotRequested => self.close(failed, notices),
-            Blame::Page => {
-                if cause.kind.says_nothing_of_the_host() {
-                    self.hosts().probe_not_sent(&leased, *now);
-                } else {
-                    self.note_answer(&leased, notices, *now);
-                }
-                self.retry_robots(leased.entry, failed, notices)
-            }
-        }
-    }
-
-    /// Handles a failure that may be of the origin whose robots.txt it is.
-    fn origin_failed(&mut self, leased: LeasedEntry, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
-        let (retries, now) = (self.retries, failed.now);
-        let (consequence, notice) = self.hosts().failed(&leased, &failed.cause, &retries, now);
-        notices.extend(notice);
-        match consequence {
-            Consequence::Counts => self.retry_robots(leased.entry, failed, notices),
+    fn robots_failed(&mut self, origin: &Origin, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let (entry, now) = (&failed.leased.entry, failed.now);
+        match self.hosts().failed(failed, notices) {
+            Consequence::Counts => self.retry_robots(origin, failed, notices),
+            Consequence::Later(due) => self.defer_robots(origin, failed, due, notices),
             Consequence::Deferred | Consequence::Spared => {
-                let attempts = leased.entry.attempts.saturating_sub(1);
-                self.hosts().ask_robots_again(failed.origin, attempts, now, now);
+                let attempts = entry.attempts.saturating_sub(1);
+                self.hosts().ask_robots_again(origin, attempts, now, now);
                 Fate::Requeued { due: now }
             }
-            Consequence::GivenUp => self.give_up_robots(failed),
-            Consequence::Final => self.close(failed, notices),
+            Consequence::GivenUp if !entry.is_robots_elsewhere() => {
+                self.hosts().ask_robots_again(origin, 0, now, now);
+                Fate::GaveUp
+            }
+            Consequence::GivenUp | Consequence::Final => self.close(origin, failed, notices),
         }
-    }
-
-    fn give_up_robots(&mut self, failed: &RobotsFailure<'_>) -> Fate {
-        self.hosts().ask_robots_again(failed.origin, 0, failed.now, failed.now);
-        Fate::GaveUp
     }
 
     /// Queues a robots.txt again, or closes its origin for a while if the attempts are spent.
-    fn retry_robots(&mut self, entry: Arc<Entry>, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
-        let (origin, now) = (failed.origin, failed.now);
+    fn retry_robots(&mut self, origin: &Origin, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let (entry, now) = (&failed.leased.entry, failed.now);
         // The origin counts them in a byte.
         let most = self.retries.max_robots_attempts.get().min(u8::MAX.into());
         if entry.attempts >= most {
-            return self.close(failed, notices);
+            return self.close(origin, failed, notices);
         }
-        let wait = failed.retry_after.map_or_else(
-            || self.with_jitter(self.retries.wait_after(entry.attempts), &entry),
-            |after| after.min(self.retries.max_retry_wait),
-        );
-        let due = now + wait;
+        let due = failed.next_attempt();
         notices.extend(self.hosts().robots_fails(origin, &failed.cause, due, now));
-        if origin_text(&entry.url) == origin.as_str() && entry.hops == 0 {
+        if entry.hops == 0 && !entry.is_robots_elsewhere() {
             self.hosts().ask_robots_again(origin, entry.attempts, due, now);
         } else {
-            let mut entry = Arc::unwrap_or_clone(entry);
+            let mut entry = Entry::clone(entry);
             entry.due = due;
             self.hosts().enqueue(entry, now);
         }
@@ -198,36 +139,30 @@ impl State {
     }
 
     /// Queues a robots.txt again without counting the attempt.
-    fn defer_robots(
-        &mut self,
-        entry: Arc<Entry>,
-        failed: &RobotsFailure<'_>,
-        due: Time,
-        notices: &mut Vec<Notice>,
-    ) -> Fate {
-        let mut entry = Arc::unwrap_or_clone(entry);
+    fn defer_robots(&mut self, origin: &Origin, failed: &Failed<'_>, due: Time, notices: &mut Vec<Notice>) -> Fate {
+        let mut entry = Entry::clone(&failed.leased.entry);
         entry.deferrals = entry.deferrals.saturating_add(1);
         if entry.deferrals >= self.retries.max_throttles.get() {
-            return self.close(failed, notices);
+            return self.close(origin, failed, notices);
         }
         entry.attempts = entry.attempts.saturating_sub(1);
         entry.due = due;
         // Until then it waits as an entry of its own.
-        self.hosts().robots_redirected(failed.origin, failed.now);
+        self.hosts().robots_redirected(origin, failed.now);
         self.hosts().enqueue(entry, failed.now);
         Fate::Requeued { due }
     }
 
     /// Gives up on a robots.txt for now: extends its last rules, or closes the origin for a while.
-    fn close(&mut self, failed: &RobotsFailure<'_>, notices: &mut Vec<Notice>) -> Fate {
-        let (origin, cause) = (failed.origin.clone(), Arc::clone(&failed.cause));
+    fn close(&mut self, waiting: &Origin, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Fate {
+        let (origin, cause) = (waiting.clone(), Arc::clone(&failed.cause));
         let (policy, rest) = without_robots(self.sieve.queue().known(&origin).as_ref(), Arc::clone(&cause));
         notices.push(match &policy {
             Policy::Closed(..) => Notice::Closed { origin, cause, rest },
             Policy::AllowAll | Policy::Rules(_) => Notice::RulesExtended { origin, cause },
         });
         let until = failed.now + rest;
-        self.hosts().decided_without(failed.origin, policy, until, failed.now);
+        self.hosts().decided_without(waiting, policy, until, failed.now);
         Fate::GaveUp
     }
 }
