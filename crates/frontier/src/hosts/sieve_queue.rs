@@ -58,7 +58,8 @@ impl HostQueues {
     /// Counts the host of a link that is about to be queued, if it is the first one. It may be known already: by a robots.txt that was
     /// redirected to it, or by its own delay.
     fn count_host(&mut self, link: &Link) {
-        if !self.hosts.is_counted(link.url.host_str()) {
+        let facts = self.hosts.facts(link.url.host_str());
+        if !facts.is_some_and(|facts| facts.is_counted) {
             self.traps.count_host(link);
         }
     }

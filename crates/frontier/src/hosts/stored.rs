@@ -45,7 +45,7 @@ impl HostQueues {
         let mut keys: Vec<HostKey> = self.due.drain(..).collect();
         keys.extend(self.addresses.take_waiting());
         // Those that wait by their times, as they were evicted: groups are read one after the other.
-        let others = self.hosts.states().filter_map(|(key, state)| match state {
+        let others = self.hosts.all_facts().filter_map(|(key, facts)| match facts.state {
             HostState::Due | HostState::WaitingForAddress => None,
             HostState::Waiting(time) | HostState::Resting(time) => Some((time, key.clone())),
             HostState::WaitingForSettlement | HostState::Idle => Some((Time::EPOCH, key.clone())),

@@ -4,7 +4,7 @@
 //! ```text
 //!             make_room: there are too many bytes
 //! resident ───────────────────────────────────────▶ evicted: a group in the store has it, and
-//! (a Host) ◀─────────────────────────────────────── the slot has its state and some facts
+//! (a Host) ◀─────────────────────────────────────── the slot has some facts
 //!             bring_here: it is needed
 //! ```
 //!
@@ -32,8 +32,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::HostConfig;
-use super::host::{Host, HostState};
-use crate::report::Health;
+use super::host::Host;
 use crate::url::HostKey;
 pub(crate) use copy::HostReader;
 use facts::Facts;
@@ -129,23 +128,15 @@ impl HostTable {
         }
     }
 
-    pub(crate) fn state(&self, name: &str) -> Option<HostState> {
-        self.slot(name).map(Slot::state)
-    }
-
+    /// Returns what is known of a host without a read.
     pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
-        Some(match self.slot(name)? {
-            Slot::Resident(resident) => Facts::of(&resident.host, &self.rules),
-            Slot::Evicted(evicted) => evicted.facts,
-        })
+        let (_, slot) = self.slots.get_index(self.index_of(name)?)?;
+        Some(slot.facts(&self.rules))
     }
 
-    /// Returns whether a host counts among those of its site. Nothing is read.
-    pub(crate) fn is_counted(&self, name: &str) -> bool {
-        self.slot(name).is_some_and(|slot| match slot {
-            Slot::Resident(resident) => resident.host.is_counted(),
-            Slot::Evicted(evicted) => evicted.facts.is_counted,
-        })
+    /// Iterates over what is known of all hosts without a read.
+    pub(crate) fn all_facts(&self) -> impl Iterator<Item = (&HostKey, Facts)> {
+        self.slots.iter().map(|(key, slot)| (key, slot.facts(&self.rules)))
     }
 
     pub(crate) fn shared_name(&self, key: &HostKey) -> HostKey {
@@ -166,11 +157,6 @@ impl HostTable {
         let index = self.slots.get_index_of(name)?;
         self.latest.store(index, Ordering::Relaxed);
         Some(index)
-    }
-
-    fn slot(&self, name: &str) -> Option<&Slot> {
-        let (_, slot) = self.slots.get_index(self.index_of(name)?)?;
-        Some(slot)
     }
 
     /// Returns a host to change. What its changes add is counted at its next use.
@@ -231,58 +217,39 @@ impl HostTable {
         Some(resident.host)
     }
 
-    /// Iterates over all hosts, those of one group after the other. Cost: each group is read once, and one at a time is in memory.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&HostKey, HostRef<'_>)> {
-        self.iter_if(|_, _| true)
-    }
-
-    /// Iterates over the hosts with these facts. Cost: a look at each host, and each group is read once that has such a host.
+    /// Iterates over the hosts with these facts, those of one group after the other. Cost: a look at each host, and each group is read once
+    /// that has such a host; one at a time is in memory.
     pub(crate) fn iter_if<'a>(
         &'a self,
         is_wanted: impl Fn(&HostKey, Facts) -> bool + Copy + 'a,
     ) -> impl Iterator<Item = (&'a HostKey, HostRef<'a>)> {
-        let here = self.slots.iter().filter_map(move |(key, slot)| match slot {
-            Slot::Resident(resident) if is_wanted(key, Facts::of(&resident.host, &self.rules)) => {
-                Some((key, HostRef::Here(&resident.host)))
-            }
-            _ => None,
-        });
-        let groups: BTreeMap<u64, &HostKey> = self
-            .slots
-            .iter()
-            .filter_map(move |(key, slot)| match slot {
-                Slot::Evicted(evicted) if is_wanted(key, evicted.facts) => Some((evicted.group, key)),
-                _ => None,
+        let is_meant = move |key: &HostKey, slot: &Slot| is_wanted(key, slot.facts(&self.rules));
+        let meant = self.slots.iter().filter(move |(key, slot)| is_meant(key, slot));
+        let groups: BTreeMap<u64, &HostKey> = meant
+            .clone()
+            .filter_map(|(key, slot)| match slot {
+                Slot::Evicted(evicted) => Some((evicted.group, key)),
+                Slot::Resident(_) => None,
             })
             .collect();
+        let here = meant.filter_map(|(key, slot)| match slot {
+            Slot::Resident(resident) => Some((key, HostRef::Here(&resident.host))),
+            Slot::Evicted(_) => None,
+        });
         let read = move |(group, key)| self.read_group(group, key).unwrap_or_default();
         let evicted = groups.into_iter().flat_map(read);
         here.chain(evicted.filter_map(move |(name, host)| {
             let (_, key, slot) = self.slots.get_full(&name)?;
-            let Slot::Evicted(evicted) = slot else { return None };
-            is_wanted(key, evicted.facts).then(|| (key, HostRef::Read(Box::new(host))))
+            is_meant(key, slot).then(|| (key, HostRef::Read(Box::new(host))))
         }))
-    }
-
-    /// Iterates over what all hosts do, as far as that does not depend on the time. Nothing is read.
-    pub(crate) fn healths(&self) -> impl Iterator<Item = (&HostKey, Health)> {
-        self.slots.iter().map(|(key, slot)| match slot {
-            Slot::Resident(resident) => (key, resident.host.settled_health()),
-            Slot::Evicted(evicted) => (key, evicted.facts.state),
-        })
-    }
-
-    /// Iterates over the states of all hosts. Nothing is read.
-    pub(crate) fn states(&self) -> impl Iterator<Item = (&HostKey, HostState)> {
-        self.slots.iter().map(|(key, slot)| (key, slot.state()))
     }
 }
 
 impl Slot {
-    fn state(&self) -> HostState {
+    fn facts(&self, rules: &HostConfig) -> Facts {
         match self {
-            Self::Resident(resident) => resident.host.state,
-            Self::Evicted(evicted) => evicted.state,
+            Self::Resident(resident) => Facts::of(&resident.host, rules),
+            Self::Evicted(evicted) => evicted.facts,
         }
     }
 

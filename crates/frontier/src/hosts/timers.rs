@@ -27,10 +27,14 @@ const HOSTS_KEPT: usize = 10_000;
 const FEW_MARKS: usize = 64;
 
 impl HostQueues {
+    fn state(&self, key: &HostKey) -> Option<HostState> {
+        self.hosts.facts(key.as_str()).map(|facts| facts.state)
+    }
+
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         let of_address = self.addresses.next_time();
         while let Some(Reverse((time, key))) = self.timers.waiting.peek() {
-            if self.hosts.state(key.as_str()) == Some(HostState::Waiting(*time)) {
+            if self.state(key) == Some(HostState::Waiting(*time)) {
                 return Some(of_address.map_or(*time, |other| other.min(*time)));
             }
             self.timers.waiting.pop();
@@ -61,7 +65,7 @@ impl HostQueues {
     pub(super) fn wake(&mut self, now: Time) {
         let mut just_met = Vec::new();
         while let Some((time, key)) = pop_until(&mut self.timers.waiting, now) {
-            if self.hosts.state(key.as_str()) == Some(HostState::Waiting(time))
+            if self.state(&key) == Some(HostState::Waiting(time))
                 && let Some(host) = self.hosts.get_mut(&key)
             {
                 host.state = HostState::Idle;
@@ -83,7 +87,7 @@ impl HostQueues {
         while self.hosts.len() > kept
             && let Some((time, key)) = pop_until(&mut self.timers.resting, now)
         {
-            if self.hosts.state(key.as_str()) == Some(HostState::Resting(time)) {
+            if self.state(&key) == Some(HostState::Resting(time)) {
                 self.forget(&key);
             }
         }
@@ -100,8 +104,8 @@ pub(super) fn add(timers: &mut BinaryHeap<Timer>, time: Time, key: HostKey) {
 
 fn timers(hosts: &HostTable, time_of: impl Fn(HostState) -> Option<Time>) -> BinaryHeap<Timer> {
     let marks = hosts
-        .states()
-        .filter_map(|(key, state)| Some(Reverse((time_of(state)?, key.clone()))));
+        .all_facts()
+        .filter_map(|(key, facts)| Some(Reverse((time_of(facts.state)?, key.clone()))));
     marks.collect()
 }
 

@@ -94,7 +94,7 @@ impl State {
 
     pub(crate) fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
         let hanging = self.hanging(now);
-        let hosts = self.sieve.queue().hosts().iter();
+        let hosts = self.sieve.queue().hosts().iter_if(|_, _| true);
         hosts.map(move |(key, host)| self.report_of(key, &host, hanging.get(key).copied(), now))
     }
 
@@ -106,7 +106,7 @@ impl State {
     pub(crate) fn held_up(&self, now: Time) -> Vec<HostReport> {
         let hanging = &self.hanging(now);
         let hosts = self.sieve.queue().hosts().iter_if(|key, facts| {
-            (Health::Resting..Health::Closed).contains(&facts.state) || hanging.contains_key(key)
+            (Health::Resting..Health::Closed).contains(&facts.health) || hanging.contains_key(key)
         });
         hosts
             .map(|(key, host)| self.report_of(key, &host, hanging.get(key).copied(), now))
@@ -116,9 +116,9 @@ impl State {
     pub(crate) fn hosts_by_health(&self, now: Time) -> BTreeMap<Health, u64> {
         let hanging = self.hanging(now);
         let mut hosts = BTreeMap::new();
-        for (key, state) in self.sieve.queue().hosts().healths() {
+        for (key, facts) in self.sieve.queue().hosts().all_facts() {
             let hangs = hanging.contains_key(key).then_some(Health::Hanging);
-            *hosts.entry(state.max(hangs.unwrap_or_default())).or_default() += 1;
+            *hosts.entry(facts.health.max(hangs.unwrap_or_default())).or_default() += 1;
         }
         hosts
     }
@@ -138,9 +138,8 @@ impl State {
     pub(crate) fn began_to_hang(&self, since: Time, now: Time) -> Vec<Notice> {
         let mut began = self.hanging(now);
         began.retain(|key, oldest| {
-            let host = self.sieve.queue().get(key);
-            since.since(oldest.started) < Health::HANGING
-                && host.is_some_and(|host| host.settled_health() < Health::Hanging)
+            let facts = self.sieve.queue().hosts().facts(key.as_str());
+            since.since(oldest.started) < Health::HANGING && facts.is_some_and(|facts| facts.health < Health::Hanging)
         });
         let notices = began.into_iter().filter_map(|(key, leased)| {
             Some(Notice::Hanging {
@@ -172,7 +171,7 @@ impl State {
 
     pub(crate) fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
         let queues = self.sieve.queue();
-        for (key, host) in queues.hosts().iter() {
+        for (key, host) in queues.hosts().iter_if(|_, _| true) {
             if host.visit_waiting(key, queues.rules(), visit).is_break() {
                 return Ok(());
             }

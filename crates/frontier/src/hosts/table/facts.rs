@@ -1,14 +1,15 @@
-//! What decides about most links of a host, so that an evicted one need not be read for them.
+//! What is asked of a host most, so that an evicted one need not be read for it.
 
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::hosts::HostConfig;
-use crate::hosts::host::Host;
+use crate::hosts::host::{Host, HostState};
 use crate::report::Health;
 use crate::rules::KnownRules;
 
 /// Facts about a host, under the rules of this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Facts {
+    pub(crate) state: HostState,
     /// Its origins decide about a link: one was given up, or there are as many as there may be.
     pub(crate) is_restricted: bool,
     /// Another page may be queued.
@@ -16,7 +17,7 @@ pub(crate) struct Facts {
     /// Rules of a robots.txt count for it.
     pub(crate) has_rules: bool,
     /// What it does, as far as that does not depend on the time.
-    pub(crate) state: Health,
+    pub(crate) health: Health,
     /// One of its origins was given up, or closed because its robots.txt could not be fetched.
     pub(crate) is_shut: bool,
     /// It counts among the hosts of its site.
@@ -28,12 +29,13 @@ impl Facts {
         let origins = host.origins();
         let has_rules = |known: &KnownRules| known.policy.bytes() > 0;
         Self {
+            state: host.state,
             is_restricted: host.gave_up_any() || origins.len() >= MAX_ORIGINS_PER_HOST,
             takes_pages: host.takes_pages(rules),
             has_rules: origins
                 .iter()
                 .any(|origin| origin.known.as_ref().is_some_and(has_rules)),
-            state: host.settled_health(),
+            health: host.settled_health(),
             is_shut: origins.iter().any(|origin| origin.is_shut()),
             is_counted: host.is_counted(),
         }

@@ -14,7 +14,7 @@ use super::workbench::Resident;
 use super::{HostTable, Slot};
 use crate::appended::append;
 use crate::hosts::SegmentStore;
-use crate::hosts::host::{Host, HostState};
+use crate::hosts::host::Host;
 use crate::rules::ParseRules;
 use crate::url::HostKey;
 
@@ -38,7 +38,6 @@ impl fmt::Debug for HostsOnDisk {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Evicted {
     pub(super) group: u64,
-    pub(super) state: HostState,
     pub(super) facts: Facts,
     #[serde(skip)]
     pub(super) copied_in: u16,
@@ -94,7 +93,6 @@ impl HostTable {
             if let Slot::Resident(resident) = slot {
                 *slot = Slot::Evicted(Box::new(Evicted {
                     group,
-                    state: resident.host.state,
                     facts: Facts::of(&resident.host, &self.rules),
                     copied_in: resident.copied_in,
                 }));
