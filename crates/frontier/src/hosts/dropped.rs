@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::HostQueues;
-use super::host::budget::{Leaving, TakenOut};
 use super::origin_id::OriginId;
+use super::origin_queue::Drained;
 use super::packed_entries::{OriginRef, SegmentStore};
 use crate::entry::Entry;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(super) struct DroppedEntries {
 struct DroppedQueue {
     host: HostKey,
     origin: String,
-    taken_out: TakenOut,
+    drained: Drained,
     why: NotFetched,
     cause: Option<Arc<Failure>>,
 }
@@ -47,30 +47,27 @@ impl HostQueues {
     pub(crate) fn drop_new_pages_of(&mut self, key: &HostKey, now: Time) {
         let ids = self.get(key).map(|host| host.origin_ids()).unwrap_or_default();
         for id in ids {
-            self.drop_queue(key, id, Leaving::NewPages, now);
+            self.drop_queue(key, id, None, now);
         }
     }
 
-    /// Drops the queue of an origin, or its new pages only. Returns the number of pages.
-    pub(super) fn drop_queue(&mut self, key: &HostKey, id: OriginId, leaving: Leaving, now: Time) -> u64 {
-        let mut taken_out = TakenOut::default();
+    /// Drops the queue of an origin that was given up for a failure; without one, those of its pages that would spend a budget. Returns the
+    /// number of pages.
+    pub(super) fn drop_queue(&mut self, key: &HostKey, id: OriginId, cause: Option<&Arc<Failure>>, now: Time) -> u64 {
+        let mut drained = Drained::default();
         self.change(key, now, |host, rules| {
-            taken_out = host.take_out(key, id, &leaving, rules);
+            drained = host.drain(key, id, cause.is_some(), rules);
             host.refresh(id, now, rules);
         });
-        let pages = taken_out.pages();
-        if !taken_out.is_empty() {
-            let (why, cause) = match leaving {
-                Leaving::All(cause) => (NotFetched::HostDown, Some(cause)),
-                Leaving::NewPages => (NotFetched::HostBudget, None),
-            };
-            self.dropped.in_queues += taken_out.len();
+        let pages = drained.pages();
+        if drained.len() > 0 {
+            self.dropped.in_queues += drained.len();
             self.dropped.queues.push_back(DroppedQueue {
                 origin: id.text(key),
                 host: key.clone(),
-                taken_out,
-                why,
-                cause,
+                drained,
+                why: cause.map_or(NotFetched::HostBudget, |_| NotFetched::HostDown),
+                cause: cause.cloned(),
             });
         }
         pages
@@ -132,19 +129,19 @@ impl DroppedEntries {
 impl DroppedQueue {
     fn entries<'a>(&'a self, segments: Option<&'a dyn SegmentStore>) -> impl Iterator<Item = Entry> + 'a {
         let origin_ref = OriginRef::new(&self.host, &self.origin, segments);
-        let packed = self.taken_out.packed.iter();
+        let packed = self.drained.packed.iter();
         let packed = packed.flat_map(move |packed| packed.iter(origin_ref));
-        packed.chain(self.taken_out.entries.iter().cloned())
+        packed.chain(self.drained.entries.iter().cloned())
     }
 
     fn next(&mut self, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
         let origin_ref = OriginRef::new(&self.host, &self.origin, segments);
-        while let Some(packed) = self.taken_out.packed.last_mut() {
+        while let Some(packed) = self.drained.packed.last_mut() {
             if let Some(entry) = packed.pop(origin_ref) {
                 return Some(entry);
             }
-            self.taken_out.packed.pop();
+            self.drained.packed.pop();
         }
-        self.taken_out.entries.pop()
+        self.drained.entries.pop()
     }
 }

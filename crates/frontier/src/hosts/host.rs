@@ -1,6 +1,6 @@
 //! One host: its origins, its times, its budget.
 
-pub(super) mod budget;
+mod budget;
 mod delayed;
 mod memory;
 mod origins;

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::host::Host;
-use super::host::budget::Leaving;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
 use super::outage::{Failed, Incident};
@@ -300,7 +299,7 @@ impl HostQueues {
             return None;
         }
         self.given_up += 1;
-        let lost = self.drop_queue(key, id, Leaving::All(Arc::clone(cause)), now);
+        let lost = self.drop_queue(key, id, Some(cause), now);
         Some(Notice::GivenUp {
             origin: id.origin(key)?,
             cause: Arc::clone(cause),

@@ -6,6 +6,8 @@ mod place;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub(crate) use drained::Drained;
+
 use super::HostConfig;
 use super::origin_id::OriginId;
 use super::outage::{OriginHealth, Outage, Trouble};

@@ -1,50 +1,14 @@
 //! The page budget of one host, and draining its queue.
 
-use std::sync::Arc;
-
-use super::super::origin_queue::OriginQueue;
-use super::super::packed_entries::PackedEntries;
+use super::super::origin_queue::{Drained, OriginQueue};
 use super::super::{HostConfig, OriginId, counts_as_page};
 use super::Host;
-use crate::entry::{Entry, Purpose};
-use crate::failure::Failure;
+use crate::entry::Entry;
 use crate::url::HostKey;
 
 /// The pages that may be queued for each page of the budget, and in addition.
 const WAITING_PER_PAGE: u64 = 10;
 const WAITING_AT_LEAST: u64 = 1000;
-
-/// What is drained from the queue of one origin.
-#[derive(Debug)]
-pub(crate) enum Leaving {
-    /// All, because the origin was given up after this failure.
-    All(Arc<Failure>),
-    /// Pages that were not fetched in this crawl before, because the budget is spent.
-    NewPages,
-}
-
-/// The entries that were drained from the queue of one origin.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct TakenOut {
-    pub(crate) packed: Vec<PackedEntries>,
-    pub(crate) entries: Vec<Entry>,
-}
-
-impl TakenOut {
-    pub(crate) fn pages(&self) -> u64 {
-        let packed: u64 = self.packed.iter().map(PackedEntries::len).sum();
-        let others = self.entries.iter().filter(|entry| entry.purpose == Purpose::Page);
-        packed + others.count() as u64
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.packed.iter().map(PackedEntries::len).sum::<u64>() + self.entries.len() as u64
-    }
-}
 
 impl Host {
     /// Returns whether another page may be queued. More pages are queued than the budget allows, because forbidden pages and redirects
@@ -96,34 +60,25 @@ impl Host {
     }
 
     /// Drains the queue of an origin, or its new pages only. Robots.txt files of other origins that were redirected here stay.
-    pub(crate) fn take_out(&mut self, key: &HostKey, id: OriginId, leaving: &Leaving, rules: &HostConfig) -> TakenOut {
-        let is_all = matches!(leaving, Leaving::All(_));
+    pub(crate) fn drain(&mut self, key: &HostKey, id: OriginId, is_all: bool, rules: &HostConfig) -> Drained {
         let origin = self.origin(id);
         let postponed = origin.postponed_len();
-        let (packed, mut entries) = if is_all {
-            origin.drain_pages()
-        } else {
-            origin.drain_new_pages(key, rules.segments())
-        };
+        let mut drained = origin.drain(key, is_all, rules.segments());
         let postponed = postponed - origin.postponed_len();
-        if is_all {
-            entries.extend(origin.drain_sitemaps());
-        }
         if let Some(rare) = &mut self.rare {
             let is_meant = |entry: &Entry| OriginId::of(&entry.url) == id && (is_all || counts_as_page(entry));
             let (its, others): (Vec<_>, Vec<_>) = std::mem::take(&mut rare.delayed)
                 .into_iter()
                 .partition(|delayed| is_meant(&delayed.entry));
             rare.delayed = others.into();
-            entries.extend(its.into_iter().map(|delayed| delayed.entry));
+            drained.entries.extend(its.into_iter().map(|delayed| delayed.entry));
         }
-        let taken = TakenOut { packed, entries };
         let less = |count: u32, by: u64| u32::try_from(u64::from(count).saturating_sub(by)).unwrap_or_default();
         if let Some(rare) = &mut self.rare {
             rare.postponed = less(rare.postponed, postponed);
         }
-        self.queued = less(self.queued, taken.len().saturating_sub(postponed));
-        self.queued_pages = less(self.queued_pages, taken.pages().saturating_sub(postponed));
-        taken
+        self.queued = less(self.queued, drained.len().saturating_sub(postponed));
+        self.queued_pages = less(self.queued_pages, drained.pages().saturating_sub(postponed));
+        drained
     }
 }

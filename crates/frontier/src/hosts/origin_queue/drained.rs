@@ -1,46 +1,55 @@
 //! Draining the queue of an origin: all of it, or the pages that would spend a budget.
 
 use super::OriginQueue;
-use crate::entry::Entry;
+use crate::entry::{Entry, Purpose};
 use crate::hosts::packed_entries::{OriginRef, PackedEntries, SegmentStore};
 use crate::url::HostKey;
 
+/// The entries that were drained from the queue of one origin.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Drained {
+    pub(crate) packed: Vec<PackedEntries>,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Drained {
+    pub(crate) fn pages(&self) -> u64 {
+        let packed: u64 = self.packed.iter().map(PackedEntries::len).sum();
+        let others = self.entries.iter().filter(|entry| entry.purpose == Purpose::Page);
+        packed + others.count() as u64
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.packed.iter().map(PackedEntries::len).sum::<u64>() + self.entries.len() as u64
+    }
+}
+
 impl OriginQueue {
-    /// Drains all pages, packed and not.
-    pub(crate) fn drain_pages(&mut self) -> (Vec<PackedEntries>, Vec<Entry>) {
-        let pages = std::mem::take(&mut self.pages);
-        match &mut self.rare {
-            None => (vec![pages], Vec::new()),
-            Some(rare) => {
-                let postponed = std::mem::take(&mut rare.postponed);
-                (vec![postponed, pages], std::mem::take(&mut rare.retries).into())
-            }
-        }
-    }
-
-    /// Drains all sitemaps.
-    pub(crate) fn drain_sitemaps(&mut self) -> Vec<Entry> {
-        let sitemaps = self.rare.as_mut().map(|rare| std::mem::take(&mut rare.sitemaps));
-        sitemaps.unwrap_or_default().into()
-    }
-
-    /// Drains the pages that were not fetched in this crawl before, packed and not.
-    pub(crate) fn drain_new_pages(
-        &mut self,
-        host: &HostKey,
-        segments: Option<&dyn SegmentStore>,
-    ) -> (Vec<PackedEntries>, Vec<Entry>) {
+    /// Drains all, or the pages only that were not fetched in this crawl before.
+    pub(crate) fn drain(&mut self, host: &HostKey, is_all: bool, segments: Option<&dyn SegmentStore>) -> Drained {
         let origin = &self.id.text(host);
         let origin_ref = OriginRef { host, origin, segments };
-        let pages = self.pages.take_new(origin_ref);
-        let Some(rare) = &mut self.rare else {
-            return (vec![pages], Vec::new());
+        let drain = |packed: &mut PackedEntries| match is_all {
+            true => std::mem::take(packed),
+            false => packed.take_new(origin_ref),
         };
-        let postponed = rare.postponed.take_new(origin_ref);
-        let retries = std::mem::take(&mut rare.retries);
-        let (refreshes, new): (Vec<_>, Vec<_>) = retries.into_iter().partition(Entry::is_refresh);
-        rare.retries = refreshes.into();
-        (vec![postponed, pages], new)
+        let pages = drain(&mut self.pages);
+        let Some(rare) = &mut self.rare else {
+            return Drained {
+                packed: vec![pages],
+                entries: Vec::new(),
+            };
+        };
+        let retries = std::mem::take(&mut rare.retries).into_iter();
+        let (mut entries, kept): (Vec<_>, Vec<_>) = retries.partition(|entry| is_all || !entry.is_refresh());
+        rare.retries = kept.into();
+        if is_all {
+            entries.extend(rare.sitemaps.drain(..));
+        }
+        Drained {
+            packed: vec![drain(&mut rare.postponed), pages],
+            entries,
+        }
     }
 
     /// Returns how many pages wait that were fetched in this crawl before, the postponed ones included. Cost: a look at all retries.
