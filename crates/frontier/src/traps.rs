@@ -14,6 +14,7 @@ mod path_prefix;
 mod redirect_loops;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 pub(crate) use clusters::Clusters;
 pub use clusters::ResemblanceCounts;
@@ -25,7 +26,9 @@ use near_duplicates::NearDuplicates;
 
 use crate::config::TrapConfig;
 use crate::entry::{Entry, Purpose};
+use crate::failure::Failure;
 use crate::keyed_hash::KeyedHash;
+use crate::lease::NotFetched;
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::url::{HostKey, site};
@@ -48,12 +51,13 @@ pub(crate) struct Traps {
 }
 
 /// The decision on an entry that is about to be leased.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Screening {
     Fetch,
     /// It waits behind everything else of the crawl.
     Postpone,
-    Drop,
+    /// It is dropped for this reason, because of this failure.
+    Drop(NotFetched, Option<Arc<Failure>>),
 }
 
 impl Traps {
@@ -135,7 +139,7 @@ impl Traps {
         if entry.purpose != Purpose::Page || entry.metadata.seed {
             Screening::Fetch
         } else if !entry.is_refresh() && self.near_duplicates.closes(entry.key()) {
-            Screening::Drop
+            Screening::Drop(NotFetched::NearDuplicates, None)
         } else if !entry.postponed && !entry.was_asked_for() && self.near_duplicates.postpones(entry.key()) {
             Screening::Postpone
         } else {

@@ -18,7 +18,7 @@ pub(crate) use state::{HostState, Moved};
 
 use super::addresses::Address;
 use super::origin_id::OriginId;
-use super::origin_queue::{OriginQueue, Taken};
+use super::origin_queue::OriginQueue;
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
 use super::{HostConfig, Waiting, is_page};
@@ -165,21 +165,22 @@ impl Host {
         self.rare.as_ref().map_or(0, |rare| u64::from(rare.postponed))
     }
 
-    /// Returns the next entry to lease, or the address or robots.txt that it needs first. The origins of the host take turns.
-    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<Taken> {
+    /// Returns the next entry to lease, or the address or robots.txt that it needs first, and whether it is the probe of an origin that is
+    /// away. The origins of the host take turns.
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<(Entry, bool)> {
         self.bring_due(now, rules);
         if rules.politeness.per_address
             && !self.knows_address(now)
             && let Some(look_up) = self.look_up(key)
         {
             self.rare().address = Address::Asking;
-            return Some(Taken::to_fetch(look_up, false));
+            return Some((look_up, false));
         }
         if let Some(rare) = &mut self.rare
             && let Some(at) = rare.urgent.iter().position(|entry| entry.due <= now)
         {
             self.queued = self.queued.saturating_sub(1);
-            return Some(Taken::to_fetch(rare.urgent.remove(at), false));
+            return Some((rare.urgent.remove(at), false));
         }
         if self.holds_pages(rules) {
             return None;
@@ -192,8 +193,8 @@ impl Host {
                 .is_some_and(|time| time <= now);
             let taken = if is_ready { origin.take(key, now, rules) } else { None };
             self.refresh(id, now, rules);
-            if let Some(taken) = &taken {
-                self.left(&taken.entry);
+            if let Some((entry, _)) = &taken {
+                self.left(entry);
             }
             // If a queue cannot be read, the origin would be ready again.
             if taken.is_some() || rules.is_broken() {

@@ -78,26 +78,6 @@ pub(crate) enum Turn<'o> {
     Entry,
 }
 
-/// An entry whose turn has come.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    pub(crate) entry: Entry,
-    /// Whether it is the probe of an origin that is away.
-    pub(crate) is_probe: bool,
-    /// Why it is dropped instead of leased.
-    pub(crate) forbidden: Option<(NotFetched, Option<Arc<Failure>>)>,
-}
-
-impl Taken {
-    pub(crate) fn to_fetch(entry: Entry, is_probe: bool) -> Self {
-        Self {
-            entry,
-            is_probe,
-            forbidden: None,
-        }
-    }
-}
-
 impl OriginQueue {
     pub(crate) fn new(id: OriginId) -> Self {
         Self {
@@ -160,8 +140,9 @@ impl OriginQueue {
         }
     }
 
-    /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages take turns, then retries.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<Taken> {
+    /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages take turns, then retries. Says whether it is a
+    /// probe, too.
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<(Entry, bool)> {
         let (is_probe, is_of_robots) = match self.turn(now, rules.politeness.ask_robots) {
             Turn::Probe(_) => (true, rules.politeness.ask_robots),
             Turn::Robots => (false, true),
@@ -176,15 +157,11 @@ impl OriginQueue {
             let url = origin.robots_url().as_str().into();
             let mut entry = Entry::new(host.clone(), url, Purpose::Robots(origin));
             entry.attempts = u32::from(self.robots_attempts);
-            return Some(Taken::to_fetch(entry, is_probe));
+            return Some((entry, is_probe));
         }
         let entry = self.take_entry(host, rules.segments())?;
         self.rules_are_fresh = false;
-        Some(Taken {
-            forbidden: self.forbids(&entry, rules),
-            entry,
-            is_probe,
-        })
+        Some((entry, is_probe))
     }
 
     /// Why its rules of robots.txt forbid an entry, if they do.

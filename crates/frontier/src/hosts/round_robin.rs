@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::host::HostState;
-use super::origin_queue::Taken;
-use super::{HostQueues, LeasedEntry, origin_of};
-use crate::lease::NotFetched;
+use super::origin_queue::OriginQueue;
+use super::{HostQueues, LeasedEntry, is_page, origin_of};
+use crate::entry::Entry;
 use crate::time::Time;
 use crate::traps::Screening;
 use crate::url::HostKey;
@@ -35,23 +35,19 @@ impl HostQueues {
             // Before the lease, which ends the freshness of the address.
             let address = host.shared_address(now);
             self.waiting.update(before, host.waiting());
-            let taken = taken.and_then(|taken| self.screen(taken, now));
-            let leased = taken.and_then(
-                |Taken {
-                     mut entry, is_probe, ..
-                 }| {
-                    entry.attempts += 1;
-                    let host = self.hosts.get_mut(&key)?;
-                    let leased = LeasedEntry {
-                        gap: host.lease(&entry, now),
-                        address,
-                        entry: Arc::new(entry),
-                        started: now,
-                        is_probe,
-                    };
-                    Some((leased, host.delay(&self.rules)))
-                },
-            );
+            let leased = taken.and_then(|(entry, is_probe)| {
+                let mut entry = self.screened(entry, is_probe, now)?;
+                entry.attempts += 1;
+                let host = self.hosts.get_mut(&key)?;
+                let leased = LeasedEntry {
+                    gap: host.lease(&entry, now),
+                    address,
+                    entry: Arc::new(entry),
+                    started: now,
+                    is_probe,
+                };
+                Some((leased, host.delay(&self.rules)))
+            });
             if let (Some(address), Some(_)) = (address, &leased) {
                 self.addresses.start(address, now);
             }
@@ -64,25 +60,31 @@ impl HostQueues {
         None
     }
 
-    /// Decides whether an entry is fetched. If not, it is dropped or postponed.
-    fn screen(&mut self, taken: Taken, now: Time) -> Option<Taken> {
-        if let Some((why, cause)) = taken.forbidden {
-            self.drop_entry(taken.entry, why, cause);
-            return None;
-        }
-        let screening = self.traps.screen(&taken.entry);
+    /// Returns an entry that is fetched. Drops or postpones any other.
+    fn screened(&mut self, entry: Entry, is_probe: bool, now: Time) -> Option<Entry> {
+        let host = self.hosts.get(entry.queue.as_str());
+        let origin = host.as_deref().and_then(|host| host.find(origin_of(&entry)));
+        let screening = self.screen(origin.filter(|_| is_page(&entry)), &entry);
         if screening == Screening::Fetch {
-            return Some(taken);
+            return Some(entry);
         }
-        if taken.is_probe {
-            self.end_probe(&taken.entry.queue, origin_of(&taken.entry), now);
+        if is_probe {
+            self.end_probe(&entry.queue, origin_of(&entry), now);
         }
-        if screening == Screening::Postpone {
-            self.postpone(&taken.entry, now);
+        if let Screening::Drop(why, cause) = screening {
+            self.drop_entry(entry, why, cause);
         } else {
-            self.drop_entry(taken.entry, NotFetched::NearDuplicates, None);
+            self.postpone(&entry, now);
         }
         None
+    }
+
+    /// Decides whether an entry is fetched at its turn, by the rules of its origin, if they count, and by its near-duplicates. Leases and
+    /// `why` both decide by it.
+    pub(super) fn screen(&self, origin: Option<&OriginQueue>, entry: &Entry) -> Screening {
+        let forbidden = origin.and_then(|origin| origin.forbids(entry, &self.rules));
+        let by_rules = forbidden.map(|(why, cause)| Screening::Drop(why, cause));
+        by_rules.unwrap_or_else(|| self.traps.screen(entry))
     }
 
     pub(crate) fn is_due(&mut self, now: Time) -> bool {

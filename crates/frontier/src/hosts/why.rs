@@ -1,14 +1,13 @@
 //! Why a URL is queued: what it waits for.
 //!
 //! It reads, and changes nothing. Where a lease decides, it asks the same functions: `OriginQueue::turn` (a probe, robots.txt or an entry),
-//! `OriginQueue::forbids` (rules), `Traps::screen` (near-duplicates) and `Host::free_at` (delays, rests, requests in flight). The order of
-//! its questions is its own: the first that says no is what the URL waits for. A random walk checks it before each lease.
+//! `HostQueues::screen` (rules, near-duplicates) and `Host::free_at` (delays, rests, requests in flight). The order of its questions is its
+//! own: the first that says no is what the URL waits for. A random walk checks it before each lease.
 
 use super::HostQueues;
 use super::host::{Host, HostState};
 use super::origin_id::OriginId;
 use super::origin_queue::Turn;
-use crate::lease::NotFetched;
 use crate::report::{QueuePlace, Wait, Why};
 use crate::time::Time;
 use crate::traps::Screening;
@@ -38,14 +37,9 @@ impl HostQueues {
         let Some(origin) = origin else {
             return Some(queued(Wait::Robots));
         };
-        if origin.knows_robots(now)
-            && let Some((why, _)) = origin.forbids(&entry, &self.rules)
-        {
+        let screening = self.screen(Some(origin).filter(|origin| origin.knows_robots(now)), &entry);
+        if let Screening::Drop(why, _) = screening {
             return Some(Why::WillBeDropped(why));
-        }
-        let screening = self.traps.screen(&entry);
-        if screening == Screening::Drop {
-            return Some(Why::WillBeDropped(NotFetched::NearDuplicates));
         }
         let turn = origin.turn(now, self.rules.politeness.ask_robots);
         if let Turn::Probe(away) = turn {

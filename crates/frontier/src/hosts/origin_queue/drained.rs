@@ -44,7 +44,7 @@ impl OriginQueue {
         let (mut entries, kept): (Vec<_>, Vec<_>) = retries.partition(|entry| is_all || !entry.is_refresh());
         rare.retries = kept.into();
         if is_all {
-            entries.extend(rare.sitemaps.drain(..));
+            entries.extend(std::mem::take(&mut rare.sitemaps));
         }
         Drained {
             packed: vec![drain(&mut rare.postponed), pages],

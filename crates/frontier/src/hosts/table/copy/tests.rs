@@ -270,8 +270,8 @@ proptest! {
                     let expected = model.get_mut(&name(host)).and_then(|host| host.pages.pop_front());
                     if let Some(expected) = expected {
                         let turn = table.change(&name(host), |of| of.take(&name(host), time, &rules));
-                        let Some(Some(taken)) = turn else { panic!("{turn:?}") };
-                        prop_assert_eq!(&*taken.entry.url, expected);
+                        let Some(Some((entry, _))) = turn else { panic!("{turn:?}") };
+                        prop_assert_eq!(&*entry.url, expected);
                     }
                 }
                 Step::Remove(host) => {
