@@ -217,9 +217,9 @@ impl Checkpointer {
             batch.put(Space::Checkpoint, key, part);
             parts += 1;
         }
-        let copied = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
-        writing.put_hosts(&copied.hosts, batch);
-        writing.is_written = parts < most && copied.is_all && has_keys;
+        let (copied, is_all) = hosts.copy_more((most - parts) * self.sizes.part_bytes)?;
+        writing.put_hosts(&copied, batch);
+        writing.is_written = parts < most && is_all && has_keys;
         if !writing.is_written || !sync {
             self.writing = Some(writing);
             return Ok(None);

@@ -1,6 +1,6 @@
 //! The one way to change a host: its state follows from the change, and its place from its state.
 
-use super::host::{Host, HostState, Moved};
+use super::host::{Host, HostState};
 use super::origin_id::OriginId;
 use super::{HostConfig, HostQueues, round_robin, timers};
 use crate::config::MAX_ORIGINS_PER_HOST;
@@ -33,37 +33,38 @@ impl HostQueues {
             self.waiting.update(before, host.waiting());
             host.update_state(now, &self.rules)
         });
-        if let Some(moved) = moved.flatten() {
-            self.place(key, moved, now);
+        if moved == Some(true) {
+            self.place(key, now);
         }
     }
 
     /// Updates the state of a host.
     pub(super) fn update_state(&mut self, key: &HostKey, now: Time) {
         let host = self.hosts.get_mut(key);
-        if let Some(moved) = host.and_then(|host| host.update_state(now, &self.rules)) {
-            self.place(key, moved, now);
+        if host.is_some_and(|host| host.update_state(now, &self.rules)) {
+            self.place(key, now);
         }
     }
 
     /// Puts a host in the place of its new state.
-    fn place(&mut self, key: &HostKey, moved: Moved, now: Time) {
-        let Moved {
-            state,
-            address,
-            is_just_met,
-        } = moved;
+    fn place(&mut self, key: &HostKey, now: Time) {
         // All references to a host share one copy of its name.
         let key = &self.hosts.shared_name(key);
-        match state {
-            HostState::Due => round_robin::join(&mut self.due, key.clone(), is_just_met),
-            HostState::Waiting(time) => timers::add(&mut self.timers.waiting, time, key.clone()),
-            HostState::Resting(time) => timers::add(&mut self.timers.resting, time, key.clone()),
-            HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress => {}
-        }
-        if let Some(address) = address {
-            self.addresses.enqueue(address, key.clone(), is_just_met);
-            self.admit_waiting(Some(address), now);
+        let found = self.get(key);
+        let Some((state, address, is_just_met)) =
+            found.map(|host| (host.state, host.shared_address(now), host.is_just_met()))
+        else {
+            return;
+        };
+        match (state, address) {
+            (HostState::Due, _) => round_robin::join(&mut self.due, key.clone(), is_just_met),
+            (HostState::Waiting(time), _) => timers::add(&mut self.timers.waiting, time, key.clone()),
+            (HostState::Resting(time), _) => timers::add(&mut self.timers.resting, time, key.clone()),
+            (HostState::WaitingForAddress, Some(address)) => {
+                self.addresses.enqueue(address, key.clone(), is_just_met);
+                self.admit_waiting(Some(address), now);
+            }
+            (HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress, _) => {}
         }
         self.sweep();
     }

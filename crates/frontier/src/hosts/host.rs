@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use delayed::Delayed;
-pub(crate) use state::{HostState, Moved};
+pub(crate) use state::HostState;
 
 use super::addresses::Address;
 use super::origin_id::OriginId;

@@ -1,7 +1,5 @@
 //! The state of a host, which follows from its queue and its times.
 
-use std::net::IpAddr;
-
 use super::super::HostConfig;
 use super::super::addresses::Address;
 use super::super::origin_queue::OriginQueue;
@@ -26,36 +24,18 @@ pub(crate) enum HostState {
     Resting(Time),
 }
 
-/// The new state of a host.
-#[derive(Debug)]
-pub(crate) struct Moved {
-    pub(crate) state: HostState,
-    /// The address whose queue it joins.
-    pub(crate) address: Option<IpAddr>,
-    pub(crate) is_just_met: bool,
-}
-
 impl Host {
-    /// Updates its state after a change. Returns the new one, if it is another.
-    pub(crate) fn update_state(&mut self, now: Time, rules: &HostConfig) -> Option<Moved> {
+    /// Updates its state after a change. Returns whether it is another now.
+    pub(crate) fn update_state(&mut self, now: Time, rules: &HostConfig) -> bool {
         if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
             // Its state is checked again at its turn.
-            return None;
+            return false;
         }
-        let mut state = self.next_state(now, rules);
-        let address = self.shared_address(now).filter(|_| state == HostState::Due);
-        if address.is_some() {
-            state = HostState::WaitingForAddress;
-        }
-        if state == self.state {
-            return None;
-        }
-        self.state = state;
-        Some(Moved {
-            state,
-            address,
-            is_just_met: self.is_just_met(),
-        })
+        let state = match self.next_state(now, rules) {
+            HostState::Due if self.shared_address(now).is_some() => HostState::WaitingForAddress,
+            state => state,
+        };
+        std::mem::replace(&mut self.state, state) != state
     }
 
     pub(crate) fn next_state(&mut self, now: Time, rules: &HostConfig) -> HostState {

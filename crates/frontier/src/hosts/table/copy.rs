@@ -56,14 +56,6 @@ impl HostCopy {
     }
 }
 
-/// A slice of a copy.
-#[derive(Debug)]
-pub(crate) struct Copied {
-    pub(crate) hosts: Vec<u8>,
-    /// Whether it is the last slice.
-    pub(crate) is_all: bool,
-}
-
 impl HostTable {
     /// Begins a copy of all hosts as they are now. One that was not finished is dropped.
     pub(crate) fn begin_copy(&mut self) {
@@ -74,12 +66,13 @@ impl HostTable {
         copy.copied.clear();
     }
 
-    /// Copies more hosts, until there are about `bytes` more or all are copied. Returns what was copied since the last call.
+    /// Copies more hosts, until there are about `bytes` more or all are copied. Returns what was copied since the last call, and whether
+    /// that is all.
     ///
     /// # Errors
     ///
     /// A host that cannot be written as bytes.
-    pub(crate) fn copy_more(&mut self, bytes: usize) -> Result<Copied, postcard::Error> {
+    pub(crate) fn copy_more(&mut self, bytes: usize) -> Result<(Vec<u8>, bool), postcard::Error> {
         let copy = &mut self.copy;
         while copy.copied.len() < bytes {
             let Some((key, slot)) = self.slots.get_index_mut(copy.next) else {
@@ -92,10 +85,7 @@ impl HostTable {
         copy.is_made &= !is_all;
         match copy.error.take() {
             Some(error) => Err(error),
-            None => Ok(Copied {
-                hosts: std::mem::take(&mut copy.copied),
-                is_all,
-            }),
+            None => Ok((std::mem::take(&mut copy.copied), is_all)),
         }
     }
 }

@@ -36,12 +36,8 @@ pub(super) struct Resident {
     place: Option<Place>,
 }
 
-/// A place in the line. The smallest goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    rank: Rank,
-    number: u64,
-}
+/// A place in the line, of which the smallest goes first: its rank, and a number that grows.
+type Place = (Rank, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -62,7 +58,7 @@ impl Resident {
     }
 
     fn rank(&self) -> Option<Rank> {
-        self.place.map(|place| place.rank)
+        self.place.map(|(rank, _)| rank)
     }
 }
 
@@ -164,10 +160,7 @@ impl Workbench {
 
     fn enter_line(&mut self, key: &HostKey, resident: &mut Resident, rank: Rank) {
         self.places += 1;
-        let place = Place {
-            rank,
-            number: self.places,
-        };
+        let place = (rank, self.places);
         resident.place = Some(place);
         self.line.insert(place, key.clone());
         if rank == Rank::HasSeat {
@@ -178,7 +171,7 @@ impl Workbench {
     fn leave_line(&mut self, resident: &mut Resident) {
         let Some(place) = resident.place.take() else { return };
         self.line.remove(&place);
-        if place.rank == Rank::HasSeat {
+        if place.0 == Rank::HasSeat {
             self.seated_bytes -= u64::from(resident.bytes);
         }
     }
