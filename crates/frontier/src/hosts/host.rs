@@ -237,17 +237,31 @@ impl Host {
         was_given_up
     }
 
-    /// Finds the entry with a key. Cost: a scan of the whole queue.
-    pub(crate) fn find_queued(&self, key: &HostKey, wanted: &str, rules: &HostConfig) -> Option<Entry> {
-        let mut found = None;
-        let _ = self.visit_waiting(key, rules, &mut |entry| match entry.key() == wanted {
-            true => {
-                found = Some(entry);
-                ControlFlow::Break(())
-            }
-            false => ControlFlow::Continue(()),
-        });
-        found
+    /// Finds the entry of a URL with this key. Returns it with how many come before it, and whether it is postponed. Cost: a scan of the
+    /// whole queue.
+    pub(crate) fn find_queued(
+        &self,
+        key: &HostKey,
+        id: OriginId,
+        wanted: &str,
+        rules: &HostConfig,
+    ) -> Option<(Entry, u64, bool)> {
+        let mut origins = self.origins.iter();
+        let queued = origins.find_map(|origin| origin.find_queued(key, wanted, rules.segments()));
+        queued.or_else(|| {
+            let entry = self.in_no_queue().find(|entry| entry.key() == wanted)?.clone();
+            // It is behind all that wait.
+            let ahead = self
+                .find(id)
+                .map(|origin| origin.waiting_len() - origin.postponed_len());
+            Some((entry, ahead.unwrap_or(0), false))
+        })
+    }
+
+    /// Retries that are not due yet, and robots.txt files of other origins.
+    fn in_no_queue(&self) -> impl Iterator<Item = &Entry> {
+        let urgent = self.rare.iter().flat_map(|rare| &rare.urgent);
+        self.delayed().chain(urgent)
     }
 
     /// Visits all its entries, the postponed ones included. Cost: a copy of each.
@@ -262,12 +276,7 @@ impl Host {
             let origin_ref = OriginRef::new(key, &text, rules.segments());
             origin.waiting(origin_ref).try_for_each(&mut *visit)?;
         }
-        let rare = self.rare.iter();
-        let mut others = rare.flat_map(|rare| {
-            let delayed = rare.delayed.iter().map(|delayed| &delayed.entry);
-            delayed.chain(&rare.urgent).cloned()
-        });
-        others.try_for_each(visit)
+        self.in_no_queue().cloned().try_for_each(visit)
     }
 
     pub(crate) fn shared_address(&self, now: Time) -> Option<IpAddr> {

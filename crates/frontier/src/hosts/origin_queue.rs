@@ -205,15 +205,6 @@ impl OriginQueue {
         self.pages.iter(origin_ref).chain(postponed).chain(others)
     }
 
-    /// Returns whether a key is postponed. Cost: a scan of all postponed pages.
-    pub(crate) fn is_postponed(&self, host: &HostKey, key: &str, segments: Option<&dyn SegmentStore>) -> bool {
-        let origin = &self.id.text(host);
-        let origin_ref = OriginRef { host, origin, segments };
-        let rare = self.rare.iter();
-        rare.flat_map(|rare| rare.postponed.iter(origin_ref))
-            .any(|entry| entry.key() == key)
-    }
-
     /// The number of postponed pages.
     pub(crate) fn postponed_len(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.postponed.len())

@@ -18,14 +18,9 @@ impl HostQueues {
     pub(crate) fn why_waiting(&self, url: &CanonicalUrl, now: Time) -> Option<Why> {
         let (key, id) = (url.host(), OriginId::of(url.url().as_str()));
         let host = self.get(&key)?;
-        let entry = host.find_queued(&key, url.key(), &self.rules)?;
-        let origin = host.find(id);
-        let ahead = origin.and_then(|origin| origin.ahead_of(&key, url.key(), self.rules.segments()));
+        let (entry, ahead, is_postponed) = host.find_queued(&key, id, url.key(), &self.rules)?;
         let place = QueuePlace {
-            // A retry that is not due is behind all that wait.
-            ahead: ahead
-                .or_else(|| Some(origin?.waiting_len() - origin?.postponed_len()))
-                .unwrap_or(0),
+            ahead,
             others_of_host: (host.queued() + host.postponed()).saturating_sub(1),
             in_flight: host.pace.in_flight(),
         };
@@ -34,7 +29,7 @@ impl HostQueues {
             wait,
             place,
         };
-        let Some(origin) = origin else {
+        let Some(origin) = host.find(id) else {
             return Some(queued(Wait::Robots));
         };
         let screening = self.screen(Some(origin).filter(|origin| origin.knows_robots(now)), &entry);
@@ -48,7 +43,7 @@ impl HostQueues {
                 cause: away.cause.message.clone(),
             }));
         }
-        if screening == Screening::Postpone || origin.is_postponed(&key, url.key(), self.rules.segments()) {
+        if screening == Screening::Postpone || is_postponed {
             return Some(queued(Wait::EverythingElse));
         }
         let free = host.free_at(&self.rules).filter(|_| !host.holds_pages(&self.rules));

@@ -1,35 +1,41 @@
 //! Where an entry stands in the queue of its origin.
 
-use super::OriginQueue;
+use super::{OriginQueue, Rare};
+use crate::entry::Entry;
 use crate::hosts::packed_entries::{OriginRef, SegmentStore};
 use crate::url::HostKey;
 
 impl OriginQueue {
-    /// Returns how many entries come before the one with a key; `None` if it does not wait here. Cost: a copy of each of these.
+    /// Finds the entry with a key. Returns it with how many entries come before it, and whether it is postponed. Cost: a copy of each of
+    /// these.
     ///
     /// Sitemaps take every second turn; pages come before retries, and postponed pages last.
-    pub(crate) fn ahead_of(&self, host: &HostKey, key: &str, segments: Option<&dyn SegmentStore>) -> Option<u64> {
+    pub(crate) fn find_queued(
+        &self,
+        host: &HostKey,
+        key: &str,
+        segments: Option<&dyn SegmentStore>,
+    ) -> Option<(Entry, u64, bool)> {
         let origin = &self.id.text(host);
         let origin_ref = OriginRef { host, origin, segments };
         let rare = self.rare.as_deref();
-        let (sitemaps, retries) = rare.map_or((0, 0), |rare| (rare.sitemaps.len() as u64, rare.retries.len() as u64));
-        let others = self.pages.len() + retries;
-        if let Some(at) = place(self.pages.iter(origin_ref), |entry| entry.key() == key) {
-            return Some(at + sitemaps.min(at + u64::from(!self.page_is_next)));
+        let sitemaps = || rare.into_iter().flat_map(|rare| rare.sitemaps.iter().cloned());
+        let retries = || rare.into_iter().flat_map(|rare| rare.retries.iter().cloned());
+        let lengths = |rare: &Rare| (rare.sitemaps.len() as u64, rare.retries.len() as u64);
+        let (of_sitemaps, of_retries) = rare.map_or((0, 0), lengths);
+        if let Some((at, entry)) = find(self.pages.iter(origin_ref).chain(retries()), key) {
+            let before = of_sitemaps.min(at + u64::from(!self.page_is_next));
+            return Some((entry, at + before, false));
         }
-        let rare = rare?;
-        if let Some(at) = place(rare.retries.iter(), |entry| entry.key() == key) {
-            let at = self.pages.len() + at;
-            return Some(at + sitemaps.min(at + u64::from(!self.page_is_next)));
+        if let Some((at, entry)) = find(sitemaps(), key) {
+            let before = (self.pages.len() + of_retries).min(at + u64::from(self.page_is_next));
+            return Some((entry, at + before, false));
         }
-        if let Some(at) = place(rare.sitemaps.iter(), |entry| entry.key() == key) {
-            return Some(at + others.min(at + u64::from(self.page_is_next)));
-        }
-        let at = place(rare.postponed.iter(origin_ref), |entry| entry.key() == key)?;
-        Some(others + sitemaps + at)
+        let (at, entry) = find(rare?.postponed.iter(origin_ref), key)?;
+        Some((entry, self.pages.len() + of_retries + of_sitemaps + at, true))
     }
 }
 
-fn place<T>(mut items: impl Iterator<Item = T>, is_meant: impl Fn(&T) -> bool) -> Option<u64> {
-    items.position(|item| is_meant(&item)).map(|at| at as u64)
+fn find(entries: impl Iterator<Item = Entry>, key: &str) -> Option<(u64, Entry)> {
+    (0..).zip(entries).find(|(_, entry)| entry.key() == key)
 }
