@@ -11,14 +11,14 @@
 //!      └─ reopen: a later run tries it again ──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! [`HostQueues::failed`] and [`OriginQueue::consequence`] are the two tables that decide: by whose failure it is, and by what the origin
+//! [`HostQueues::failed`] and [`OriginHealth::consequence`] are the two tables that decide: by whose failure it is, and by what the origin
 //! does. `outage.rs` has when an origin is away and when it is probed. The other functions find the origin, and make notices of what has
 //! changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not.
 //!
 //! | to change | see |
 //! |---|---|
 //! | which failure is whose | `failure.rs` |
-//! | what a failure means for its entry | [`HostQueues::failed`], [`OriginQueue::consequence`] |
+//! | what a failure means for its entry | [`HostQueues::failed`], [`OriginHealth::consequence`] |
 //! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
 //! | what an operator reads | `notice.rs`, and the other functions here |
 
@@ -28,7 +28,7 @@ use std::time::Duration;
 use super::host::Host;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
-use super::outage::{Failed, Incident};
+use super::outage::{Failed, Incident, OriginHealth};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, FailureKind};
@@ -52,6 +52,38 @@ pub(crate) enum Consequence {
     GivenUp,
     /// The entry is given up: another request would fail the same.
     Final,
+}
+
+impl HostQueues {
+    /// Records a request that failed. Returns what that means for its entry, by whose failure it is: a table. Adds what an operator should
+    /// know.
+    pub(crate) fn failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+        let (leased, kind) = (failed.leased, failed.cause.kind);
+        match kind.blame() {
+            Blame::Page => {
+                notices.extend(self.answered(leased, false, failed.now));
+                Consequence::Counts
+            }
+            Blame::Answer => {
+                notices.extend(self.answered(leased, false, failed.now));
+                Consequence::Final
+            }
+            Blame::Caller => {
+                self.probe_not_sent(leased, failed.now);
+                Consequence::Counts
+            }
+            Blame::NotRequested => Consequence::Final,
+            Blame::Traffic => self.throttled(failed, notices),
+            Blame::Us => {
+                let wait = failed.retries.wait_after(leased.entry.deferrals.saturating_add(1));
+                Consequence::Later(failed.now + failed.with_jitter(wait))
+            }
+            // It says nothing of the origin that waits for it.
+            Blame::Origin if leased.entry.is_robots_elsewhere() && kind == FailureKind::Tls => Consequence::Final,
+            Blame::Origin | Blame::SilentPage if leased.entry.is_robots_elsewhere() => Consequence::Counts,
+            Blame::Origin | Blame::SilentPage => self.origin_failed(failed, notices),
+        }
+    }
 }
 
 /// A page whose attempts are spent is retried if it was deferred less often than this, and its origin was away before.
@@ -87,9 +119,11 @@ impl OriginQueue {
         if incident == Incident::None && is_page(entry) {
             health.note(Health::Hanging, &failed.cause, None, failed.now);
         }
-        (incident, self.consequence(incident, failed))
+        (incident, health.consequence(incident, failed))
     }
+}
 
+impl OriginHealth {
     /// What such a failure means for its entry: a table.
     fn consequence(&self, incident: Incident, failed: &Failed<'_>) -> Consequence {
         let entry = &failed.leased.entry;
@@ -111,32 +145,6 @@ impl OriginQueue {
 }
 
 impl HostQueues {
-    /// Records a request that failed. Returns what that means for its entry: a table. Adds what an operator should know.
-    pub(crate) fn failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
-        let (leased, now) = (failed.leased, failed.now);
-        let blame = failed.cause.kind.blame();
-        match blame {
-            Blame::Page | Blame::Answer => notices.extend(self.answered(leased, false, now)),
-            Blame::Caller => self.probe_not_sent(leased, now),
-            Blame::Origin | Blame::SilentPage | Blame::NotRequested | Blame::Traffic | Blame::Us => {}
-        }
-        match blame {
-            Blame::Page | Blame::Caller => Consequence::Counts,
-            Blame::Answer | Blame::NotRequested => Consequence::Final,
-            Blame::Traffic => self.throttled(failed, notices),
-            Blame::Us => {
-                let wait = failed.retries.wait_after(leased.entry.deferrals.saturating_add(1));
-                Consequence::Later(now + failed.with_jitter(wait))
-            }
-            // It says nothing of the origin that waits for it.
-            Blame::Origin if leased.entry.is_robots_elsewhere() && failed.cause.kind == FailureKind::Tls => {
-                Consequence::Final
-            }
-            Blame::Origin | Blame::SilentPage if leased.entry.is_robots_elsewhere() => Consequence::Counts,
-            Blame::Origin | Blame::SilentPage => self.origin_failed(failed, notices),
-        }
-    }
-
     fn origin_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
         let entry = &failed.leased.entry;
         let (key, id) = (&entry.queue, origin_of(entry));
@@ -164,17 +172,11 @@ impl HostQueues {
     ///
     /// Throttling answers to requests that were in flight when the rest began do not count.
     fn throttled(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
-        let Failed {
-            leased,
-            cause,
-            retry_after: asked_for,
-            retries,
-            now,
-        } = failed;
-        let (key, id) = (&leased.entry.queue, origin_of(&leased.entry));
-        notices.extend(self.answered(leased, true, *now));
-        let throttles = self.change_origin(key, id, *now, |host| {
-            let is_resting = host.blocked_until() > *now;
+        let (entry, now) = (&failed.leased.entry, failed.now);
+        let (key, id) = (&entry.queue, origin_of(entry));
+        notices.extend(self.answered(failed.leased, true, now));
+        let throttles = self.change_origin(key, id, now, |host| {
+            let is_resting = host.blocked_until() > now;
             let health = host.origin(id).health_mut();
             if !is_resting || health.throttles == 0 {
                 health.throttles = health.throttles.saturating_add(1);
@@ -182,29 +184,23 @@ impl HostQueues {
             health.throttles
         });
         let throttles = throttles.unwrap_or(1);
-        if throttles >= retries.max_throttles.get() {
+        if throttles >= failed.retries.max_throttles.get() {
             notices.extend(self.give_up(failed));
         }
-        let wait = retries.rest_after(throttles, *asked_for);
-        let rest = if asked_for.is_some() {
-            wait
-        } else {
-            failed.with_jitter(wait)
-        };
-        let until = *now + rest;
-        let is_first = self.change_origin(key, id, *now, |host| {
+        let (cause, asked_for, until) = (&failed.cause, failed.retry_after, now + failed.rest(throttles));
+        let is_first = self.change_origin(key, id, now, |host| {
             host.block(until);
             let health = host.origin(id).health_mut();
-            health.note(Health::Resting, cause, *asked_for, *now)
+            health.note(Health::Resting, cause, asked_for, now)
         });
         let origin = id.origin(key).filter(|_| is_first == Some(true));
         notices.extend(origin.map(|origin| Notice::Throttled {
             origin,
             cause: Arc::clone(cause),
-            asked_for: *asked_for,
-            rest: until.since(*now),
+            asked_for,
+            rest: until.since(now),
         }));
-        if self.gave_up(key, &leased.entry.url) {
+        if self.gave_up(key, &entry.url) {
             Consequence::GivenUp
         } else {
             Consequence::Later(until)

@@ -249,14 +249,6 @@ impl OriginQueue {
         &mut self.rare().health
     }
 
-    pub(crate) fn was_away(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.health.was_away())
-    }
-
-    pub(crate) fn is_uncertain(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.health.is_uncertain())
-    }
-
     pub(crate) fn throttles(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.health.throttles)
     }

@@ -94,6 +94,16 @@ impl Failed<'_> {
         self.now + asked_for.unwrap_or_else(wait)
     }
 
+    /// How long the host rests after so many throttling answers in a row.
+    pub(crate) fn rest(&self, throttles: u32) -> Duration {
+        let rest = self.retries.rest_after(throttles, self.retry_after);
+        if self.retry_after.is_some() {
+            rest
+        } else {
+            self.with_jitter(rest)
+        }
+    }
+
     pub(crate) fn with_jitter(&self, wait: Duration) -> Duration {
         let entry = &self.leased.entry;
         let times = entry.attempts.wrapping_add(entry.deferrals);

@@ -69,7 +69,7 @@ impl State {
             }
             Outcome::NotFetched(why) => self.count_not_fetched(&entry.purpose, *why),
             Outcome::Failed { failure, retry_after } => {
-                let failed = self.failed(leased, failure, *retry_after, now);
+                let failed = self.failed_request(leased, failure, *retry_after, now);
                 settled.fate = self.settle_failed(&failed, &mut settled.notices);
             }
         }
@@ -144,7 +144,7 @@ impl State {
         self.hosts().traps_mut().count_member(entry, &member)
     }
 
-    fn failed<'a>(
+    fn failed_request<'a>(
         &self,
         leased: &'a LeasedEntry,
         failure: &Failure,

@@ -55,7 +55,7 @@ impl State {
             }
             (Outcome::Done, None) => {
                 let failure = Failure::new(FailureKind::Other, "the robots.txt was settled without its rules");
-                let failed = self.failed(leased, &failure, None, now);
+                let failed = self.failed_request(leased, &failure, None, now);
                 settled.fate = self.robots_failed(origin, &failed, notices);
             }
             (Outcome::Redirected | Outcome::Rejected, _) => {
@@ -80,7 +80,7 @@ impl State {
                 self.hosts().decided_without(origin, policy, until, now);
             }
             (Outcome::Failed { failure, retry_after }, _) => {
-                let failed = self.failed(leased, failure, *retry_after, now);
+                let failed = self.failed_request(leased, failure, *retry_after, now);
                 settled.fate = self.robots_failed(origin, &failed, notices);
             }
         }
