@@ -48,6 +48,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use addresses::Address;
 use addresses::Addresses;
 use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
@@ -115,7 +116,7 @@ pub(crate) struct HostQueues {
     dropped: DroppedEntries,
     /// What the rules of robots.txt of all origins take.
     rules_bytes: usize,
-    traps: Traps,
+    pub(crate) traps: Traps,
 }
 
 /// How many entries wait, at one host or at all.
@@ -325,22 +326,9 @@ impl HostQueues {
         self.change(key, now, |host, _| host.block(until));
     }
 
-    /// Sets the address of a host, which is valid until a time. Its entries can be leased then.
-    pub(crate) fn address_known(&mut self, key: &HostKey, address: Option<IpAddr>, until: Time, now: Time) {
-        self.change(key, now, |host, _| host.address_known(address, until));
-    }
-
-    /// Records that the look-up of an address has ended without a result.
-    pub(crate) fn address_unknown(&mut self, key: &HostKey, now: Time) {
-        self.change(key, now, |host, _| host.address_unknown());
-    }
-
-    pub(crate) fn traps(&self) -> &Traps {
-        &self.traps
-    }
-
-    pub(crate) fn traps_mut(&mut self) -> &mut Traps {
-        &mut self.traps
+    /// Records what the look-up of an address has found. Once it is known, entries of the host can be leased.
+    pub(crate) fn set_address(&mut self, key: &HostKey, address: Address, now: Time) {
+        self.change(key, now, |host, _| host.set_address(address));
     }
 
     pub(crate) fn rules(&self) -> &HostConfig {

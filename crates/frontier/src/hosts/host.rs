@@ -298,14 +298,10 @@ impl Host {
         }
     }
 
-    pub(crate) fn address_known(&mut self, address: Option<IpAddr>, until: Time) {
+    pub(crate) fn set_address(&mut self, address: Address) {
         let rare = self.rare();
-        rare.address = Address::Known(address, until);
-        rare.address_is_fresh = true;
-    }
-
-    pub(crate) fn address_unknown(&mut self) {
-        self.rare().address = Address::Unknown;
+        rare.address = address;
+        rare.address_is_fresh |= matches!(address, Address::Known(..));
     }
 
     pub(crate) fn admitted_by(&self) -> Option<IpAddr> {

@@ -14,7 +14,7 @@ use crate::url::{HostKey, Origin};
 impl HostQueues {
     /// Sets the policy of an origin, which is valid until a time. Its pages can be leased or dropped then.
     pub(crate) fn robots_known(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
-        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
+        let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
         let most = self.rules.politeness.max_crawl_delay;
         let known = KnownRules {
             policy,
@@ -22,7 +22,7 @@ impl HostQueues {
             until,
         };
         self.rules_bytes += known.policy.bytes();
-        let old = self.change_origin(&key, id, now, |host| {
+        let old = self.change_origin(key, id, now, |host| {
             let origin = host.origin(id);
             let old = origin.known.replace(known);
             origin.is_asking = false;
@@ -43,8 +43,8 @@ impl HostQueues {
     /// Sets the policy of an origin that did not answer. Its outage ends, so that it is not probed: probes by a robots.txt that may not
     /// be requested would never end.
     pub(crate) fn decided_without(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
-        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
-        self.change_origin(&key, id, now, |host| {
+        let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
+        self.change_origin(key, id, now, |host| {
             if let Some(health) = host.origin(id).health() {
                 health.outage = None;
             }
@@ -54,8 +54,8 @@ impl HostQueues {
 
     /// Schedules a retry of the robots.txt of an origin.
     pub(crate) fn ask_robots_again(&mut self, origin: &Origin, attempts: u32, due: Time, now: Time) {
-        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
-        self.change_origin(&key, id, now, |host| {
+        let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
+        self.change_origin(key, id, now, |host| {
             let origin = host.origin(id);
             origin.is_asking = false;
             origin.robots_attempts = u8::try_from(attempts).unwrap_or(u8::MAX);
@@ -72,8 +72,8 @@ impl HostQueues {
         due: Time,
         now: Time,
     ) -> Option<Notice> {
-        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
-        let is_first = self.change_origin(&key, id, now, |host| {
+        let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
+        let is_first = self.change_origin(key, id, now, |host| {
             let queue = host.origin(id);
             queue.set_robots_due(due);
             queue.health_mut().note(Health::RobotsFailing, cause, None, now)
@@ -87,8 +87,8 @@ impl HostQueues {
 
     /// Records that the robots.txt of an origin is fetched from another URL. Its pages wait for it.
     pub(crate) fn robots_redirected(&mut self, origin: &Origin, now: Time) {
-        let (key, id) = (origin.host().clone(), OriginId::of(origin.as_str()));
-        self.change_origin(&key, id, now, |host| host.origin(id).is_asking = true);
+        let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
+        self.change_origin(key, id, now, |host| host.origin(id).is_asking = true);
     }
 
     pub(crate) fn known(&self, origin: &Origin) -> Option<KnownRules> {

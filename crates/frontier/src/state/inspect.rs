@@ -67,7 +67,7 @@ impl State {
 
     pub(crate) fn report(&self) -> Report {
         let queues = self.sieve.queue();
-        let (closed_prefixes, postponed_prefixes) = queues.traps().prefixes();
+        let (closed_prefixes, postponed_prefixes) = queues.traps.prefixes();
         Report {
             queued: self.sieve.len() as u64,
             queued_pages: queues.queued_pages(),

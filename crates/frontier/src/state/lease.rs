@@ -119,7 +119,7 @@ impl State {
         if !counts_as_page(entry) {
             return false;
         }
-        let traps = self.sieve.queue().traps();
+        let traps = &self.sieve.queue().traps;
         self.compare_one_of == 1
             || traps.bounds_near_duplicates()
                 && (self

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::State;
 use crate::entry::Purpose;
-use crate::hosts::LeasedEntry;
+use crate::hosts::{Address, LeasedEntry};
 use crate::lease::{LeaseId, NotFetched};
 use crate::time::Time;
 
@@ -32,7 +32,7 @@ impl State {
     fn queue_released(&mut self, leased: LeasedEntry, was_made: bool, now: Time) {
         if leased.entry.purpose == Purpose::Address {
             self.hosts().request_not_made(&leased, now);
-            self.hosts().address_unknown(&leased.entry.queue, now);
+            self.hosts().set_address(&leased.entry.queue, Address::Unknown, now);
             return;
         }
         self.end_request(&leased, was_made, now);

@@ -9,7 +9,7 @@ use super::State;
 use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
 use crate::failure::Failure;
-use crate::hosts::{Consequence, Failed, LeasedEntry, counts_as_page};
+use crate::hosts::{Address, Consequence, Failed, LeasedEntry, counts_as_page};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::scope::Refusal;
@@ -34,7 +34,8 @@ impl State {
                 self.hosts().request_not_made(&leased, now);
                 let address = settlement.address.filter(|_| settlement.outcome == Outcome::Done);
                 let until = now + settlement.lifetime.unwrap_or(ADDRESS_LIFETIME);
-                self.hosts().address_known(&entry.queue, address, until, now);
+                let known = Address::Known(address, until);
+                self.hosts().set_address(&entry.queue, known, now);
                 (Settled::new(Fate::Final), None)
             }
         }
@@ -130,7 +131,7 @@ impl State {
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
             return LinkTreatment::default();
         }
-        let stands_for = if self.sieve.queue().traps().suspects(&entry.queue) {
+        let stands_for = if self.sieve.queue().traps.suspects(&entry.queue) {
             1
         } else {
             self.compare_one_of
@@ -141,7 +142,7 @@ impl State {
             first: first.as_deref().unwrap_or(&entry.url),
             stands_for,
         };
-        self.hosts().traps_mut().count_member(entry, &member)
+        self.hosts().traps.count_member(entry, &member)
     }
 
     fn failed_request<'a>(
