@@ -80,8 +80,8 @@
 //!                 continue;
 //!             }
 //!             Leasing::NotUntil(time) => time.since(now()),
-//!             Leasing::BudgetSpent | Leasing::Drained if tasks.is_empty() => break,
-//!             Leasing::AllLeased | Leasing::BudgetSpent | Leasing::Drained => Duration::MAX,
+//!             Leasing::AllLeased => Duration::MAX,
+//!             Leasing::BudgetSpent | Leasing::Drained => break,
 //!         };
 //!         tokio::select! {
 //!             Some(settlement) = tasks.join_next() => drop(frontier.settle(&[settlement?], now())?),

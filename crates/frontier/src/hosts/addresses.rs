@@ -143,13 +143,7 @@ impl Addresses {
             if time > now {
                 return None;
             }
-            self.timers.pop();
-            let shared = self
-                .shared
-                .get_mut(&address)
-                .filter(|shared| shared.timer == Some(time));
-            if let Some(shared) = shared {
-                shared.timer = None;
+            if self.end_first_timer() {
                 return Some(address);
             }
         }
@@ -162,16 +156,18 @@ impl Addresses {
             if self.shared.get(&address).is_some_and(is_waited_for) {
                 return Some(time);
             }
-            self.timers.pop();
-            if let Some(shared) = self
-                .shared
-                .get_mut(&address)
-                .filter(|shared| shared.timer == Some(time))
-            {
-                shared.timer = None;
-            }
+            self.end_first_timer();
         }
         None
+    }
+
+    /// Removes the first timer. Returns whether it was still that of its address.
+    fn end_first_timer(&mut self) -> bool {
+        let Some(Reverse((time, address))) = self.timers.pop() else {
+            return false;
+        };
+        let shared = self.shared.get_mut(&address);
+        shared.is_some_and(|shared| shared.timer.take_if(|timer| *timer == time).is_some())
     }
 
     /// Forgets addresses without state, once they may be the majority.
