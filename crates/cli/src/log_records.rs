@@ -46,23 +46,22 @@ pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
 
 /// Warns of options by which the crawl is less polite or less safe.
 pub(crate) fn risks(crawl: &CrawlOptions, http: &HttpOptions) {
-    if !crawl.frontier.politeness.ask_robots {
-        log::warn!(
-            target: "crawler",
-            "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay"
-        );
-    }
-    if http.accept_any_certificate {
-        log::warn!(
-            target: "crawler",
-            "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies"
-        );
-    }
-    if http.proxy.is_some() {
-        log::warn!(
-            target: "crawler",
-            "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses"
-        );
+    let risks = [
+        (
+            !crawl.frontier.politeness.ask_robots,
+            "robots.txt is NOT fetched: the crawl fetches forbidden pages and ignores Crawl-delay",
+        ),
+        (
+            http.accept_any_certificate,
+            "certificates are NOT checked (--insecure): an attacker on the network can read and change all data, including logins and cookies",
+        ),
+        (
+            http.proxy.is_some(),
+            "all requests go through a proxy: the crawler cannot check whether the proxy connects to private addresses",
+        ),
+    ];
+    for (_, risk) in risks.iter().filter(|(is_taken, _)| *is_taken) {
+        log::warn!(target: "crawler", "{risk}");
     }
 }
 

@@ -102,13 +102,16 @@ pub struct ReadOptions {
 ///
 /// Never fails. Time is linear in the length of the body, but for selected fields ([`select`](crate::select::select)).
 pub fn read(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
-    let mut page = read_body(content, url, options);
+    let mut headers = RobotsMeta::default();
+    for value in content.robots_tags {
+        headers.merge_header(value, &options.links.agent);
+    }
+    let mut page = read_body(content, headers, url, options);
     let refresh = content.refresh.and_then(|value| links::refresh_header_link(value, url));
     page.refreshes_itself |= refresh.as_ref().is_some_and(|link| link.url == *url);
     if let Some(link) = refresh.filter(|link| link.url != *url && page.links.iter().all(|known| known.url != link.url))
     {
-        let robots = with_headers(RobotsMeta::default(), content, options);
-        if robots.nofollow && !options.follow_nofollow {
+        if headers.nofollow && !options.follow_nofollow {
             page.left_out.nofollow += 1;
         } else {
             page.links.push(link);
@@ -117,7 +120,7 @@ pub fn read(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
     page
 }
 
-fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
+fn read_body(content: &Content<'_>, headers: RobotsMeta, url: &Url, options: &ReadOptions) -> Page {
     let Content { body, content_type, .. } = *content;
     // Pages may start alike and still differ, so a truncated body is not compared.
     let is_comparable = options.fingerprint && !content.is_truncated;
@@ -128,7 +131,7 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
         return Page {
             fingerprint: Fingerprint::new(hash, None),
             text: options.text.then(|| css.into_owned()),
-            ..page_of(found, content, options)
+            ..page_of(found, headers, options)
         };
     }
     let limits = options.sitemap.filter(|_| !body.is_empty());
@@ -139,7 +142,7 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
         return Page {
             other_type: is_other.then(|| content_type.and_then(essence).unwrap_or_else(|| "no type".to_owned())),
             fingerprint: Fingerprint::new(hash, None),
-            ..page_without_markup(sitemap, content, options)
+            ..page_without_markup(sitemap, headers, options)
         };
     };
     let decoded = match syntax {
@@ -158,7 +161,7 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
     } else {
         (links::extract(html, decoded.encoding, url, &options.links), None)
     };
-    let mut page = page_of(found, content, options);
+    let mut page = page_of(found, headers, options);
     // What an entity would have held.
     page.left_out.dropped += usize::from(is_cut);
     let selected = (!options.fields.is_empty()).then(|| select::select(html, &options.fields, options.select_limits));
@@ -170,14 +173,13 @@ fn read_body(content: &Content<'_>, url: &Url, options: &ReadOptions) -> Page {
     }
 }
 
-fn page_without_markup(sitemap: Option<Sitemap>, content: &Content<'_>, options: &ReadOptions) -> Page {
-    let robots = with_headers(RobotsMeta::default(), content, options);
+fn page_without_markup(sitemap: Option<Sitemap>, headers: RobotsMeta, options: &ReadOptions) -> Page {
     let mut page = Page {
-        noindex: robots.noindex,
+        noindex: headers.noindex,
         ..Page::default()
     };
     match sitemap {
-        Some(listed) if robots.nofollow && !options.follow_nofollow => {
+        Some(listed) if headers.nofollow && !options.follow_nofollow => {
             page.left_out.nofollow = listed.entries.len();
         }
         sitemap => page.sitemap = sitemap,
@@ -185,16 +187,16 @@ fn page_without_markup(sitemap: Option<Sitemap>, content: &Content<'_>, options:
     page
 }
 
-fn page_of(found: Extracted, content: &Content<'_>, options: &ReadOptions) -> Page {
-    let robots = with_headers(found.robots, content, options);
+fn page_of(found: Extracted, headers: RobotsMeta, options: &ReadOptions) -> Page {
+    let nofollow = found.robots.nofollow || headers.nofollow;
     let mut left_out = found.left_out;
     let (mut links, mut unfollowed) = (found.links, Vec::new());
     links.retain(|link| link.source != LinkSource::Sitemap || options.linked_sitemaps);
     if !options.follow_nofollow {
-        if robots.nofollow {
+        if nofollow {
             left_out.nofollow = std::mem::take(&mut left_out.known);
         }
-        let is_unfollowed = |link: &mut FoundLink| link.nofollow || robots.nofollow;
+        let is_unfollowed = |link: &mut FoundLink| link.nofollow || nofollow;
         unfollowed = links.extract_if(.., is_unfollowed).collect();
     }
     left_out.nofollow += unfollowed.len();
@@ -202,22 +204,15 @@ fn page_of(found: Extracted, content: &Content<'_>, options: &ReadOptions) -> Pa
         unfollowed.clear();
     }
     for link in links.iter_mut().chain(&mut unfollowed) {
-        link.nofollow |= robots.nofollow;
+        link.nofollow |= nofollow;
     }
     Page {
         links,
         unfollowed,
         left_out,
         title: found.title,
-        noindex: robots.noindex,
+        noindex: found.robots.noindex || headers.noindex,
         refreshes_itself: found.refreshes_itself,
         ..Page::default()
     }
-}
-
-fn with_headers(mut robots: RobotsMeta, content: &Content<'_>, options: &ReadOptions) -> RobotsMeta {
-    for value in content.robots_tags {
-        robots.merge_header(value, &options.links.agent);
-    }
-    robots
 }

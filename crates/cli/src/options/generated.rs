@@ -34,15 +34,11 @@ pub(crate) fn manual_page() -> io::Result<Vec<u8>> {
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     // The library would refer to manual pages of the subcommands, which do not exist.
-    section("SUBCOMMANDS", &subcommands).to_writer(&mut page)?;
-    let settings: Vec<_> = ALL
-        .iter()
-        .filter(|setting| !setting.is_option())
-        .map(described_setting)
-        .collect();
-    section("SETTINGS (--set NAME=VALUE)", &settings).to_writer(&mut page)?;
-    section("UNITS", &owned(&UNITS)).to_writer(&mut page)?;
-    section("EXIT STATUS", &owned(&EXIT_CODES)).to_writer(&mut page)?;
+    section("SUBCOMMANDS", subcommands).to_writer(&mut page)?;
+    let settings = ALL.iter().filter(|setting| !setting.is_option());
+    section("SETTINGS (--set NAME=VALUE)", settings.map(described_setting)).to_writer(&mut page)?;
+    section("UNITS", UNITS).to_writer(&mut page)?;
+    section("EXIT STATUS", EXIT_CODES).to_writer(&mut page)?;
     man.render_version_section(&mut page)?;
     Ok(page)
 }
@@ -60,13 +56,7 @@ fn described_setting(setting: &Setting) -> (String, String) {
     (setting.name().to_owned(), format!("{}{default}", setting.summary()))
 }
 
-fn owned(rows: &[(&str, &str)]) -> Vec<(String, String)> {
-    rows.iter()
-        .map(|(term, text)| ((*term).to_owned(), (*text).to_owned()))
-        .collect()
-}
-
-fn section(heading: &str, rows: &[(String, String)]) -> Roff {
+fn section<T: Into<String>>(heading: &str, rows: impl IntoIterator<Item = (T, T)>) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [heading]);
     for (term, text) in rows {

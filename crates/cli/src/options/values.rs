@@ -19,11 +19,8 @@ const DURATION: &str = "write a duration such as 500ms, 30s, 5m, 1h or 2d; a bar
 /// When the text is not a count, or `T` cannot hold it.
 pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
     let counts = Config::new().with_byte_suffix(ByteSuffix::Deny);
-    match counts.parse_size(text) {
-        Ok(count) if is_whole(text) && !text.contains(['i', 'I']) => fit(count, COUNT),
-        _ if text.starts_with('-') => Err(format!("it must not be below 0: {COUNT}")),
-        _ => Err(COUNT.to_owned()),
-    }
+    let count = counts.parse_size(text).ok().filter(|_| !text.contains(['i', 'I']));
+    whole(text, count, COUNT)
 }
 
 /// Reads a size in bytes: KiB, MiB and GiB are powers of 1024; k, kB, MB and GB are powers of 1000.
@@ -32,20 +29,17 @@ pub(super) fn parse_count<T: FromStr<Err = ParseIntError>>(text: &str) -> Result
 ///
 /// When the text is not a size, or `T` cannot hold it.
 pub(super) fn parse_size<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
-    match parse_size::parse_size(text) {
-        Ok(bytes) if is_whole(text) => fit(bytes, SIZE),
-        _ if text.starts_with('-') => Err(format!("it must not be below 0: {SIZE}")),
-        _ => Err(SIZE.to_owned()),
+    whole(text, parse_size::parse_size(text).ok(), SIZE)
+}
+
+/// Returns the number that was read of a text, if it is whole or has a unit. The library would round a bare 1.5 to 2.
+fn whole<T: FromStr<Err = ParseIntError>>(text: &str, read: Option<u64>, example: &str) -> Result<T, String> {
+    if text.starts_with('-') {
+        return Err(format!("it must not be below 0: {example}"));
     }
-}
-
-/// Returns whether the number is whole or has a unit. The library would round a bare 1.5 to 2.
-fn is_whole(text: &str) -> bool {
     let has_unit = !text.ends_with(|last: char| last.is_ascii_digit());
-    !text.contains(['+', '-']) && (has_unit || !text.contains('.'))
-}
-
-fn fit<T: FromStr<Err = ParseIntError>>(number: u64, example: &str) -> Result<T, String> {
+    let is_whole = !text.contains(['+', '-']) && (has_unit || !text.contains('.'));
+    let number = read.filter(|_| is_whole).ok_or_else(|| example.to_owned())?;
     number.to_string().parse().map_err(|error: ParseIntError| {
         if *error.kind() == IntErrorKind::Zero {
             format!("it must be 1 or more: {example}")
