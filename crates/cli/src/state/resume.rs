@@ -139,12 +139,12 @@ fn parse_given(given: Vec<OsString>) -> Result<Cli, ArgumentsError> {
 }
 
 /// An argument, in the form in which it is kept: `--name=value`, `--name` of a flag, or a seed.
-struct Given {
+struct Argument {
     text: String,
     is_repeatable: bool,
 }
 
-impl Given {
+impl Argument {
     fn replaces(&self, kept: &str) -> bool {
         let is_verbosity = |name| matches!(name, "quiet" | "verbose");
         let (old, new) = (name_of(kept), name_of(&self.text));
@@ -162,7 +162,7 @@ fn name_of(argument: &str) -> &str {
 }
 
 /// Reads arguments that may lack what they need, such as seeds. Returns `None` if one is not UTF-8. Ends the process if they are not valid.
-fn read(arguments: &[OsString]) -> Option<Vec<Given>> {
+fn read(arguments: &[OsString]) -> Option<Vec<Argument>> {
     let (command, matches) = options::parse_some(arguments);
     let mut all = Vec::new();
     for argument in command.get_arguments() {
@@ -184,7 +184,7 @@ fn read(arguments: &[OsString]) -> Option<Vec<Given>> {
             }
         };
         let is_repeatable = argument.is_positional() || matches!(argument.get_action(), ArgAction::Append);
-        all.extend(texts.into_iter().map(|text| Given { text, is_repeatable }));
+        all.extend(texts.into_iter().map(|text| Argument { text, is_repeatable }));
     }
     Some(all)
 }

@@ -5,7 +5,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
 use indexmap::IndexMap;
-use indexmap::map::Entry;
+use indexmap::map::raw_entry_v1::{RawEntryApiV1 as _, RawEntryMut};
 use url::Url;
 
 use super::{FoundLink, LeftOut, LinkKey, LinkOptions, LinkSource, SeenLinkCache};
@@ -60,15 +60,19 @@ impl LinkList {
     /// Leaves out a link that the cache has.
     pub(super) fn add_known(&mut self, target: u64) -> bool {
         let is_full = self.links.len() >= self.max_links;
-        match self.links.entry(target) {
-            Entry::Occupied(mut link) => {
+        match self
+            .links
+            .raw_entry_mut_v1()
+            .from_hash(target, |known| *known == target)
+        {
+            RawEntryMut::Occupied(mut link) => {
                 // It may be there with another spelling.
                 if let Some(link) = link.get_mut() {
                     link.nofollow = false;
                 }
             }
-            Entry::Vacant(_) if is_full => return self.drop_one(),
-            Entry::Vacant(new) => _ = new.insert(None),
+            RawEntryMut::Vacant(_) if is_full => return self.drop_one(),
+            RawEntryMut::Vacant(new) => _ = new.insert_hashed_nocheck(target, target, None),
         }
         true
     }
@@ -93,25 +97,30 @@ impl LinkList {
         url.set_fragment(None);
         let target = self.hasher.hash_one(url.as_str());
         let has_room = self.links.len() < self.max_links && self.bytes_left >= url.as_str().len();
-        match self.links.entry(target) {
-            Entry::Occupied(mut link) => {
+        match self
+            .links
+            .raw_entry_mut_v1()
+            .from_hash(target, |known| *known == target)
+        {
+            RawEntryMut::Occupied(mut link) => {
                 // The cache may have it with another spelling.
                 if let Some(link) = link.get_mut() {
                     link.nofollow &= nofollow;
                     link.embedded |= source.is_asset();
                 }
             }
-            Entry::Vacant(new) if has_room => {
+            RawEntryMut::Vacant(new) if has_room => {
                 self.bytes_left -= url.as_str().len();
-                new.insert(Some(FoundLink {
+                let link = FoundLink {
                     url,
                     source,
                     nofollow,
                     embedded: source.is_asset(),
                     key: spelling.map(|spelling| LinkKey { spelling, target }),
-                }));
+                };
+                new.insert_hashed_nocheck(target, target, Some(link));
             }
-            Entry::Vacant(_) => return self.drop_one(),
+            RawEntryMut::Vacant(_) => return self.drop_one(),
         }
         true
     }

@@ -18,7 +18,7 @@ pub(super) fn is_end<const COUNT: usize>(byte: u8, ends: [u8; COUNT]) -> bool {
 
 /// Those that read the rest of a tag return whether it closes itself; `None` if the input ends inside it: then there is no tag.
 impl<'a> Tokenizer<'a> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn tag_name(&mut self) -> Name<'a> {
         let start = self.at;
         self.at = self.find_end(start, TAG_NAME_ENDS).unwrap_or(self.html.len());
@@ -118,7 +118,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_end<const COUNT: usize>(&self, from: usize, ends: [u8; COUNT]) -> Option<usize> {
         let near = self.eight_from(from).and_then(|eight| first_of_or_space(eight, ends));
         // Some bytes below the space are no white space.
