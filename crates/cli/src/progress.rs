@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crawler::summary::{duration, grouped, rounded_down, size};
+use crawler::summary::{HostFigures, duration, grouped, rounded_down, size};
 use crawler::{CrawlOptions, Event, FailureKind, Observer, Phase, SitemapEnd, SitemapRecord, StopHandle, Summary};
 use frontier::{Health, Notice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -123,7 +123,7 @@ impl Reporter {
         self.pace.add(summary);
         let mut texts = self.texts(summary).to_vec();
         let table = &summary.host_table;
-        let held_up_by = table.held_up_by().filter(|host| host.health.state > Health::Asked);
+        let held_up_by = table.held_up_by().filter(|host| is_named(host, summary));
         texts.extend(held_up_by.map(|host| {
             let explained = host.explained(table.as_of, &flag::of);
             format!("held up by {}: {explained}", host.host)
@@ -173,7 +173,10 @@ impl Reporter {
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
         let held_up = summary.host_table.held_up_by().and_then(|host| host.left);
+        let report = &summary.report;
         pace.extend(match phase {
+            // Each of them may lead to more.
+            Phase::Running if report.postponed > 0 && report.postponed == report.queued_pages => None,
             Phase::Running => self
                 .pace
                 .remaining(held_up)
@@ -199,14 +202,18 @@ fn pages(summary: &Summary) -> Vec<String> {
     pages
 }
 
-/// Returns the host that holds the crawl up, and what it does. A host that is asked is named if others wait, too.
+/// Returns whether the host that holds the crawl up is named: if it is asked, others must be there, too.
+fn is_named(host: &HostFigures, summary: &Summary) -> bool {
+    host.health.state > Health::Asked || summary.report.hosts > 1
+}
+
+/// Returns the host that holds the crawl up, and what it does.
 fn worst_host(summary: &Summary) -> Option<String> {
     let host = summary
         .host_table
         .held_up_by()
-        .filter(|_| summary.report.pages_left() > 0)?;
-    let is_alone = host.health.state == Health::Asked && summary.report.hosts < 2;
-    let left = duration(host.left.filter(|_| !is_alone)?);
+        .filter(|host| summary.report.pages_left() > 0 && is_named(host, summary))?;
+    let left = duration(host.left?);
     Some(format!("{}, {left} left: {}", host.state_in_words(), host.host))
 }
 
@@ -294,7 +301,7 @@ impl Observer for Reporter {
 #[cfg(test)]
 mod tests {
     use crawler::Ending;
-    use crawler::summary::{Counts, HostFigures};
+    use crawler::summary::Counts;
     use frontier::Time;
 
     use super::*;
@@ -350,6 +357,9 @@ mod tests {
         let (_, view) = reporter.view(&summary, Phase::Pausing);
         assert!(view[0].contains("/s mean, pausing, "), "{view:?}");
         assert_eq!(view[1], texts[1]);
+        (summary.report.queued_pages, summary.report.postponed) = (3, 3);
+        let texts = reporter.texts(&summary);
+        assert!(!texts[0].contains("ETA"), "each may lead to more: {texts:?}");
     }
 
     /// The figures of a host with a page that waits, after one was answered or refused.

@@ -36,6 +36,9 @@ struct Times {
     retried: u64,
     longest: Duration,
     answers: LastTimes,
+    /// All requests, also those without an answer.
+    #[serde(default)]
+    requests: LastTimes,
     pauses: LastTimes,
 }
 
@@ -101,6 +104,7 @@ impl AnswerTimes {
         if let Some(pause) = request.pause {
             times.pauses.add(pause);
         }
+        times.requests.add(request.took);
         if request.status.is_some() {
             times.longest = times.longest.max(request.took);
             times.answers.add(request.took);
@@ -128,7 +132,7 @@ impl AnswerTimes {
             median: times.answers.median(),
             longest: (times.answers.all > 0).then_some(times.longest),
             median_pause: times.pauses.median(),
-            left: report.time_left(times.answers.mean(), retried, now),
+            left: report.time_left(times.requests.mean(), retried, now),
             report,
         }
     }

@@ -15,6 +15,9 @@ use crate::timestamp::{less_ahead, rfc3339};
 /// The most characters of the cause of a state.
 const CAUSE_CHARACTERS: usize = 120;
 
+/// A longer delay, or time to answer, explains why a host takes long.
+const LONG: Duration = Duration::from_secs(1);
+
 /// The hosts of a crawl at one time.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -57,7 +60,7 @@ pub struct HostFigures {
     pub longest: Option<Duration>,
     /// The median of its last 31 pauses; `None` before the second request.
     pub median_pause: Option<Duration>,
-    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 answers and the share of its requests
+    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 requests and the share of its requests
     /// that were made again; `None` if nothing waits.
     pub left: Option<Duration>,
 }
@@ -89,7 +92,12 @@ impl HostFigures {
         // The two clocks were read one after the other.
         let ahead = Duration::from_secs(ahead.as_secs());
         let health = &mut self.report.health;
-        for time in [&mut health.since, &mut health.until, &mut self.report.robots_at] {
+        for time in [
+            &mut health.since,
+            &mut health.until,
+            &mut health.given_up_at,
+            &mut self.report.robots_at,
+        ] {
             *time = time.map(|time| less_ahead(time, ahead));
         }
         self
@@ -114,12 +122,14 @@ impl HostFigures {
             "origin": health.origin.as_ref().map(ToString::to_string),
             "since": health.since.map(rfc3339),
             "until": health.until.map(rfc3339),
+            "given_up_at": health.given_up_at.map(rfc3339),
             "kind": health.cause.as_ref().map(|cause| cause.kind.name()),
             "cause": self.cause(),
             "retry_after_seconds": seconds(health.asked_for),
             "times": health.times,
             "advice": self.advice(name),
             "waiting": self.queued,
+            "postponed": self.postponed,
             "in_flight": self.in_flight,
             "left_seconds": seconds(self.left),
             "requests": self.requests,
@@ -149,17 +159,29 @@ impl HostFigures {
         if health.times > 1 {
             text += &format!("; {} times in a row", health.times);
         }
-        if let Some(until) = health.until {
+        if let Some(until) = health.until.filter(|_| self.left.is_some()) {
             text += &format!(
                 "; asked again in {}, at {}",
                 duration(until.since(as_of)),
                 rfc3339(until)
             );
         }
-        if let Some(left) = self.left {
-            let waiting = grouped(self.queued + u64::from(self.in_flight));
-            text += &format!("; {waiting} waiting, {} left", duration(left));
+        if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
+            text += &format!("; given up at {} at the latest", rfc3339(end));
         }
+        let Some(left) = self.left else {
+            return match self.advice(name).filter(|_| health.state >= Health::Closed) {
+                Some(advice) => format!("{text}; {advice}"),
+                None => text + "; nothing waits",
+            };
+        };
+        let waiting = self.queued + u64::from(self.in_flight);
+        let which = match self.postponed {
+            0 => "",
+            all if all == waiting => ", behind all other pages as they look alike; each may lead to more",
+            _ => ", some of them behind all other pages as they look alike",
+        };
+        text += &format!("; {} waiting{which}, {} left", grouped(waiting), duration(left));
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
     }
@@ -180,13 +202,92 @@ impl HostFigures {
     /// Returns what an operator can do about the state.
     pub fn advice(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
         Some(match self.health.state {
-            Health::Resting => format!("raise {}: it asks for less traffic", name("delay")),
+            Health::Resting => format!(
+                "it asks for less traffic: raise {}, or lower {} to give it up sooner",
+                name("delay"),
+                name("max_throttles")
+            ),
             Health::RobotsFailing | Health::Closed => {
                 "look at its robots.txt: nothing is fetched without it".to_owned()
             }
             Health::Hanging => format!("{} says how long a request may take", name("timeout")),
             Health::Away | Health::GivenUp => remedy(self.health.cause.as_ref()?.kind, name),
-            _ => return None,
+            _ if self.delay > LONG && Some(self.delay) > self.median => format!(
+                "its delay is {}, from {} or up to {} from its robots.txt",
+                duration(self.delay),
+                name("delay"),
+                name("max_crawl_delay")
+            ),
+            _ => {
+                let median = self.median.filter(|median| *median > LONG)?;
+                format!(
+                    "it answers in {}: {} allows more at once",
+                    duration(median),
+                    name("per_host")
+                )
+            }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use frontier::{Canonicalizer, Frontier, FrontierConfig};
+
+    use super::*;
+
+    /// Explains a host after a change of its report.
+    fn explained(change: impl FnOnce(&mut HostFigures)) -> String {
+        let seed = Canonicalizer::default().parse("http://a.example/").unwrap();
+        let mut frontier = Frontier::in_memory(FrontierConfig::default()).unwrap();
+        frontier.add_seed(&seed, Time::EPOCH).unwrap();
+        let report = frontier.host_report(&seed.host(), Time::EPOCH).unwrap();
+        let mut figures = HostFigures::new(report, Time::EPOCH);
+        (figures.report.queued, figures.left) = (37, Some(Duration::from_secs(370)));
+        change(&mut figures);
+        figures.explained(Time::EPOCH, &|field| field.to_uppercase())
+    }
+
+    #[test]
+    fn it_is_said_what_makes_a_host_take_long_and_until_when() {
+        let second = Duration::from_secs(1);
+        let cases = [
+            (
+                explained(|host| host.report.delay = second / 2),
+                "asked; 37 waiting, 6.2 min left",
+            ),
+            (
+                explained(|host| host.report.delay = 10 * second),
+                "asked; 37 waiting, 6.2 min left; its delay is 10.0 s, from DELAY or up to MAX_CRAWL_DELAY from its robots.txt",
+            ),
+            (
+                explained(|host| host.median = Some(2 * second)),
+                "asked; 37 waiting, 6.2 min left; it answers in 2.0 s: PER_HOST allows more at once",
+            ),
+            (
+                explained(|host| {
+                    (host.report.health.state, host.report.health.times) = (Health::Resting, 3);
+                    host.report.health.until = Some(Time::EPOCH + 20 * second);
+                    host.report.health.given_up_at = Some(Time::EPOCH + 900 * second);
+                }),
+                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z at the latest; \
+                 37 waiting, 6.2 min left; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
+            ),
+            (
+                explained(|host| {
+                    host.report.health.state = Health::Closed;
+                    (host.report.health.until, host.left) = (Some(Time::EPOCH + second), None);
+                }),
+                "closed; look at its robots.txt: nothing is fetched without it",
+            ),
+            (explained(|host| host.left = None), "asked; nothing waits"),
+            (
+                explained(|host| host.report.postponed = 37),
+                "asked; 37 waiting, behind all other pages as they look alike; each may lead to more, 6.2 min left",
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
     }
 }

@@ -16,6 +16,9 @@ use crate::timestamp::rfc3339;
 /// The most hosts and origins that the rows name. JSON has more.
 const HOSTS_SHOWN: usize = 5;
 
+/// How many of them may be those that are asked, and only take longest.
+const LONGEST_SHOWN: usize = 3;
+
 /// The most hosts of the table that JSON has.
 const HOSTS_LISTED: usize = 20;
 
@@ -149,8 +152,11 @@ impl Summary {
     pub fn add_held_up(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
         let table = &self.host_table;
         let waiting = table.hosts.iter().filter(|host| host.left.is_some());
-        let others = waiting.clone().skip(1).filter(|host| host.health.state > Health::Asked);
-        let shown = waiting.take(1).chain(others).take(HOSTS_SHOWN);
+        let others = waiting
+            .clone()
+            .skip(LONGEST_SHOWN)
+            .filter(|host| host.health.state > Health::Asked);
+        let shown = waiting.take(LONGEST_SHOWN).chain(others).take(HOSTS_SHOWN);
         rows.add_all(
             "held up by",
             shown.map(|host| format!("{}: {}", host.host, host.explained(table.as_of, name))),

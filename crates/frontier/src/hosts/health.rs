@@ -3,6 +3,7 @@
 use super::host::Host;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
+use crate::config::RetryPolicy;
 use crate::report::{Health, HostHealth};
 use crate::time::Time;
 use crate::url::HostKey;
@@ -17,9 +18,13 @@ impl Host {
         }
     }
 
-    /// The state of the deciding origin, as far as it does not depend on the time.
+    /// The state of the deciding origin, as far as it does not depend on the time. If nothing waits, there is nothing to hold up.
     pub(crate) fn settled_health(&self) -> Health {
-        self.deciding_origin().map_or(Health::Asked, OriginQueue::state)
+        let state = self.deciding_origin().map_or(Health::Asked, OriginQueue::state);
+        match self.queued() + self.postponed() + u64::from(self.pace.in_flight()) {
+            0 if state < Health::Closed => Health::Asked,
+            _ => state,
+        }
     }
 
     fn waits_for(&self, origin: &OriginQueue) -> bool {
@@ -27,10 +32,16 @@ impl Host {
     }
 
     /// Returns what it does. `oldest` is the start of its oldest request that hangs, and of which origin that is.
-    pub(crate) fn health(&self, key: &HostKey, oldest: Option<(Time, OriginId)>, now: Time) -> HostHealth {
+    pub(crate) fn health(
+        &self,
+        key: &HostKey,
+        oldest: Option<(Time, OriginId)>,
+        retries: &RetryPolicy,
+        now: Time,
+    ) -> HostHealth {
         let health = self
             .deciding_origin()
-            .map_or_else(HostHealth::default, |origin| self.health_of(key, origin, now));
+            .map_or_else(HostHealth::default, |origin| self.health_of(key, origin, retries, now));
         match oldest {
             Some((started, id)) if health.state < Health::Hanging => HostHealth {
                 state: Health::Hanging,
@@ -42,16 +53,17 @@ impl Host {
         }
     }
 
-    fn health_of(&self, key: &HostKey, origin: &OriginQueue, now: Time) -> HostHealth {
+    fn health_of(&self, key: &HostKey, origin: &OriginQueue, retries: &RetryPolicy, now: Time) -> HostHealth {
+        let state = self.settled_health();
         let is_ahead = |time: &Time| *time > now;
         let blocked = Some(self.blocked_until()).filter(is_ahead);
         let mut health = HostHealth {
-            state: origin.state(),
+            state,
             origin: origin.id.origin(key),
             until: blocked,
             ..HostHealth::default()
         };
-        if let Some(trouble) = origin.trouble() {
+        if let Some(trouble) = origin.trouble().filter(|_| state > Health::Asked) {
             health.since = Some(trouble.since);
             health.cause = Some(trouble.cause.clone());
             (health.asked_for, health.times) = (trouble.asked_for, trouble.times);
@@ -60,13 +72,20 @@ impl Host {
             // Another origin may throttle.
             Health::Asked if blocked.is_some() => health.state = Health::Resting,
             Health::RobotsFailing => health.until = blocked.max(Some(origin.robots_due()).filter(is_ahead)),
-            Health::Resting => health.times = origin.throttles(),
+            Health::Resting => {
+                health.times = origin.throttles();
+                let most = retries.max_throttles.get();
+                let longest = retries.rest_after(most, health.asked_for);
+                let rests = longest.saturating_mul(most.saturating_sub(health.times.saturating_add(1)));
+                health.given_up_at = blocked.map(|until| until + rests);
+            }
             Health::Away => {
                 let Some(outage) = origin.outage() else { return health };
                 health.since = Some(outage.since);
                 health.cause = Some(outage.cause.clone());
                 health.until = Some(outage.next).filter(|next| !outage.is_probing && is_ahead(next));
                 health.times = outage.probes;
+                health.given_up_at = Some(outage.since + origin.patience(retries)).filter(is_ahead);
             }
             Health::Closed => {
                 let Some(known) = &origin.known else { return health };

@@ -91,7 +91,7 @@ const SECOND_CHANCES: u32 = 2;
 
 impl OriginQueue {
     /// How long it may be away.
-    fn patience(&self, retries: &RetryPolicy) -> Duration {
+    pub(super) fn patience(&self, retries: &RetryPolicy) -> Duration {
         if self.has_answered {
             retries.max_host_downtime
         } else {

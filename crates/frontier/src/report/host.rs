@@ -24,6 +24,8 @@ pub struct HostReport {
     pub robots_at: Option<Time>,
     /// Entries that wait for it.
     pub queued: u64,
+    /// How many of them wait behind all other pages of the crawl, because pages like them look alike.
+    pub postponed: u64,
     /// Requests to it that are in flight.
     pub in_flight: u32,
     /// The most requests to it that may be in flight: [`PolitenessConfig::per_host`](crate::PolitenessConfig::per_host).
@@ -39,19 +41,21 @@ pub struct HostReport {
 impl HostReport {
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
-    /// `max_attempts`. What goes wrong continues for as long again, at least. `None` if nothing waits or is in flight.
+    /// `max_attempts`. What goes wrong continues for as long again, at least, but not after the host is given up. `None` if nothing waits
+    /// or is in flight.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
         let rest = rest.max(health.since.map_or(Duration::ZERO, |since| now.since(since)));
+        let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
         let attempts = (1.0 - retried)
             .max(0.0)
             .recip()
             .clamp(1.0, self.max_attempts.max(1).into());
         let all = each.saturating_mul((waiting as f64 * attempts) as u32);
-        (waiting > 0).then(|| rest.saturating_add(all))
+        (waiting > 0).then(|| rest.saturating_add(all).min(end))
     }
 }
 
@@ -118,6 +122,8 @@ pub struct HostHealth {
     pub since: Option<Time>,
     /// When it is asked next; `None` if that is now, never, or once a request in flight has ended.
     pub until: Option<Time>,
+    /// When it is given up at the latest if it goes on like this, and what waits for it is lost; `None` if that is not to come.
+    pub given_up_at: Option<Time>,
     /// What went wrong last; `None` if nothing did, or a first request hangs.
     pub cause: Option<Arc<Failure>>,
     /// What the last `Retry-After` of a host that rests asked for. Its rests grow all the same if it throttles again and again.

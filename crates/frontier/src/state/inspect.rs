@@ -161,11 +161,12 @@ impl State {
             shortest_gap: host.shortest_gap(),
             robots_at: host.robots_at(),
             queued: host.queued() + host.postponed(),
+            postponed: host.postponed(),
             in_flight: host.pace.in_flight(),
             per_host: rules.politeness.per_host.get(),
             max_attempts: self.retries.max_attempts.get(),
             given_up: host.gave_up_any(),
-            health: host.health(key, oldest, now),
+            health: host.health(key, oldest, &self.retries, now),
         }
     }
 

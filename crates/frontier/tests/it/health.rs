@@ -1,5 +1,6 @@
 //! What a host does at present: its state, since when, why, and until when.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
@@ -191,6 +192,45 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
     frontier.lease(now, 9).unwrap();
     let report = frontier.host_report(&host(), now).unwrap();
     assert_eq!(report.time_left(Duration::ZERO, 0.0, now), None, "nothing waits");
+}
+
+#[test]
+fn a_host_that_throttles_or_is_away_is_given_up_no_later_than_it_says() {
+    for outcome in [throttled(4), failing(FailureKind::Connect)] {
+        let mut frontier = pages(config());
+        let (mut now, mut latest) = (START, None);
+        while health(&frontier, now).state < Health::GivenUp {
+            let lease = common::next(&mut frontier, &mut now);
+            settle(&mut frontier, &lease, outcome.clone(), now);
+            let said = health(&frontier, now).given_up_at;
+            assert!(
+                said.is_none_or(|said| latest.is_none_or(|latest| said <= latest)),
+                "{said:?}"
+            );
+            latest = said.or(latest);
+            let left = frontier
+                .host_report(&host(), now)
+                .unwrap()
+                .time_left(Duration::ZERO, 0.0, now);
+            assert!(said.is_none_or(|said| left.unwrap() <= said.since(now)), "{left:?}");
+        }
+        assert!(
+            latest.unwrap() >= now && latest.unwrap().since(now) < Duration::from_secs(10),
+            "{latest:?} {now:?}"
+        );
+    }
+}
+
+#[test]
+fn a_host_for_which_nothing_waits_holds_nothing_up() {
+    let mut config = config();
+    config.retries.max_attempts = NonZeroU32::MIN;
+    let mut frontier = with_pages(config, &[link("http://a.example/1"), link("http://a.example/2")]);
+    for expected in [Health::Hanging, Health::Asked] {
+        let lease = one(&mut frontier, START);
+        settle(&mut frontier, &lease, failing(FailureKind::Timeout), START);
+        assert_eq!(seen(&frontier, START).0, expected);
+    }
 }
 
 /// Port 81 is away until it is given up, and port 80 is asked meanwhile: what waits decides.

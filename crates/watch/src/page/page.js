@@ -84,14 +84,15 @@ const NAMED = 5;
 function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
+  const slow = status.finished ? null : summary.held_up_by;
+  if (slow) lines.unshift([slow.state === "asked" ? "" : "bad", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   if (summary.hint) lines.push(["bad", summary.hint]);
   const ill = Object.entries(summary.hosts_by_state).filter(([state]) => state !== "asked");
-  const named = summary.host_table.filter((one) => one.state !== "asked").slice(0, NAMED);
+  const others = summary.host_table.filter((one) => one.host !== slow?.host);
+  const named = others.filter((one) => one.state !== "asked").slice(0, NAMED);
   named.forEach((one) => lines.push(["bad", `${one.host}: ${one.explanation}`]));
-  const more = ill.reduce((sum, [, hosts]) => sum + hosts, 0) - named.length;
+  const more = ill.reduce((sum, [, hosts]) => sum + hosts, 0) - named.length - (slow && slow.state !== "asked" ? 1 : 0);
   if (more > 0) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
-  const slow = summary.held_up_by;
-  if (slow?.state === "asked" && !status.finished) lines.push(["", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   const isSaid = summary.missing.some((text) => text.startsWith("seen-set"));
   if (summary.capacity !== null && summary.estimated > summary.capacity && !isSaid) {
     const fate = summary.layers > 1 ? "it has grown, and takes more memory" : "it drops more and more new URLs";
@@ -116,7 +117,8 @@ function showLeft({ left, finished, summary }) {
     ? "in the second half of the crawl, pages led to no new ones"
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
   const at = summary.recent_pages_per_second;
-  const until = at > 0 && left.about !== null ? `, ${duration(left.about / at)} at the recent rate` : "";
+  const slowest = summary.held_up_by?.left_seconds ?? 0;
+  const until = at > 0 && left.about !== null ? `, about ${duration(Math.max(left.about / at, slowest))}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : "the end is not in sight"}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
