@@ -123,7 +123,8 @@ impl Reporter {
         self.pace.add(summary);
         let mut texts = self.texts(summary).to_vec();
         let table = &summary.host_table;
-        let held_up_by = table.held_up_by().filter(|host| is_named(host, summary));
+        let is_running = self.stop.phase() == Phase::Running;
+        let held_up_by = table.held_up_by().filter(|host| is_running && is_named(host, summary));
         texts.extend(held_up_by.map(|host| {
             let explained = host.explained(table.as_of, &flag::of);
             format!("held up by {}: {explained}", host.host)
@@ -153,7 +154,7 @@ impl Reporter {
             Level::HEALTHY => pages.extend(lost),
             level => pages.push(lost.unwrap_or_else(|| format!("seen-set {level}"))),
         }
-        [self.pace(summary, Phase::Running), pages.join(", ")]
+        [self.pace(summary, self.stop.phase()), pages.join(", ")]
     }
 
     /// Returns the template and the first three lines of the view. A crawl that does not just run has its phase instead of its end.

@@ -59,7 +59,9 @@ impl<'a> Status<'a> {
         let report = &summary.report;
         rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
-        summary.add_held_up(&mut rows, &flag::of);
+        if !self.crawl.is_paused {
+            summary.add_held_up(&mut rows, &flag::of);
+        }
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
         let postponed = match report.postponed {
@@ -93,6 +95,9 @@ impl<'a> Status<'a> {
             false => "running",
         };
         match self.holder {
+            LockHolder::Process(Some(process)) if self.crawl.is_paused => {
+                format!("paused, process {process}: its page, fg or kill -CONT {process} continues it")
+            }
             LockHolder::Process(Some(process)) => format!("{running}, process {process}"),
             _ if self.is_running() => running.to_owned(),
             _ if self.crawl.summary.ending == Ending::Drained && self.crawl.summary.has_unanswered() => {

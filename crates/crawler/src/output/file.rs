@@ -9,6 +9,7 @@ pub(super) use super::series::at;
 use super::series::{folder_of, identity, is_free, numbered};
 use super::tail::Tail;
 use crate::saved_output::{SavedFile, SavedOutput};
+use crate::summary::size;
 
 /// A file to which each [`write`](Write::write) appends all its bytes or none. If a write fails, such as on a full disk, the file is
 /// truncated to the end of the write before. So lines and records stay whole. With a [size](Self::with_max_bytes), it is the last file of a series.
@@ -128,6 +129,19 @@ impl OutputFile {
     /// Cuts the file to its whole bytes, before anything is written.
     fn begin(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_begun, true) && self.is_regular() {
+            let cut = self
+                .file
+                .metadata()
+                .map_err(at(&self.path))?
+                .len()
+                .saturating_sub(self.whole);
+            if cut > 0 && self.whole > 0 {
+                let (path, cut) = (self.path.display(), size(cut));
+                log::info!(
+                    target: "crawler::state",
+                    "{cut} at the end of {path} are cut off: the state directory does not know them, as after a kill, and they are fetched again"
+                );
+            }
             self.file.set_len(self.whole).map_err(at(&self.path))?;
         }
         Ok(())
