@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use compaction::Compaction;
-use list::{END_OF_RUNS, RunList};
+use list::END_OF_RUNS;
 use run::{Run, RunWriter};
 
 use super::removal::Removal;
@@ -50,16 +50,17 @@ impl SharedKeys {
 
     /// Reads what a store has, as of a row. Later runs are visible once their row was made again.
     pub(super) fn load(store: SharedStore, sizes: Sizes, covered: u64) -> Result<Self, StoreError> {
-        let list = RunList::read(&store)?.ok_or_else(|| damaged("the list of runs is missing".to_owned()))?;
+        let list = list::read(&store)?;
+        let (next_run, runs) = list.ok_or_else(|| damaged("the list of runs is missing".to_owned()))?;
         let mut keys = Keys::new(store, sizes);
         // Above what a run left that was not finished: that is removed in slices.
         let left = keys.store.lock().last(Space::Digest, MAX_KEY)?;
-        keys.next_run = left.map_or(0, |(key, _)| run::number(key) + 1).max(list.next_run);
+        keys.next_run = left.map_or(0, |(key, _)| run::number(key) + 1).max(next_run);
         if keys.next_run >= END_OF_RUNS {
             return Err(damaged("a part of the keys has a number that cannot be".to_owned()));
         }
         keys.settled = covered;
-        for stored in list.runs {
+        for stored in runs {
             let run = Run::read(stored, &keys.store)?;
             match stored.last_row > covered {
                 true => keys.ahead.push(run),

@@ -9,7 +9,6 @@ use super::{Batch, Change, Space, Store, StoreError, Visit};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MemoryStore {
     spaces: [BTreeMap<u64, Vec<u8>>; Space::ALL.len()],
-    status: BTreeMap<&'static str, String>,
 }
 
 impl MemoryStore {
@@ -27,7 +26,6 @@ impl MemoryStore {
                 Change::Delete(space, keys) => self.spaces[*space as usize].retain(|key, _| !keys.contains(key)),
             }
         }
-        self.status.extend(batch.status.iter().cloned());
     }
 }
 

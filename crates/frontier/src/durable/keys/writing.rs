@@ -1,8 +1,7 @@
 //! What is written of the keys: frozen digests in slices, then merges, then the list of runs.
 
-use super::list::RunList;
 use super::run::{self, Run, RunWriter};
-use super::{Frozen, Keys};
+use super::{Frozen, Keys, list};
 use crate::store::{Batch, MAX_KEY, Space, StoreError};
 
 impl Keys {
@@ -43,7 +42,7 @@ impl Keys {
         self.write_frozen(2 * self.sizes.parts_at_once + 4 * parts, batch);
         self.merge_runs(self.sizes.parts_at_once + 2 * parts, batch)?;
         if std::mem::take(&mut self.is_changed) {
-            RunList::of(self.next_run, &self.runs).write(batch)?;
+            list::write(self.next_run, &self.runs, batch)?;
         }
         Ok(())
     }
