@@ -1,4 +1,4 @@
-//! The sieve in a crawler of one's own: a site from one URL on, each page once.
+//! The sieve in a crawler of one's own: a site from one URL on, each URL once.
 //!
 //! `cargo run -p crawl-cli --example embed_sieve -- http://localhost:8080/`. It has no politeness: use it on a site of yours.
 

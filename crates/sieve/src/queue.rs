@@ -97,6 +97,7 @@ pub trait Accepts<T: AsRef<[u8]>>: Queue {
     fn push(&mut self, item: T);
 
     /// Returns whether it will admit the next `count` items, whatever they are. The sieve then skips [`admit`](Self::admit) for a batch.
+    /// `false` unless you say otherwise; an unbounded queue returns `true`.
     fn admits_next(&self, _count: usize) -> bool {
         false
     }

@@ -161,7 +161,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         (self.counters.accepted - before) as usize
     }
 
-    /// Queues an item without the filter, for retries: whether its key was seen is neither asked nor changed.
+    /// Queues an item without the filter, for retries: whether its key was seen is neither asked nor changed, and nothing is counted.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.on_saturation == OnSaturation::Refuse && self.counters.watch.is_past_capacity(self.filter.ones())
     }
 
-    /// Sets the time, from any monotonic clock. The saturation lines then contain a forecast of the next level.
+    /// Sets the time, from any monotonic clock, which may begin anew after [`resume`](Self::resume). The saturation lines then contain a forecast of the next level.
     pub fn set_now(&mut self, now: Duration) {
         self.counters.watch.set_now(now, || self.filter.load().estimated);
     }

@@ -30,7 +30,8 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
 
     /// Reads a filter of at most `limit` bytes that [`save_filter`](Self::save_filter) wrote, and puts it in front of a queue.
     ///
-    /// - `queue` may contain the items that were queued.
+    /// - `queue` may contain the items that were queued; if they follow the filter in the file, give an empty one, and
+    ///   [`requeue`](Self::requeue) them.
     /// - `secret` is the key of the hardened hash; other hashes ignore it.
     /// - The reader stops after the last byte of the filter. What follows is not checked.
     /// - The count of lost keys continues, and levels that were logged are not logged again.
