@@ -59,7 +59,7 @@ pub(crate) fn to_html(xml: &str) -> (String, bool) {
     (writer.html, is_cut)
 }
 
-/// Makes a reader that goes on where tags do not match, or a `&` is no reference.
+/// The reader goes on where tags do not match, or a `&` is no reference.
 pub(crate) fn lenient_reader(xml: &str) -> Reader<&[u8]> {
     let mut reader = Reader::from_str(xml);
     let config = reader.config_mut();

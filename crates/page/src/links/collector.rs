@@ -98,7 +98,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the page that an `<object>` or `<embed>` shows, unless its type is that of another file.
+    /// An `<object>` or `<embed>` shows a page, unless its type is that of another file.
     pub(super) fn visit_shown_page(&mut self, element: &Attributes<'_>, attribute: Attribute) {
         let is_other = |kind: Cow<'_, str>| {
             let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

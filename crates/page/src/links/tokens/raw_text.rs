@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr2};
 
 use super::super::tag::Name;
-use super::inside_tag::{TAG_NAME_ENDS, is_end};
+use super::inside_tag::{TAG_NAME_ENDS, is_space_or};
 use super::{Next, Sink, Tokenizer};
 
 impl<'a> Tokenizer<'a> {
@@ -45,7 +45,8 @@ fn is_end_tag(text: &[u8], name: &str) -> bool {
 
 fn is_word(text: &[u8], word: &str) -> bool {
     text.split_at_checked(word.len()).is_some_and(|(start, rest)| {
-        start.eq_ignore_ascii_case(word.as_bytes()) && rest.first().is_some_and(|byte| is_end(*byte, TAG_NAME_ENDS))
+        start.eq_ignore_ascii_case(word.as_bytes())
+            && rest.first().is_some_and(|byte| is_space_or(*byte, TAG_NAME_ENDS))
     })
 }
 
