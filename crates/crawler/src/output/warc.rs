@@ -68,12 +68,7 @@ pub struct Archive {
 }
 
 /// What the writer does next.
-#[derive(Debug)]
-enum Job {
-    Write(Arc<Capture>),
-    /// Returns the file and the length of the archive; with `true` they are synced first.
-    Save(bool, SyncSender<SavedOutput>),
-}
+type Job = Box<dyn FnOnce(&mut Writer) -> io::Result<()> + Send>;
 
 impl Archive {
     /// Opens the file, and writes the first record.
@@ -132,15 +127,15 @@ impl Archive {
     /// Waits until all captures are written, and notes where the archive is.
     fn wait_until_saved(&mut self, sync: bool) -> io::Result<()> {
         let (reply, saved) = sync_channel(1);
-        self.send(Job::Save(sync, reply))?;
-        match saved.recv() {
-            Ok(saved) => self.saved = Some(saved),
-            Err(_) => {
-                self.end()?;
-                return Err(io::Error::other("the archive has ended"));
-            }
-        }
-        self.has_unsaved = false;
+        // Nobody waits for it if the crawl has just ended.
+        self.send(Box::new(move |writer| {
+            writer.save(sync).map(|saved| drop(reply.send(saved)))
+        }))?;
+        let Ok(saved) = saved.recv() else {
+            self.end()?;
+            return Err(io::Error::other("the archive has ended"));
+        };
+        (self.saved, self.has_unsaved) = (saved, false);
         self.has_unsynced &= !sync;
         Ok(())
     }
@@ -161,7 +156,8 @@ impl Observer for Archive {
         match event {
             Event::Captured(capture) => {
                 (self.has_unsaved, self.has_unsynced) = (true, true);
-                self.send(Job::Write(Arc::clone(capture)))
+                let capture = Arc::clone(capture);
+                self.send(Box::new(move |writer| writer.write(&capture)))
             }
             Event::Tick(_) if self.writer.as_ref().is_some_and(JoinHandle::is_finished) => self.end(),
             // An archive that is saved is needed until the last save.
@@ -247,15 +243,7 @@ impl Writer {
 
     fn run(&mut self, jobs: &Receiver<Job>) -> io::Result<()> {
         while let Ok(job) = jobs.recv() {
-            match job {
-                Job::Write(capture) => self.write(&capture)?,
-                Job::Save(sync, reply) => {
-                    if let Some(saved) = self.save(sync)? {
-                        // Nobody waits for it if the crawl has just ended.
-                        let _ = reply.send(saved);
-                    }
-                }
-            }
+            job(self)?;
         }
         let (path, responses, revisits) = (self.file.path().display(), self.responses, self.revisits);
         let payloads_forgotten = self.payloads.forgotten;
