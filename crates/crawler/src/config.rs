@@ -351,11 +351,8 @@ pub(crate) fn with_scheme(seed: &str) -> String {
     }
     let is_local = host == "localhost" || host.ends_with(".localhost");
     let is_address = host.starts_with('[') || host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let scheme = if is_local || is_address || port == "80" {
-        "http"
-    } else {
-        "https"
-    };
+    let is_plain = is_local || is_address || port == "80";
+    let scheme = if is_plain { "http" } else { "https" };
     format!("{scheme}://{seed}")
 }
 

@@ -252,11 +252,7 @@ impl<S: Fetcher> Run<S> {
     fn end(mut self, ending: Ending) -> Result<Summary, CrawlError> {
         // So that the state directory gets the duration that the summary has.
         self.clock.set_paused(true);
-        let ending = if self.observers.has_failed() {
-            Ending::Error
-        } else {
-            ending
-        };
+        let ending = self.ending().unwrap_or(ending);
         self.look_at_hosts(self.clock.now());
         let summary = Summary {
             peak_memory_bytes: peak_memory_bytes(),

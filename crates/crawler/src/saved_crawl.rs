@@ -58,11 +58,8 @@ impl SavedCrawl {
         let saved = Commit::read(&opened.attachment.unwrap_or_default())?;
         let saved_at = saved.as_ref().map(|(_, commit)| commit.time);
         let (counts, commit) = saved.unwrap_or_default();
-        let ending = if opened.frontier.report().is_drained() {
-            Ending::Drained
-        } else {
-            Ending::Stopped
-        };
+        let is_drained = opened.frontier.report().is_drained();
+        let ending = if is_drained { Ending::Drained } else { Ending::Stopped };
         let mut summary = Summary {
             elapsed: commit.elapsed,
             robots_name: opened.config.politeness.ask_robots.then_some(robots_name),

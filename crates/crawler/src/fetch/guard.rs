@@ -228,11 +228,8 @@ pub(super) struct Guarded {
 
 impl Guarded {
     async fn look_up(self, name: String) -> Result<Vec<SocketAddr>, FetchError> {
-        let dials = if self.proxies.contains(&name) {
-            Dials::All
-        } else {
-            self.dials
-        };
+        let is_proxy = self.proxies.contains(&name);
+        let dials = if is_proxy { Dials::All } else { self.dials };
         // A SOCKS proxy that looks up no names is the reason why this is asked for addresses, too.
         let mut found = look_up(&*self.resolver, &name).await?;
         if self.in_order {

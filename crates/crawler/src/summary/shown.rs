@@ -9,7 +9,7 @@ use frontier::{Health, NotFetched};
 use serde_json::{Value, json};
 
 use super::rows::{Rows, counted, duration, grouped, listed, size};
-use super::{HostFigures, SitemapCounts, Summary};
+use super::{HostFigures, Summary};
 use crate::fetch::TruncationReason;
 use crate::timestamp::rfc3339;
 
@@ -64,12 +64,9 @@ impl Summary {
     /// Adds the rows of all numbers: the text without the ending and what is missing. `name` returns the name of an option by its field.
     pub fn add_rows(&self, rows: &mut Rows, name: &dyn Fn(&str) -> String) {
         let report = &self.report;
-        if !self.failures.given_up_origins.is_empty() {
-            let more = more_than(report.origins_given_up, &self.failures.given_up_origins);
-            rows.add(
-                "given up",
-                format!("{}{more}", self.failures.given_up_origins.join(", ")),
-            );
+        let given_up = &self.failures.given_up_origins;
+        if !given_up.is_empty() {
+            rows.add("given up", first_of(report.origins_given_up, given_up));
         }
         self.add_pages(rows);
         self.add_failures(rows, name);
@@ -172,10 +169,8 @@ impl Summary {
         let Some(slack) = self.answers.least_slack_seconds else {
             return String::new();
         };
-        let (difference, than) = (
-            Duration::from_secs_f64(slack.abs()),
-            if slack < 0.0 { "shorter" } else { "longer" },
-        );
+        let difference = Duration::from_secs_f64(slack.abs());
+        let than = if slack < 0.0 { "shorter" } else { "longer" };
         match difference.as_millis() {
             0 => "; shortest pause as long as the delay".to_owned(),
             _ => format!("; shortest pause {} {than} than the delay", duration(difference)),
@@ -204,20 +199,20 @@ impl Summary {
         }
         let links = &self.report.sitemaps;
         if links.offered() > 0 {
-            let SitemapCounts {
-                read, broken, failed, ..
-            } = self.sitemaps;
+            let counts = &self.sitemaps;
             let some = |number: u64, of: &str| match number {
                 0 => String::new(),
                 number => format!(", {} {of}", grouped(number)),
             };
-            let (in_part, failed) = (some(broken, "of them in part"), some(failed, "failed"));
+            let (in_part, failed) = (some(counts.broken, "of them in part"), some(counts.failed, "failed"));
             let refused = match links.refused.is_empty() {
                 true => String::new(),
                 false => format!("; refused: {}", listed(&named(&links.refused, |why| why.name()))),
             };
-            rows.add("sitemaps", format!("{} read{in_part}{failed}{refused}", grouped(read)));
-            let counts = &self.sitemaps;
+            rows.add(
+                "sitemaps",
+                format!("{} read{in_part}{failed}{refused}", grouped(counts.read)),
+            );
             let dropped = some(counts.urls_dropped, "over the limit");
             let invalid = some(counts.urls_invalid, "not crawlable");
             let text = format!("{}{dropped}{invalid}", grouped(counts.urls));
@@ -230,10 +225,8 @@ impl Summary {
         if counts.compared == 0 {
             return;
         }
-        let ([exact, near], compared) = (
-            [counts.exact, counts.near].map(grouped),
-            counted(counts.compared, "compared page"),
-        );
+        let [exact, near] = [counts.exact, counts.near].map(grouped);
+        let compared = counted(counts.compared, "compared page");
         if counts.exact + counts.near + counts.forgotten > 0 {
             rows.add("duplicates", format!("{exact} exact, {near} near, of {compared}"));
         }
@@ -247,11 +240,8 @@ impl Summary {
             rows.add("paths postponed", text);
         }
         if closed > 0 {
-            let (names, more) = (
-                self.failures.closed_prefixes.join(", "),
-                more_than(closed, &self.failures.closed_prefixes),
-            );
-            rows.add("paths closed", format!("{closed}, for near-duplicates: {names}{more}"));
+            let names = first_of(closed, &self.failures.closed_prefixes);
+            rows.add("paths closed", format!("{closed}, for near-duplicates: {names}"));
         }
     }
 
@@ -374,8 +364,9 @@ fn memory_parts(memory: &MemoryReport) -> Vec<String> {
     rows.collect()
 }
 
-fn more_than(all: u64, named: &[String]) -> &'static str {
-    if all > named.len() as u64 { ", ..." } else { "" }
+fn first_of(all: u64, named: &[String]) -> String {
+    let more = if all > named.len() as u64 { ", ..." } else { "" };
+    named.join(", ") + more
 }
 
 fn named<K: Copy>(counts: &BTreeMap<K, u64>, name: impl Fn(K) -> &'static str) -> BTreeMap<&'static str, u64> {

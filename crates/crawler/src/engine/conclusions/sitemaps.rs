@@ -178,11 +178,8 @@ fn listed_links(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer:
     let referrer: Arc<str> = (*entry.url).into();
     let next = entry.depth.saturating_add(1);
     // A page that is a sitemap is a step from the page that links to it.
-    let (depth, indexes) = if entry.purpose == Purpose::Page {
-        (next, 1)
-    } else {
-        (1, next)
-    };
+    let is_page = entry.purpose == Purpose::Page;
+    let (depth, indexes) = if is_page { (next, 1) } else { (1, next) };
     let link = |url: CanonicalUrl, lists, lastmod| match lists {
         Lists::Sitemaps => Link::sitemap(url, origin.clone(), indexes, Some(Arc::clone(&referrer))),
         Lists::Pages => Link {
