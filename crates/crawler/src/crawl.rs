@@ -111,7 +111,7 @@ impl<S: Fetcher> Crawl<S> {
     /// Adds an observer. [`on_event`](Self::on_event) adds a closure.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
-        self.run.observers.add(observer);
+        self.run.observers.all.push(Box::new(observer));
         self
     }
 

@@ -81,8 +81,8 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
     let text = status
         .summary
         .as_ref()
-        .map_or_else(String::new, |summary| summary.with_names(name).to_string());
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+        .map(|summary| summary.with_names(name).to_string());
+    let text = text.unwrap_or_default().replace('&', "&amp;").replace('<', "&lt;");
     let page = PAGE.replace(NO_SCRIPT_END, &format!("\n<pre>\n{text}</pre>{NO_SCRIPT_END}"));
     Ok(page.replace(STYLE_LINK, &style).replace(SCRIPT_LINK, &script))
 }

@@ -60,11 +60,10 @@ pub(crate) struct Series(Vec<Point>);
 impl Series {
     /// Reads the series of a state directory. What cannot be read is left out.
     pub(crate) fn read(state: &Path) -> Self {
-        let mut series = Self(file::read(state));
+        let mut points = file::read(state);
         // A crash can have left points that a later run has passed again.
-        series
-            .0
-            .dedup_by(|later, earlier| later.elapsed_seconds <= earlier.elapsed_seconds);
+        points.dedup_by(|later, earlier| later.elapsed_seconds <= earlier.elapsed_seconds);
+        let mut series = Self(points);
         while series.0.len() > POINTS {
             series.thin();
         }

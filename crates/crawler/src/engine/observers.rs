@@ -12,16 +12,12 @@ use crate::summary::Counts;
 /// The observers. The first error of one ends the crawl, and it gets no further events.
 #[derive(Default)]
 pub(crate) struct Observers {
-    all: Vec<Box<dyn Observer>>,
+    pub(crate) all: Vec<Box<dyn Observer>>,
     pub(crate) counts: Counts,
     error: Option<io::Error>,
 }
 
 impl Observers {
-    pub(crate) fn add(&mut self, observer: impl Observer + 'static) {
-        self.all.push(Box::new(observer));
-    }
-
     pub(super) fn notify(&mut self, event: &Event<'_>) {
         self.counts.count(event);
         self.all.retain_mut(|observer| match observer.on(event) {
@@ -38,9 +34,8 @@ impl Observers {
     }
 
     pub(super) fn check(&mut self) -> Result<(), CrawlError> {
-        self.error
-            .take()
-            .map_or(Ok(()), |error| Err(CrawlError::Observer(error)))
+        let error = self.error.take();
+        error.map_or(Ok(()), |error| Err(CrawlError::Observer(error)))
     }
 
     /// Writes out what they have buffered, and notes in `outputs` what a later run needs to continue. What an output lacks must not be committed, so an

@@ -131,19 +131,17 @@ impl<S: Fetcher> Run<S> {
         }
         let mut looped = settled.redirect_loop.clone();
         let first = entry.metadata.redirected_from.as_deref();
-        looped.extend(
-            first
-                .filter(|first| !looped.iter().any(|url| **url == **first))
-                .map(Box::from),
-        );
-        let why = match wants_cookies {
-            true => {
-                "redirect loop: the redirects lead back to an earlier URL, and the site sets cookies: keeping them may help"
-            }
-            false => "redirect loop: the redirects lead back to an earlier URL",
-        };
+        if let Some(first) = first
+            && looped.iter().all(|url| **url != *first)
+        {
+            looped.push(first.into());
+        }
+        let mut why = "redirect loop: the redirects lead back to an earlier URL".to_owned();
+        if wants_cookies {
+            why += ", and the site sets cookies: keeping them may help";
+            self.observers.counts.failures.wants_cookies += looped.len() as u64;
+        }
         let failure = Failure::new(FailureKind::Redirect, why);
-        self.observers.counts.failures.wants_cookies += if wants_cookies { looped.len() as u64 } else { 0 };
         for url in looped {
             let mut entry = entry.clone();
             entry.url = url;

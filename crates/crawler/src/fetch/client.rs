@@ -315,10 +315,8 @@ impl Fetcher for HttpFetcher {
         }
         answer.map_err(|error| {
             if matches!(error, FetchError::Connect(_) | FetchError::Tls(_) | FetchError::Timeout) {
-                self.connections
-                    .guarded
-                    .resolver
-                    .not_connected(url.host_str().unwrap_or_default());
+                let resolver = &self.connections.guarded.resolver;
+                resolver.not_connected(url.host_str().unwrap_or_default());
             }
             self.unless_out_of_handles(error)
         })

@@ -115,16 +115,13 @@ impl Connections {
         let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
         let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
         let per_host = frontier.politeness.per_host.get() as usize;
+        let kept = frontier.politeness.delay.saturating_add(KEPT_BEYOND_DELAY);
         // Each may have several connections.
         let origins = (http.max_idle_connections.get() / per_host).max(1);
         let max_clients = origins.min(MOST_CLIENTS);
         Ok(Self {
             http: http.clone(),
-            idle_timeout: frontier
-                .politeness
-                .delay
-                .saturating_add(KEPT_BEYOND_DELAY)
-                .min(LONGEST_KEPT),
+            idle_timeout: kept.min(LONGEST_KEPT),
             per_host,
             proxies,
             guarded: Guarded {

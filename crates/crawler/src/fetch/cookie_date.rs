@@ -10,11 +10,8 @@ use jiff::tz::TimeZone;
 /// The cookie library reads dates in a few forms only.
 pub(super) fn with_max_age(header: &str) -> String {
     let mut end = None;
-    for (name, value) in header
-        .split(';')
-        .skip(1)
-        .filter_map(|attribute| attribute.split_once('='))
-    {
+    let attributes = header.split(';').skip(1);
+    for (name, value) in attributes.filter_map(|attribute| attribute.split_once('=')) {
         let (name, value) = (name.trim(), value.trim());
         let digits = value.strip_prefix('-').unwrap_or(value);
         let is_seconds = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

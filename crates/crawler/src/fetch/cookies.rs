@@ -197,10 +197,8 @@ impl Jars {
 fn header_of(jar: &CookieStore, url: &Url) -> Option<HeaderValue> {
     let mut cookies = jar.matches(url);
     cookies.sort_by_key(|cookie| (Reverse(cookie.path.len()), cookie.name()));
-    let pairs: Vec<String> = cookies
-        .iter()
-        .map(|cookie| format!("{}={}", cookie.name(), cookie.value()))
-        .collect();
+    let pair = |cookie: &&Cookie<'_>| format!("{}={}", cookie.name(), cookie.value());
+    let pairs: Vec<_> = cookies.iter().map(pair).collect();
     let mut value = HeaderValue::from_bytes(&header_bytes(&pairs.join("; ")))
         .ok()
         .filter(|value| !value.is_empty())?;

@@ -64,10 +64,8 @@ impl HttpExchange {
 
 /// Writes the name of a header as it is sent over HTTP/1.
 fn title_case(name: &str) -> String {
-    let words = name
-        .split_inclusive('-')
-        .map(|word| word[..1].to_ascii_uppercase() + &word[1..]);
-    words.collect()
+    let words = name.split_inclusive('-');
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
 }
 
 fn listed(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderValue, Header)> {

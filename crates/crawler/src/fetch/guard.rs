@@ -163,10 +163,8 @@ impl AddressGuard {
             Dials::PublicOnly => false,
             Dials::AsAtFirst => {
                 let is_private = || found.iter().any(|address| !is_public(*address));
-                *lock(&self.known)
-                    .first_looks
-                    .entry(name.to_owned())
-                    .or_insert_with(is_private)
+                let first_looks = &mut lock(&self.known).first_looks;
+                *first_looks.entry(name.to_owned()).or_insert_with(is_private)
             }
             Dials::All => true,
         };

@@ -299,7 +299,12 @@ impl Writer {
                 self.responses += 1;
                 let response = Record::response(capture, file);
                 if let Some(digest) = digest {
-                    self.payloads.remember(digest, Original::new(response.id, capture));
+                    let original = Original {
+                        id: response.id,
+                        url: capture.url.as_str().into(),
+                        started: capture.started,
+                    };
+                    self.payloads.remember(digest, original);
                 }
                 response
             }

@@ -26,16 +26,6 @@ pub(super) struct Original {
     pub(super) started: SystemTime,
 }
 
-impl Original {
-    pub(super) fn new(id: Uuid, capture: &Capture) -> Self {
-        Self {
-            id,
-            url: capture.url.as_str().into(),
-            started: capture.started,
-        }
-    }
-}
-
 /// `None` for one that is empty or truncated, which is never compared.
 pub(super) fn payload_digest(capture: &Capture) -> Option<PayloadDigest> {
     if capture.body.is_empty() || capture.extent != BodyExtent::Complete {
