@@ -24,7 +24,7 @@ const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresse
 ///
 /// | class | reason | when |
 /// |---|---|---|
-/// | `refused` | the name of a [`Refusal`](frontier::Refusal) | a link was found |
+/// | `refused` | the name of a [`Refusal`] | a link was found |
 /// | `not_followed` | `nofollow` or `not_crawlable` | a link was found |
 /// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, if a failure caused it | the page left the queue without a request |
 /// | `failed` | `status`; the field `status` has the HTTP status: 400 or more, or a redirect without a target | the page got its final answer |
