@@ -203,12 +203,12 @@ fn pages(summary: &Summary) -> Vec<String> {
     pages
 }
 
-/// Returns whether the host that holds the crawl up is named: if it is asked, others must be there, too.
+/// A host that is asked is worth a name only if there are others.
 fn is_named(host: &HostFigures, summary: &Summary) -> bool {
     host.health.state > Health::Asked || summary.report.hosts > 1
 }
 
-/// Returns the host that holds the crawl up, and what it does.
+/// `None` if nothing waits.
 fn worst_host(summary: &Summary) -> Option<String> {
     let host = summary
         .host_table

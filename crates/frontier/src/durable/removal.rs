@@ -29,7 +29,7 @@ impl Removal {
         self.left.is_empty()
     }
 
-    /// Adds values of about so many bytes each; of 0, if all are removed with one commit.
+    /// If all are removed with one commit, `value_bytes` is 0.
     pub(super) fn add(&mut self, space: Space, keys: RangeInclusive<u64>, value_bytes: u64) {
         if !keys.is_empty() {
             self.left.push_back(Removed {

@@ -128,7 +128,7 @@ impl HostTable {
         }
     }
 
-    /// Returns what is known of a host without a read.
+    /// Nothing is read.
     pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
         let (_, slot) = self.slots.get_index(self.index_of(name)?)?;
         Some(slot.facts(&self.rules))
