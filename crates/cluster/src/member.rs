@@ -78,13 +78,22 @@ pub type Offered = (Vec<Link>, Vec<Verdict>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemberError {
-    /// What this partition has received, or sent, is not what another one has sent, or received.
+    /// This directory lacks what another partition has received from it, or knows that it has received.
+    #[error(
+        "this state directory is an old copy, or a new one: it lacks links that went to partition {peer}, or came from it. Go on with the directory \
+         that was used last. If that is lost, start this process with --accept-loss: the crawl continues, and ends as incomplete"
+    )]
+    OldCopy {
+        /// The other partition.
+        peer: u32,
+    },
+    /// What this partition has sent is not what another one has received.
     #[error(
         "the state directory of this partition or of partition {peer} is an old copy, or a new one: they do not agree on the links that went \
          from one to the other. Go on with the directory that was used last. If that is lost, start the process that says so with \
          --accept-loss: the crawl continues, and ends as incomplete"
     )]
-    OldCopy {
+    OtherHistory {
         /// The other partition.
         peer: u32,
     },
@@ -102,7 +111,10 @@ pub enum MemberError {
 impl MemberError {
     /// Returns whether the same start would fail again, until somebody changes something.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::OldCopy { .. } | Self::EndedWithout)
+        matches!(
+            self,
+            Self::OldCopy { .. } | Self::OtherHistory { .. } | Self::EndedWithout
+        )
     }
 }
 
@@ -249,7 +261,7 @@ impl Member {
                 of_me.acknowledged.number > ours.received.number || of_me.received.number > ours.sent.number
             };
             if word.and_then(|word| word.peers.get(self.index())).is_some_and(is_older) {
-                self.accept_or_halt(peer)?;
+                self.accept_or_halt(MemberError::OldCopy { peer })?;
             }
         }
         Ok(())
@@ -294,7 +306,7 @@ impl Member {
         let ours = frontier.peer(from).unwrap_or_default();
         if of_me.acknowledged.number > ours.received.number {
             // The sender no longer has what this directory lacks.
-            self.accept_or_halt(from)?;
+            self.accept_or_halt(MemberError::OldCopy { peer: from })?;
             frontier.accept_loss(from, None, Some(of_me.acknowledged), now)?;
         }
         if of_me.promise != self.kept.term {
@@ -302,7 +314,10 @@ impl Member {
         }
         let acknowledged = frontier.acknowledged(from, of_me.received, now)?;
         if acknowledged == Acknowledged::OtherHistory {
-            self.accept_or_halt(from)?;
+            self.accept_or_halt(match of_me.received.number > ours.sent.number {
+                true => MemberError::OldCopy { peer: from },
+                false => MemberError::OtherHistory { peer: from },
+            })?;
             frontier.accept_loss(from, Some(of_me.received), None, now)?;
             // What is kept has other numbers now, which are not on the medium.
             self.synced = None;
@@ -321,10 +336,10 @@ impl Member {
         Ok(())
     }
 
-    fn accept_or_halt(&self, peer: u32) -> Result<(), MemberError> {
+    fn accept_or_halt(&self, why: MemberError) -> Result<(), MemberError> {
         match self.accepts_loss {
             true => Ok(()),
-            false => Err(MemberError::OldCopy { peer }),
+            false => Err(why),
         }
     }
 

@@ -132,10 +132,11 @@ impl Overview {
         partitions.iter().for_each(|row| total.add(&row.numbers));
         // The first node may be a replica, and the next call asks another one.
         let refusal = log.check_writable().or_else(|_| log.check_writable()).err();
+        let ended = words.values().find_map(|word| word.ended);
         Ok(Self {
             name,
-            ended: words.values().find_map(|word| word.ended),
-            problems: problems(&partitions, &total, refusal),
+            ended,
+            problems: problems(&partitions, &total, ended, refusal),
             partitions,
             total,
         })
@@ -214,13 +215,15 @@ impl Row {
 }
 
 /// Lists what is wrong, the worst first.
-fn problems(partitions: &[Row], total: &Numbers, refusal: Option<LogError>) -> Vec<String> {
+fn problems(partitions: &[Row], total: &Numbers, ended: Option<End>, refusal: Option<LogError>) -> Vec<String> {
     // Other errors are of this reader.
     let refusal = refusal.filter(|error| matches!(error, LogError::OutOfMemory { .. } | LogError::NotReady { .. }));
     let refused = refusal.map(|error| format!("{error}. Until then no process can say that it runs"));
     let silent = if refused.is_some() { "" } else { "silent" };
     let in_states = [silent, "unreadable", "stopped"]
         .into_iter()
+        // After the end, nothing waits for a process.
+        .filter(|_| ended.is_none())
         .flat_map(|state| partitions.iter().filter(move |row| row.state == state));
     let mut problems: Vec<_> = refused.into_iter().chain(in_states.filter_map(Row::problem)).collect();
     if total.lost_batches > 0 {

@@ -31,7 +31,8 @@ pub trait Peers: Send {
     fn unsaved(&mut self) -> Option<Vec<u8>>;
 
     /// All is on the medium as it is now: the frontier, and what the last [`unsaved`](Self::unsaved) returned. Only this may be told to
-    /// others. `is_drained` says whether the seeds are in, and nothing is left to fetch or may be fetched any more; `pages` were fetched.
+    /// others. `is_drained` says, from the first call of a run on, whether the seeds are in, and nothing is left to fetch or may be fetched any
+    /// more; `pages` were fetched.
     fn synced(&mut self, frontier: &Frontier, is_drained: bool, pages: u64, now: Time);
 
     /// Whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.

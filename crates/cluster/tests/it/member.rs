@@ -181,6 +181,21 @@ fn what_got_other_numbers_after_a_loss_is_sent_once_it_is_synced() {
     assert!(numbers.eq(6..=14));
 }
 
+#[test]
+fn it_is_said_whose_directory_is_old_if_the_numbers_show_that() {
+    let peer = 1;
+    for (number, why) in [
+        (2, MemberError::OldCopy { peer }),
+        (1, MemberError::OtherHistory { peer }),
+    ] {
+        let ([mut first, _], mut words) = acquainted(false);
+        first.frontier.offer(&[link(1, 1)], NOW).unwrap();
+        first.sync();
+        words.get_mut(&peer).unwrap().peers[0].received = Mark { number, digest: 7 };
+        assert_eq!(first.member.hear(&words, &mut first.frontier, NOW), Err(why));
+    }
+}
+
 /// The log still has the word of a process of this partition that has lost its directory since.
 #[test]
 fn the_own_word_of_another_directory_declares_no_end() {

@@ -1,6 +1,6 @@
 //! Words, orders, the id of the crawl, and the settings of the server.
 
-use cluster::{LinkLog, Orders, Overview, Post};
+use cluster::{End, LinkLog, Orders, Overview, Post};
 
 use crate::server::{Server, connect, entries, word};
 
@@ -85,6 +85,18 @@ fn the_time_of_a_word_is_that_of_redis_and_one_that_differs_from_it_much_is_sile
     let overview = Overview::read(format!("redis://{}/web", server.at()).parse().unwrap()).unwrap();
     let states: Vec<_> = overview.partitions.iter().map(|row| row.state).collect();
     assert_eq!(states, ["running", "silent", "silent"]);
+}
+
+#[test]
+fn no_process_is_to_be_started_once_the_crawl_has_ended() {
+    let server = Server::start("");
+    server.cli(&format!("SET web:crawl {}", founded("id", 3)));
+    for (ended, problems) in [(None, 3), (Some(End::Complete), 0)] {
+        let word = cluster::Word { ended, ..word(7) };
+        server.log(0).say(&serde_json::to_string(&word).unwrap()).unwrap();
+        let overview = Overview::read(format!("redis://{}/web", server.at()).parse().unwrap()).unwrap();
+        assert_eq!(overview.problems.len(), problems, "{:?}", overview.problems);
+    }
 }
 
 #[test]

@@ -36,7 +36,8 @@ impl<S: Fetcher> Run<S> {
         } else {
             self.held_links.clear();
         }
-        self.queue_retried()
+        self.queue_retried()?;
+        self.look_what_is_left()
     }
 
     fn offer_seeds(&mut self) -> Result<(), CrawlError> {

@@ -1,6 +1,6 @@
 //! A crawl that several processes share: what the loop does with the others.
 
-use frontier::CanonicalUrl;
+use frontier::{CanonicalUrl, Leasing};
 use tokio::sync::Notify;
 
 use super::Run;
@@ -86,6 +86,26 @@ impl<S: Fetcher> Run<S> {
             sharing.is_over = sharing.peers.knows_end();
             sharing.is_over
         })
+    }
+
+    /// Finds out before the first word of a run whether nothing is left. Others may have ended with what was said before: to them, the directory
+    /// of a process that has more to do is an old copy.
+    pub(super) fn look_what_is_left(&mut self) -> Result<(), CrawlError> {
+        if self.sharing.is_none() {
+            return Ok(());
+        }
+        let ending = loop {
+            match self.frontier.lease(self.clock.now(), 0)? {
+                Leasing::Dropped(dropped) => self.report_dropped(dropped),
+                Leasing::Drained => break Some(Ending::Drained),
+                Leasing::BudgetSpent => break Some(Ending::BudgetSpent),
+                _ => break None,
+            }
+        };
+        if let Some(sharing) = &mut self.sharing {
+            sharing.nothing_left = ending;
+        }
+        Ok(())
     }
 
     pub(super) fn ended_before(&self) -> Option<Ending> {

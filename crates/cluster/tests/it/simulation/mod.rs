@@ -279,7 +279,7 @@ impl World {
     fn supervise(&mut self, at: usize) {
         let disk = self.processes[at].disk.clone();
         match self.processes[at].halted.clone() {
-            Some(MemberError::OldCopy { .. } | MemberError::EndedWithout) => {
+            Some(MemberError::OldCopy { .. } | MemberError::OtherHistory { .. } | MemberError::EndedWithout) => {
                 assert!(self.was_tampered, "it cries an old copy, and there is none");
                 self.crashes[at] += 1;
                 self.reopen(at, disk, true);

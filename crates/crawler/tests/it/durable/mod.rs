@@ -4,6 +4,7 @@ mod before_commits;
 mod known_links;
 mod other_versions;
 mod power_cuts;
+mod shared;
 mod stops;
 mod times;
 
