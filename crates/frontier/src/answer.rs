@@ -15,6 +15,7 @@
 //! | any other status, such as 404 | [`Rejected`](Outcome::Rejected) |
 //! | 2xx whose body breaks off | failed: [`Incomplete`](FailureKind::Incomplete). You may add the links of the part that came |
 //! | the same, and the lease was the last attempt | as you like: failed, or [`Done`](Outcome::Done) with the links of the part that came |
+//! | another status whose body breaks off | as without the break |
 //! | no answer | failed: `Unresolved`, `Connect`, `Tls`, `Timeout`, `Broken`; see [`failure`](crate::failure) for what follows from each |
 //! | no request, because the address is forbidden | [`NotFetched`](Outcome::NotFetched) |
 //!
@@ -54,7 +55,8 @@ pub struct Answer {
     pub status: u16,
     /// The value of `Location`.
     pub location: Option<String>,
-    /// The value of `Retry-After`, from now on.
+    /// The value of `Retry-After` (RFC 9110, section 10.2.3), from now on. It is a number of seconds, or a date: take the time of day from
+    /// that.
     pub retry_after: Option<Duration>,
     /// Whether the request had validators, so that 304 may answer it. [`Lease::answered`] takes those of its entry as sent.
     pub conditional: bool,

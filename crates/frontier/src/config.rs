@@ -129,13 +129,13 @@ impl Default for SeenSetConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolitenessConfig {
-    /// Requests that may be in flight to one host at a time.
+    /// Requests that may be in flight to one host at a time: by default 1. More of them help only if answers take longer than the delay.
     pub per_host: NonZeroU32,
     /// Whether politeness applies per IP address, too. Hosts with one address then share `per_host` and `delay`, and the frontier
     /// leases address look-ups ([`Purpose::Address`](crate::entry::Purpose::Address)).
     pub per_address: bool,
-    /// The minimum time between the end of one request to a host and the start of the next: by default a second. With a `per_host` above
-    /// one, the starts of two requests are this far apart, too.
+    /// The minimum time: by default a second. A request to a host starts no sooner than this after the last start and after the last end
+    /// of another, so one host gets at most 1 / `delay` requests a second, whatever `per_host` is.
     pub delay: Duration,
     /// The longest `Crawl-delay` of a robots.txt that is obeyed: by default a minute. A longer one is cut to it. Zero ignores `Crawl-delay`.
     pub max_crawl_delay: Duration,
@@ -249,31 +249,32 @@ impl Default for TrapConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryPolicy {
-    /// Requests for one URL. Failures that are not its fault are not counted, and a page that failed while its origin was away gets up
+    /// Requests for one URL: by default 3. Failures that are not its fault are not counted, and a page that failed while its origin was away gets up
     /// to two more.
     pub max_attempts: NonZeroU32,
-    /// Requests for one robots.txt before its origin is closed for a while, at most 255. Meanwhile the pages of the origin wait.
+    /// Requests for one robots.txt before its origin is closed for a while, at most 255: by default 8, which take two minutes. Meanwhile the pages of the origin wait.
     pub max_robots_attempts: NonZeroU32,
-    /// The wait before the second attempt. It doubles with each further attempt.
+    /// The wait before the second attempt: by default a second. It doubles with each further attempt.
     #[serde(alias = "first_wait")]
     pub retry_wait: Duration,
-    /// The longest wait between two attempts. A longer `Retry-After` is cut to it.
+    /// The longest wait between two attempts: by default 5 minutes. A longer `Retry-After` is cut to it.
     #[serde(alias = "longest_wait")]
     pub max_retry_wait: Duration,
-    /// How long an origin that has answered in this crawl may be away before it is given up. Its queued URLs are then dropped.
+    /// How long an origin that has answered in this crawl may be away before it is given up: by default 5 minutes. Its queued URLs are
+    /// then dropped.
     pub max_host_downtime: Duration,
-    /// The same for an origin that has never answered in this crawl.
+    /// The same for an origin that has never answered in this crawl: by default 30 s.
     pub max_first_downtime: Duration,
-    /// The longest wait between two probes of an origin that is away. The first wait is [`retry_wait`](Self::retry_wait); it doubles
+    /// The longest wait between two probes of an origin that is away: by default a minute. The first wait is [`retry_wait`](Self::retry_wait); it doubles
     /// with each probe.
     pub longest_probe_wait: Duration,
-    /// How long a host rests after it throttled without a `Retry-After`. It doubles with each further throttling answer in a row.
+    /// How long a host rests after it throttled without a `Retry-After`: by default 5 s. It doubles with each further throttling answer in a row.
     #[serde(alias = "first_throttle")]
     pub throttle_wait: Duration,
-    /// Throttling answers in a row after which an origin is given up, with everything queued for it. The same number bounds how
+    /// Throttling answers in a row after which an origin is given up, with everything queued for it: by default 12. The same number bounds how
     /// often one URL is deferred for reasons that are not its own.
     pub max_throttles: NonZeroU32,
-    /// The maximum jitter that is added to a wait, in percent of the wait. Each URL and attempt has its own jitter, so that requests
+    /// The maximum jitter that is added to a wait, in percent of the wait: by default 25. Each URL and attempt has its own jitter, so that requests
     /// that failed together are not repeated together. A wait that the server names has none. Waits may exceed `max_retry_wait` by it.
     #[serde(alias = "jitter_percent")]
     pub retry_jitter: u8,

@@ -65,7 +65,8 @@ pub enum FailureKind {
     Throttled,
     /// No file handle was free for a connection: a limit of this machine, not a failure of the host.
     OutOfHandles,
-    /// A redirect without a target that can be crawled, or a redirect loop.
+    /// A redirect without a target that can be crawled, or a redirect loop. [`answer`](crate::answer) makes no failure of these: it is for
+    /// clients that follow redirects themselves.
     Redirect,
     /// The origin was given up while the URL waited for it.
     HostDown,

@@ -40,7 +40,8 @@ pub enum Notice {
         /// In how long it is asked for again.
         next: Duration,
     },
-    /// The first request to a host without an answer [hangs](crate::Health::HANGING).
+    /// The first request to a host without an answer [hangs](crate::Health::HANGING). Only
+    /// [`began_to_hang`](crate::Frontier::began_to_hang) returns it: ask every few seconds.
     Hanging {
         /// Which of its origins.
         origin: Origin,

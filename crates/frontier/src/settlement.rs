@@ -238,7 +238,7 @@ pub enum Verdict {
     /// It belongs to another [partition](crate::Partition) of the crawl, to which it is sent, unless it is a seed, which all processes have.
     /// One that was sent lately is [`Seen`](Self::Seen).
     Elsewhere,
-    /// It is not crawled. It was not marked as seen.
+    /// This link is not followed. It was not marked as seen, so the URL may be crawled by another link, before or after.
     Refused(Refusal),
 }
 
@@ -268,7 +268,7 @@ pub enum Fate {
     Final,
     /// The entry is queued again for a retry.
     Requeued {
-        /// The earliest time of the retry.
+        /// The earliest time of the retry. If its origin is away, probes decide when that is: see [`NotUntil`](crate::Leasing::NotUntil).
         due: Time,
     },
     /// The entry failed in all its attempts and is not leased again.
