@@ -131,18 +131,12 @@ impl Policy {
         }
     }
 
-    pub(crate) fn forbids(&self, path: &str) -> Option<NotFetched> {
+    /// Why a path is not fetched, and the failure that is to blame.
+    pub(crate) fn forbids(&self, path: &str) -> Option<(NotFetched, Option<Arc<Failure>>)> {
         match self {
             Self::AllowAll => None,
-            Self::Rules(rules) => (!rules.allows(path)).then_some(NotFetched::RobotsForbid),
-            Self::Closed(why, _) => Some(*why),
-        }
-    }
-
-    pub(crate) fn cause(&self) -> Option<Arc<Failure>> {
-        match self {
-            Self::Closed(_, cause) => cause.clone(),
-            Self::AllowAll | Self::Rules(_) => None,
+            Self::Rules(rules) => (!rules.allows(path)).then_some((NotFetched::RobotsForbid, None)),
+            Self::Closed(why, cause) => Some((*why, cause.clone())),
         }
     }
 

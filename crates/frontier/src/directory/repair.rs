@@ -153,7 +153,7 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
 fn check_queues(restored: &mut Restored) -> Result<(), OpenError> {
     // It returns whether all could be read, and the store says what could not.
     let _ = restored.state.visit_waiting(&mut |_| ControlFlow::Continue(()));
-    restored.state.queues().visit_dropped(&mut |_| {});
+    restored.state.queues().dropped_entries().for_each(drop);
     restored.state.visit_outboxes(&mut |_| {});
     restored.segments.take_error().map_or(Ok(()), |error| Err(error.into()))
 }

@@ -102,27 +102,12 @@ impl HostQueues {
         self.dropped_len() > 0
     }
 
-    /// Visits the entries that were dropped and not returned yet.
-    pub(crate) fn visit_dropped(&self, visit: &mut dyn FnMut(Entry)) {
-        self.dropped.visit(self.rules.segments(), visit);
-    }
-
-    /// Returns why a key was dropped, if it was not returned yet. Cost: a scan of all such entries.
-    pub(crate) fn why_dropped(&self, key: &str) -> Option<NotFetched> {
-        let single = self.dropped.single.iter().find(|one| one.entry.key() == key);
-        let has_key = |queue: &&DroppedQueue| queue.entries(self.rules.segments()).any(|entry| entry.key() == key);
-        let queue = || self.dropped.queues.iter().find(has_key);
-        single.map(|one| one.why).or_else(|| queue().map(|queue| queue.why))
-    }
-}
-
-impl DroppedEntries {
-    /// Visits all entries. Cost: a copy of each.
-    pub(super) fn visit(&self, segments: Option<&dyn SegmentStore>, visit: &mut dyn FnMut(Entry)) {
-        self.single.iter().for_each(|one| visit(one.entry.clone()));
-        for queue in &self.queues {
-            queue.entries(segments).for_each(&mut *visit);
-        }
+    /// Iterates over the entries that were dropped and not returned yet, with the reasons. Cost: a copy of each.
+    pub(crate) fn dropped_entries(&self) -> impl Iterator<Item = (Entry, NotFetched)> {
+        let segments = self.rules.segments();
+        let single = self.dropped.single.iter().map(|one| (one.entry.clone(), one.why));
+        let queues = self.dropped.queues.iter();
+        single.chain(queues.flat_map(move |queue| queue.entries(segments).map(move |entry| (entry, queue.why))))
     }
 }
 

@@ -5,6 +5,7 @@ use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
 use crate::config::RetryPolicy;
 use crate::report::{Health, HostHealth};
+use crate::rules::Policy;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -90,7 +91,10 @@ impl Host {
             Health::Closed => {
                 let Some(known) = &origin.known else { return health };
                 health.since = Some(known.since);
-                health.cause = known.policy.cause();
+                health.cause = match &known.policy {
+                    Policy::Closed(_, cause) => cause.clone(),
+                    Policy::AllowAll | Policy::Rules(_) => None,
+                };
                 health.until = Some(known.until).filter(is_ahead);
             }
             Health::GivenUp => health.until = None,

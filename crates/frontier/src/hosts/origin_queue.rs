@@ -167,8 +167,7 @@ impl OriginQueue {
     /// Why its rules of robots.txt forbid an entry, if they do.
     pub(crate) fn forbids(&self, entry: &Entry, rules: &HostConfig) -> Option<(NotFetched, Option<Arc<Failure>>)> {
         let known = self.known.as_ref().filter(|_| rules.politeness.ask_robots)?;
-        let why = known.policy.forbids(entry.path())?;
-        Some((why, known.policy.cause()))
+        known.policy.forbids(entry.path())
     }
 
     fn take_entry(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {

@@ -90,12 +90,12 @@ impl HostTable {
     }
 
     pub(crate) fn set_most_resident(&mut self, bytes: u64) {
-        self.workbench.set_most(bytes);
+        self.workbench.most = bytes;
     }
 
     /// What resident hosts take, in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        self.workbench.bytes()
+        self.workbench.bytes
     }
 
     /// What the names of all hosts take, and where they are, in bytes.
@@ -104,7 +104,7 @@ impl HostTable {
     }
 
     pub(crate) fn evicted(&self) -> usize {
-        self.len() - self.workbench.residents()
+        self.len() - self.workbench.residents
     }
 
     pub(crate) fn len(&self) -> usize {

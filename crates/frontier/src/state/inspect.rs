@@ -46,7 +46,7 @@ impl State {
             Some(why) => return why,
             None => {}
         }
-        if let Some(why) = queues.why_dropped(key) {
+        if let Some((_, why)) = queues.dropped_entries().find(|(entry, _)| entry.key() == key) {
             return Why::WillBeDropped(why);
         }
         let link = Link::found(url.clone(), 0, "".into());

@@ -53,9 +53,9 @@ impl HostTable {
         let spare = 2 * on_disk.group_bytes as u64;
         let mut left = self.workbench.excess() + spare;
         while left > 0 {
-            let before = self.workbench.bytes();
+            let before = self.workbench.bytes;
             self.evict_group(&on_disk, left);
-            let gone = before - self.workbench.bytes();
+            let gone = before - self.workbench.bytes;
             if gone == 0 {
                 break;
             }
@@ -66,8 +66,8 @@ impl HostTable {
     /// Evicts a group of hosts, which take about `most` bytes in memory or have the size of a group.
     fn evict_group(&mut self, on_disk: &HostsOnDisk, most: u64) {
         let (mut bytes, mut leaving) = (Vec::new(), Vec::new());
-        let before = self.workbench.bytes();
-        while bytes.len() < on_disk.group_bytes && before - self.workbench.bytes() < most {
+        let before = self.workbench.bytes;
+        while bytes.len() < on_disk.group_bytes && before - self.workbench.bytes < most {
             let Some(next) = self.workbench.first_to_go() else {
                 break;
             };

@@ -66,11 +66,11 @@ impl Resident {
 #[derive(Debug)]
 pub(super) struct Workbench {
     /// The bytes that residents may take.
-    most: u64,
-    bytes: u64,
+    pub(super) most: u64,
+    pub(super) bytes: u64,
     /// The bytes of those with a seat.
     seated_bytes: u64,
-    residents: usize,
+    pub(super) residents: usize,
     line: BTreeMap<Place, HostKey>,
     /// The places that were given so far.
     places: u64,
@@ -90,18 +90,6 @@ impl Default for Workbench {
 }
 
 impl Workbench {
-    pub(super) fn set_most(&mut self, bytes: u64) {
-        self.most = bytes;
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn residents(&self) -> usize {
-        self.residents
-    }
-
     #[cfg(test)]
     pub(super) fn in_line(&self) -> usize {
         self.line.len()

@@ -224,7 +224,7 @@ fn what_a_change_adds_is_counted_at_once() {
         table.change(&named(n), |host| host.block(Time::from_millis(1)));
         table.remove(&named(n));
     }
-    assert_eq!(table.workbench.residents(), 100);
+    assert_eq!(table.workbench.residents, 100);
     assert_eq!(table.workbench.in_line(), 100);
 }
 
