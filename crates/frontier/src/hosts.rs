@@ -108,14 +108,14 @@ pub(crate) struct HostQueues {
     timers: Timers,
     waiting: Waiting,
     /// Origins that were given up.
-    given_up: u64,
+    pub(crate) given_up: u64,
     /// Whether a host has half of the origins that it may have.
     has_crowded_hosts: bool,
     /// The origins with postponed pages, in order.
     postponed_at: VecDeque<(HostKey, OriginId)>,
     dropped: DroppedEntries,
     /// What the rules of robots.txt of all origins take.
-    rules_bytes: usize,
+    pub(crate) rules_bytes: usize,
     pub(crate) traps: Traps,
 }
 
@@ -214,10 +214,6 @@ impl HostQueues {
     /// Whether anything is queued that is not postponed.
     pub(crate) fn has_queued(&self) -> bool {
         self.waiting.queued > 0
-    }
-
-    pub(crate) fn given_up(&self) -> u64 {
-        self.given_up
     }
 
     pub(crate) fn queued_pages(&self) -> u64 {

@@ -150,7 +150,7 @@ impl Durable {
         let end = last.map_or(0, |last| last.saturating_add(1)).max(read.unanswered.row);
         // An origin may be given up without a page: for a sitemap, or a robots.txt.
         let has_pages = end > read.unanswered.row && state.has_failed_pages();
-        if has_pages || state.queues().given_up() > 0 {
+        if has_pages || state.queues().given_up > 0 {
             self.apply(state, Call::BeginRetry { end }, now)?;
         }
         Ok(())

@@ -45,7 +45,7 @@ pub(crate) struct Host {
     crawl_delay: u32,
     requests: Requests,
     /// Whether a page or a sitemap was ever queued: it counts among the hosts of its site.
-    is_counted: bool,
+    pub(crate) is_counted: bool,
 }
 
 /// The requests so far.
@@ -155,10 +155,6 @@ impl Host {
 
     pub(crate) fn queued_pages(&self) -> u64 {
         u64::from(self.queued_pages)
-    }
-
-    pub(crate) fn is_counted(&self) -> bool {
-        self.is_counted
     }
 
     pub(crate) fn postponed(&self) -> u64 {

@@ -128,7 +128,7 @@ impl OriginHealth {
     fn consequence(&self, incident: Incident, failed: &Failed<'_>) -> Consequence {
         let entry = &failed.leased.entry;
         // Its attempts may have been spent on an outage before that was detected.
-        let has_suffered = self.was_away() && entry.deferrals < SECOND_CHANCES;
+        let has_suffered = self.was_away && entry.deferrals < SECOND_CHANCES;
         // It is not known whether the page is silent, or its origin: until then the last attempt waits.
         let may_be_silent = is_page(entry) && self.is_uncertain();
         match incident {

@@ -33,7 +33,7 @@ pub(crate) struct OriginHealth {
     back_at: Time,
     /// Whether an incident is certain: connections failed, or a probe, or a page was answered that was silent before. Otherwise it was pages
     /// that never answer.
-    was_away: bool,
+    pub(super) was_away: bool,
     /// What went wrong last, without an outage; it decides nothing.
     pub(crate) trouble: Option<Box<Trouble>>,
 }
@@ -134,10 +134,6 @@ impl OriginHealth {
 
     pub(crate) fn is_over(&self) -> bool {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
-    }
-
-    pub(crate) fn was_away(&self) -> bool {
-        self.was_away
     }
 
     pub(crate) fn is_uncertain(&self) -> bool {

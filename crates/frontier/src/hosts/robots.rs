@@ -137,8 +137,4 @@ impl HostQueues {
             self.forget_rules(old.flatten().as_ref());
         }
     }
-
-    pub(crate) fn rules_bytes(&self) -> usize {
-        self.rules_bytes
-    }
 }

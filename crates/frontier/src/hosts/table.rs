@@ -192,7 +192,7 @@ impl HostTable {
     }
 
     fn insert(&mut self, key: HostKey) -> usize {
-        let mut resident = Resident::new(Host::default(), self.copy.number());
+        let mut resident = Resident::new(Host::default(), self.copy.number);
         if self.on_disk.is_some() {
             self.workbench.add(&key, &mut resident);
         }

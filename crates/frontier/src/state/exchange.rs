@@ -19,8 +19,12 @@ pub(super) struct Exchange {
     /// By their indices.
     peers: Vec<WithPeer>,
     counts: ExchangeCounts,
+    /// The hashes of the links that were sent last: each has one place, where a later one replaces it.
+    ///
+    /// It is no part of the stored state. A journal holds just the links that were sent, so a replay finds in each place what was there, or
+    /// nothing, if that was sent before the checkpoint: a link that was sent then is sent again now.
     #[serde(skip)]
-    sent_links: SentLinks,
+    sent_links: Vec<u64>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -53,15 +57,8 @@ impl Exchange {
         self.peers.get(index as usize)
     }
 
-    pub(super) fn counts(&self) -> ExchangeCounts {
-        ExchangeCounts {
-            waiting: self.waiting(),
-            ..self.counts
-        }
-    }
-
     fn waiting(&self) -> u64 {
-        self.peers.iter().map(|peer| peer.outbox.waiting()).sum()
+        self.peers.iter().map(|peer| peer.outbox.waiting).sum()
     }
 }
 
@@ -116,7 +113,13 @@ impl State {
     fn note_sent(&mut self, link: &Link) -> bool {
         // A sitemap is another link than a page of the same URL.
         let hash = self.tables.hash.of(link.url.key()) ^ u64::from(link.sitemap_of.is_some());
-        self.tables.exchange.sent_links.insert(hash)
+        let sent = &mut self.tables.exchange.sent_links;
+        if sent.is_empty() {
+            // Its memory is taken as places are used.
+            *sent = vec![0; SENT_LINKS];
+        }
+        let place = sent.get_mut(hash as usize % SENT_LINKS);
+        place.is_none_or(|was| std::mem::replace(was, hash) != hash)
     }
 
     pub(super) fn is_outbox_full(&self) -> bool {
@@ -130,10 +133,10 @@ impl State {
     pub(crate) fn peer(&self, index: u32) -> Option<Peer> {
         let peer = self.tables.exchange.peer(index)?;
         Some(Peer {
-            sent: peer.outbox.sent(),
-            acknowledged: peer.outbox.acknowledged(),
+            sent: peer.outbox.sent,
+            acknowledged: peer.outbox.acknowledged,
             received: peer.received,
-            waiting: peer.outbox.waiting(),
+            waiting: peer.outbox.waiting,
         })
     }
 
@@ -155,7 +158,7 @@ impl State {
         let Some(peer) = self.tables.exchange.peer(by) else {
             return Acknowledged::OtherHistory;
         };
-        let before = peer.outbox.acknowledged();
+        let before = peer.outbox.acknowledged;
         match () {
             () if mark.number < before.number || mark == before => Acknowledged::Old,
             () if peer.outbox.has_sent(mark) => Acknowledged::Dropped(mark.number - before.number),
@@ -213,33 +216,13 @@ impl State {
     }
 
     pub(super) fn exchange_counts(&self) -> ExchangeCounts {
-        self.tables.exchange.counts()
+        ExchangeCounts {
+            waiting: self.tables.exchange.waiting(),
+            ..self.tables.exchange.counts
+        }
     }
 
     pub(super) fn exchange_bytes(&self) -> u64 {
-        (self.tables.exchange.sent_links.hashes.len() * size_of::<u64>()) as u64
-    }
-}
-
-/// The hashes of the links that were sent last: each has one place, where a later one replaces it.
-///
-/// It is no part of the stored state. A journal holds just the links that were sent, so a replay finds in each place what was there, or
-/// nothing, if that was sent before the checkpoint: a link that was sent then is sent again now.
-#[derive(Debug, Default)]
-struct SentLinks {
-    hashes: Vec<u64>,
-}
-
-impl SentLinks {
-    fn insert(&mut self, hash: u64) -> bool {
-        if self.hashes.is_empty() {
-            // Its memory is taken as places are used.
-            self.hashes = vec![0; SENT_LINKS];
-        }
-        let place = hash as usize % SENT_LINKS;
-        match self.hashes.get_mut(place) {
-            Some(was) => std::mem::replace(was, hash) != hash,
-            None => true,
-        }
+        (self.tables.exchange.sent_links.len() * size_of::<u64>()) as u64
     }
 }

@@ -19,9 +19,9 @@ pub(super) struct Outbox {
     closed: Closed,
     /// The digest and the links of each closed batch.
     facts: VecDeque<(u64, u32)>,
-    sent: Mark,
-    acknowledged: Mark,
-    waiting: u64,
+    pub(super) sent: Mark,
+    pub(super) acknowledged: Mark,
+    pub(super) waiting: u64,
 }
 
 #[derive(Debug, Default)]
@@ -56,18 +56,6 @@ impl Outbox {
         self.sent = self.sent.then(&bytes);
         self.facts.push_back((self.sent.digest, links));
         self.closed.push(bytes.into(), segments);
-    }
-
-    pub(super) fn sent(&self) -> Mark {
-        self.sent
-    }
-
-    pub(super) fn acknowledged(&self) -> Mark {
-        self.acknowledged
-    }
-
-    pub(super) fn waiting(&self) -> u64 {
-        self.waiting
     }
 
     fn mark(&self, number: u64) -> Option<Mark> {

@@ -21,7 +21,7 @@ use crate::url::HostKey;
 #[derive(Debug, Default)]
 pub(super) struct HostCopy {
     /// The number of the copy that is made, or of the last one.
-    number: u16,
+    pub(super) number: u16,
     is_made: bool,
     /// All before this place in the table are copied.
     next: usize,
@@ -31,10 +31,6 @@ pub(super) struct HostCopy {
 }
 
 impl HostCopy {
-    pub(super) fn number(&self) -> u16 {
-        self.number
-    }
-
     /// Copies a host as it is, unless it is copied already, or no copy is made.
     pub(super) fn before_change(&mut self, key: &HostKey, slot: &mut Slot) {
         if !self.is_made || *slot.copied_in() == self.number {

@@ -37,7 +37,7 @@ impl Facts {
                 .any(|origin| origin.known.as_ref().is_some_and(has_rules)),
             health: host.settled_health(),
             is_shut: origins.iter().any(|origin| origin.is_shut()),
-            is_counted: host.is_counted(),
+            is_counted: host.is_counted,
         }
     }
 }
