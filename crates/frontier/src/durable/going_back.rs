@@ -31,7 +31,7 @@ struct Synced {
 pub struct Unsynced {
     /// How many rows they have.
     pub commits: u64,
-    /// The caller's own text of the last one.
+    /// The caller's own text of the last one; empty if there was none yet.
     pub attachment: Vec<u8>,
     /// Whether the system was started anew since the last sync. Then files that were not synced may lack anything, also in their middle.
     /// `false` where that is not known: it is on Linux.

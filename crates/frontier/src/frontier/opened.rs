@@ -11,7 +11,7 @@ use crate::time::Time;
 pub struct Opened {
     /// The frontier.
     pub frontier: Frontier,
-    /// The caller's own text of the last [`persist`](Frontier::persist); `None` for a new directory.
+    /// The caller's own text of the last [`persist`](Frontier::persist); `None` if there was none yet, or it was empty.
     pub attachment: Option<Vec<u8>>,
     /// Entries that were in flight when the last run ended, and are queued again. 0 when only read.
     pub released: u64,
@@ -31,7 +31,7 @@ impl From<Opening> for Opened {
                 durable: opening.durable,
                 is_poisoned: false,
             },
-            attachment: opening.attachment,
+            attachment: Some(opening.attachment).filter(|attachment| !attachment.is_empty()),
             released: opening.released,
             for_new_links: opening.for_new_links,
             now: opening.now,

@@ -80,7 +80,7 @@ impl Crawl {
         // Only what was synced is moved into the database: the first commit of a run is.
         opened
             .frontier
-            .persist(&opened.attachment.unwrap(), opened.now)
+            .persist(&opened.attachment.unwrap_or_default(), opened.now)
             .unwrap();
         drop(opened.frontier);
         vec![(FILE, fs::read(dir.0.join(FILE)).unwrap())]
@@ -92,7 +92,7 @@ impl Crawl {
         let its_records = records(&dir.0);
         match read {
             Ok(read) => {
-                let attachment = read.attachment.unwrap();
+                let attachment = read.attachment.unwrap_or_default();
                 let expected = self.pictures.get(&attachment);
                 assert_eq!(
                     Some(&picture(&read.frontier)),

@@ -22,7 +22,13 @@ fn a_directory_in_which_nothing_was_saved_is_not_called_damaged_and_a_crawl_begi
     let repaired = Directory::new(&dir.0).repair(&|_| Arc::new(parse), &mut |_| {});
     assert!(matches!(repaired.unwrap_err(), OpenError::NotBegun));
     let opened = open(FrontierConfig::default()).unwrap();
-    assert!(opened.attachment.is_none());
+    assert_eq!(opened.attachment, None);
     drop(opened);
-    assert!(dir.read().is_ok());
+    assert_eq!(dir.read().unwrap().attachment, None);
+
+    // It was opened, and nothing was persisted.
+    let opened = open(FrontierConfig::default()).unwrap();
+    assert_eq!(opened.attachment, None);
+    let unsynced = Directory::new(&dir.0).unsynced().unwrap().unwrap();
+    assert_eq!(unsynced.attachment, b"");
 }

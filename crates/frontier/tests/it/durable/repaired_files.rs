@@ -61,7 +61,7 @@ fn check(crawl: &Crawl, dir: &TemporaryDir, what: &str, tally: &mut Tally) {
         _ => tally.repaired += 1,
     }
     let read = dir.read().unwrap_or_else(|error| panic!("{what}: {error}"));
-    let expected = crawl.pictures.get(&read.attachment.unwrap());
+    let expected = crawl.pictures.get(&read.attachment.unwrap_or_default());
     assert_eq!(Some(&picture(&read.frontier)), expected, "{what}");
     let found = records(&dir.0).unwrap();
     assert!(found.iter().all(|record| all.contains(record)), "{what}");
