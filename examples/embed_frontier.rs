@@ -9,7 +9,7 @@ use frontier::{
     Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time,
 };
 use page::robots::RobotsTxt; // or any other parser
-use ureq::{Agent, Error};
+use ureq::Agent;
 
 const USER_AGENT: &str = "my-bot/1.0";
 
@@ -56,7 +56,11 @@ fn fetch(client: &Agent, lease: &Lease, urls: &Canonicalizer) -> Settlement {
 }
 
 fn get(client: &Agent, url: &str) -> Result<(Answer, Vec<u8>), Failure> {
-    let (head, body) = client.get(url).call().map_err(no_answer)?.into_parts();
+    let (head, body) = client
+        .get(url)
+        .call()
+        .map_err(|error| Failure::of_error(&error))?
+        .into_parts();
     let header = |name| head.headers.get(name)?.to_str().ok();
     let answer = Answer {
         status: head.status.as_u16(),
@@ -72,8 +76,4 @@ fn get(client: &Agent, url: &str) -> Result<(Answer, Vec<u8>), Failure> {
         Err(error) if head.status.is_success() => Err(Failure::new(FailureKind::Incomplete, error.to_string())),
         _ => Ok((answer, bytes)),
     }
-}
-
-fn no_answer(error: Error) -> Failure {
-    Failure::new(FailureKind::of_error(&error), error.to_string())
 }

@@ -128,8 +128,7 @@ impl FailureKind {
     /// ```
     pub fn of_error(error: &(dyn Error + 'static)) -> Self {
         let mut words = String::new();
-        // An error may be its own cause.
-        for cause in causes(error).take(100) {
+        for cause in causes(error) {
             // A URL, a host or a path may have any words.
             let is_name = |word: &&str| word.contains('/') || word.trim_end_matches(['.', ':', ',']).contains('.');
             for word in cause.to_string().split_whitespace().filter(|word| !is_name(word)) {
@@ -237,11 +236,13 @@ const WORDS: [(FailureKind, &str); 11] = [
 
 /// Goes through the causes of an error, itself first.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    iter::successors(Some(error), |&cause| {
+    let all = iter::successors(Some(error), |&cause| {
         // An I/O error skips what it wraps when it is asked for its source.
         let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         wrapped.map_or_else(|| cause.source(), |wrapped| Some(wrapped))
-    })
+    });
+    // An error may be its own cause.
+    all.take(100)
 }
 
 /// One failure: its kind, and a message for people.
@@ -270,6 +271,19 @@ impl Failure {
             kind,
             message: message.into(),
         }
+    }
+
+    /// Creates the failure that an error of an HTTP client stands for: its [kind](FailureKind::of_error), and what it and its causes say.
+    pub fn of_error(error: &(dyn Error + 'static)) -> Self {
+        let mut message = String::new();
+        for cause in causes(error).map(|cause| cause.to_string()) {
+            // Many say what their causes say.
+            if !message.ends_with(&cause) {
+                message += if message.is_empty() { "" } else { ": " };
+                message += &cause;
+            }
+        }
+        Self::new(FailureKind::of_error(error), message)
     }
 }
 

@@ -415,3 +415,13 @@ fn the_words_of_http_clients_have_their_kinds() {
         assert_eq!(FailureKind::of_error(&Caused(says, None)), kind, "{says}");
     }
 }
+
+#[test]
+fn a_failure_of_an_error_says_each_of_its_causes_once() {
+    let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens there");
+    let failure = Failure::of_error(&Caused("cannot connect", Some(refused.into())));
+    let expected = Failure::new(FailureKind::Connect, "cannot connect: nobody listens there");
+    assert_eq!(failure, expected);
+    let own_cause = Failure::of_error(&Caused("no answer", None));
+    assert_eq!(&*own_cause.message, "no answer");
+}
