@@ -141,8 +141,8 @@ pub struct PolitenessConfig {
     pub max_crawl_delay: Duration,
     /// Whether the robots.txt of an origin is leased before its pages.
     pub ask_robots: bool,
-    /// The name by which the caller reads robots.txt files (RFC 9309, section 2.2.1). The frontier stores it with the state and does not
-    /// use it: who reads the state makes the same rules by it (`Directory::config`). It may change between two runs.
+    /// The product token by which the caller reads robots.txt files (RFC 9309, section 2.2.1), such as `my-bot`. The frontier stores it with
+    /// the state and does not use it: who reads the state makes the same rules by it (`Directory::config`). It may change between two runs.
     pub robots_name: String,
 }
 

@@ -54,7 +54,8 @@ use crate::time::Time;
 pub struct SaveStatus {
     /// Whether something has changed since the last one.
     pub has_unsaved: bool,
-    /// From when on it syncs the store at the latest.
+    /// From when on it syncs the store at the latest. A program that only waits persists then, too, once: a power cut takes what was saved since
+    /// the last sync.
     pub next_sync: Time,
     is_checkpoint_waiting: bool,
 }

@@ -119,6 +119,8 @@ impl Frontier {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// After a power cut, what belongs to the attachment may lack something: ask [`Directory::unsynced`](crate::Directory::unsynced) before.
+    ///
     /// Opening reads the whole state, and [`persist`](Self::persist) waits for the disk when a sync is due, for seconds on a slow one. In an
     /// async program, do both in a thread that may block.
     ///

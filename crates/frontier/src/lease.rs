@@ -62,7 +62,7 @@ pub enum Leasing {
     /// Nothing can be fetched before a lease is settled. At least one lease is in flight, unless the outboxes for other partitions are full:
     /// then nothing can be fetched before their batches are [acknowledged](crate::Frontier::acknowledged).
     AllLeased,
-    /// The page budget is spent. Queued entries stay queued.
+    /// The page budget is spent, and nothing is in flight. Queued entries stay queued.
     BudgetSpent,
     /// Nothing is queued and nothing is leased: the crawl is complete.
     #[default]

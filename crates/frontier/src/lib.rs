@@ -50,13 +50,19 @@
 //!
 //! ```
 //! use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-//! use frontier::{Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time};
+//! use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time};
 //! use tokio::task::JoinSet;
 //!
 //! /// Stands for your request.
 //! async fn fetch(lease: Lease) -> Settlement {
 //! #   tokio::time::sleep(Duration::from_millis(1)).await;
-//!     lease.failed(frontier::Failure::new(frontier::FailureKind::Unresolved, "no network"))
+//!     lease.failed(Failure::new(FailureKind::Unresolved, "no network"))
+//! }
+//!
+//! /// A panic costs an attempt of one page.
+//! async fn settlement(lease: Lease) -> Settlement {
+//!     let ended = tokio::spawn(fetch(lease.clone())).await;
+//!     ended.unwrap_or_else(|panic| lease.failed(Failure::new(FailureKind::Panic, panic.to_string())))
 //! }
 //!
 //! #[tokio::main(flavor = "current_thread")]
@@ -70,22 +76,25 @@
 //!     frontier.add_seed(&Canonicalizer::default().parse("https://example.com/")?, now())?;
 //!     let mut tasks = JoinSet::new();
 //!     loop {
-//!         let wait = match frontier.lease(now(), 16 - tasks.len())? {
-//!             Leasing::Ready(leases) => {
-//!                 leases.into_iter().for_each(|lease| drop(tasks.spawn(fetch(lease))));
-//!                 Duration::ZERO
-//!             }
-//!             Leasing::Dropped(entries) => {
-//!                 eprintln!("not fetched: {entries:?}");
-//!                 continue;
-//!             }
-//!             Leasing::NotUntil(time) => time.since(now()),
-//!             Leasing::AllLeased => Duration::MAX,
-//!             Leasing::BudgetSpent | Leasing::Drained => break,
-//!         };
+//!         let mut wait = Duration::MAX;
+//!         if tasks.len() < 16 {
+//!             wait = match frontier.lease(now(), 16 - tasks.len())? {
+//!                 Leasing::Ready(leases) => {
+//!                     leases.into_iter().for_each(|lease| drop(tasks.spawn(settlement(lease))));
+//!                     continue;
+//!                 }
+//!                 Leasing::Dropped(entries) => {
+//!                     eprintln!("not fetched: {entries:?}");
+//!                     continue;
+//!                 }
+//!                 Leasing::NotUntil(time) => time.since(now()),
+//!                 Leasing::AllLeased => Duration::MAX,
+//!                 Leasing::BudgetSpent | Leasing::Drained => break,
+//!             };
+//!         }
 //!         tokio::select! {
 //!             Some(settlement) = tasks.join_next() => drop(frontier.settle(&[settlement?], now())?),
-//!             () = tokio::time::sleep(wait), if tasks.len() < 16 => {}
+//!             () = tokio::time::sleep(wait) => {}
 //!         }
 //!     }
 //!     Ok(())
@@ -102,21 +111,30 @@
 //! # use std::sync::Arc;
 //! # use frontier::{Frontier, FrontierConfig, RobotsRules, Time};
 //! # #[derive(Debug)]
-//! # struct Rules(Vec<u8>);
-//! # impl RobotsRules for Rules {
+//! # struct RobotsTxt(Box<[u8]>);
+//! # impl RobotsTxt {
+//! #     fn of_text(text: Box<[u8]>, _: &str) -> Self { Self(text) }
+//! # }
+//! # impl RobotsRules for RobotsTxt {
 //! #     fn allows(&self, _path: &str) -> bool { true }
 //! #     fn text(&self) -> Option<&[u8]> { Some(&self.0) }
 //! # }
+//! # const AGENT: &str = "my-bot/1.0";
 //! # let (config, now) = (FrontierConfig::default(), Time::from_millis(1_700_000_000_000));
 //! # let dir = std::env::temp_dir().join(format!("frontier-lib-{}", std::process::id()));
-//! let rules = Arc::new(|text: &[u8]| Arc::new(Rules(text.to_vec())) as _); // your `RobotsRules`, made again from their text
-//! let mut frontier = Frontier::open(&dir, config, now, rules)?.frontier;
+//! // `page::robots::RobotsTxt`, or your `RobotsRules` with a `text`, from which they are made again.
+//! let parse = Arc::new(|text: &[u8]| Arc::new(RobotsTxt::of_text(text.into(), AGENT)) as _);
+//! let mut frontier = Frontier::open(&dir, config, now, parse)?.frontier;
 //! frontier.persist(b"", now)?;
 //! # drop(frontier);
 //! # std::fs::remove_dir_all(&dir)?;
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Write the line of a page when it [has ended](Fate), before the next `persist`, whose text says how long the file is. After a kill, cut the
+//! file back to [that length](Opened::attachment): what was in flight, or has ended since, is fetched again. After a power cut, the file may
+//! be shorter: `Directory::unsynced` says what to do before `open`. A program that waits persists at [`next_sync`](SaveStatus::next_sync), too.
 //!
 //! # What it is
 //!
@@ -148,7 +166,9 @@
 //!
 //! # What it guarantees
 //!
-//! 1. **Once.** A URL is queued once. It is leased again only as a retry. A redirect to another spelling of the same key is followed.
+//! 1. **Once.** A URL is queued once, and ends once. It is leased again only as a retry, or if you ask for that:
+//!    [`has_new_cookies`](Link::has_new_cookies), [`queue_again`](Frontier::queue_again). A redirect to another spelling of the same key is
+//!    followed: both end, the first as redirected.
 //! 2. **Marked means queued.** A link is marked as seen only when it is queued. Every [refusal](scope::Refusal) is decided before.
 //! 3. **Politeness.** At most [`per_host`](PolitenessConfig::per_host) requests to a host are in flight, one by default. The delay counts
 //!    from the end of a request to the start of the next.

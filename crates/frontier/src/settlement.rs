@@ -261,6 +261,9 @@ pub struct Settled {
 }
 
 /// What happened to a lease.
+///
+/// A page has ended with `Final` or `GaveUp`, or when it is [`Dropped`](crate::Dropped): write what you keep of it then, before the next
+/// [`persist`](crate::Frontier::persist).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Fate {
     /// It is settled; the entry is not leased again.

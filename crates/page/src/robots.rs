@@ -14,7 +14,7 @@ const SITEMAP: [&str; 3] = ["sitemap", "site-map", "site map"];
 /// Bytes of memory that any rules take, besides their text, and as much for the rules in it.
 const RULES_BYTES: usize = 256;
 
-/// The rules of one robots.txt that apply to one crawler.
+/// The rules of one robots.txt that apply to one crawler, with the [`text`](RobotsRules::text) that a durable frontier stores.
 #[derive(Debug, Clone)]
 pub struct RobotsTxt {
     rules: robotxt::Robots,
@@ -38,7 +38,17 @@ impl RobotsTxt {
         Self::of_text(lines::normalize(body, token).into(), token)
     }
 
-    /// Makes the rules again of the [`text`](RobotsRules::text) of earlier rules for the same user agent.
+    /// Makes the rules again of the [`text`](RobotsRules::text) of earlier rules for the same user agent, or its product token.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use frontier::ParseRules; // for `Frontier::open`
+    /// use page::robots::RobotsTxt;
+    ///
+    /// const AGENT: &str = "my-bot/1.0";
+    /// let parse: ParseRules = Arc::new(|text| Arc::new(RobotsTxt::of_text(text.into(), AGENT)));
+    /// assert!(!parse(b"User-agent: my-bot\nDisallow: /private").allows("/private"));
+    /// ```
     pub fn of_text(text: Box<[u8]>, user_agent: &str) -> Self {
         Self {
             rules: robotxt::Robots::parse(&text, selector(user_agent)),
