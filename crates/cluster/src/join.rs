@@ -145,12 +145,13 @@ impl Joining {
             [] => Kept::default(),
             kept => postcard::from_bytes(kept).map_err(|_| JoinError::Kept)?,
         };
+        // While no other process is alive, nobody else holds the crawl to its seeds; `SavedRules` of the crawler hold it to its rules.
+        if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
+            return Err(JoinError::OtherSeeds { name: self.name() });
+        }
         let partition = self.partition;
         let (mut log, (founded, last)) = self.in_redis(|log| {
             let founded = self.find_crawl(log, &kept)?;
-            if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
-                return Err(JoinError::OtherSeeds { name: self.name() });
-            }
             let index = partition.index();
             log.enter(&founded.id, index, partition.count());
             if let Some(owner) = beating(log, |of| of == index)? {
@@ -235,8 +236,8 @@ impl Joining {
                     return if may_join { self.agreed(found) } else { Err(other()) };
                 }
                 // None, or one that nobody continues now.
-                _ if !kept.crawl.is_empty() => self.found(kept.crawl.clone()),
-                _ if is_first => self.found(format!("{:016x}", random()?)),
+                _ if !kept.crawl.is_empty() => self.ours(kept.crawl.clone()),
+                _ if is_first => self.ours(format!("{:016x}", random()?)),
                 _ => {
                     if last_said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
                         last_said = Some(Instant::now());
@@ -259,10 +260,11 @@ impl Joining {
     fn has_begun(&self, log: &mut RedisLog, found: &Founded) -> Result<bool, LogError> {
         log.observe(&found.id);
         let has_said = words_of(log.words()?).0.contains_key(&0);
-        Ok(!has_said && *found == self.found(found.id.clone()))
+        Ok(!has_said && *found == self.ours(found.id.clone()))
     }
 
-    fn found(&self, id: String) -> Founded {
+    /// What this process would begin.
+    fn ours(&self, id: String) -> Founded {
         Founded {
             id,
             partitions: self.partition.count(),
@@ -272,9 +274,10 @@ impl Joining {
         }
     }
 
-    /// Checks that the other processes agree.
+    /// Checks that the other processes agree, if one is alive: otherwise this one writes what they have to agree with. A field that is new in
+    /// [`Founded`] makes the record of another version unreadable.
     fn agreed(&self, found: Founded) -> Result<Founded, JoinError> {
-        let (name, ours) = (self.name(), self.found(found.id.clone()));
+        let (name, ours) = (self.name(), self.ours(found.id.clone()));
         match () {
             () if found.partitions != ours.partitions => Err(JoinError::OtherCount {
                 name,
@@ -293,6 +296,7 @@ impl Joining {
     }
 }
 
+/// Looks whether a process of this crawl is alive, for up to some seconds. From then on, the log reads this crawl.
 fn is_alive(log: &mut RedisLog, crawl: &Founded) -> Result<bool, LogError> {
     log.observe(&crawl.id);
     Ok(beating(log, |_| true)?.is_some())

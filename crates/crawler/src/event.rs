@@ -66,7 +66,7 @@ pub enum Event<'a> {
     },
     /// A change that an operator should know: an origin is away, is back, or was given up, or a path prefix was closed.
     Notice(&'a Notice),
-    /// The links of one page were offered to the frontier. Links that the crawl recently found to be seen are only counted, unless
+    /// Links were offered to the frontier: those of one page, seeds, or what other processes sent. Links that the crawl recently found to be seen are only counted, unless
     /// [`ReportOptions::links`](crate::ReportOptions::links) or [`ReportOptions::content`](crate::ReportOptions::content) is set.
     Offered {
         /// The links.

@@ -22,6 +22,7 @@ pub enum Purpose {
 }
 
 /// One thing to fetch, with everything that the queues know about it. It owns its strings.
+// A new field is packed in `hosts/packed_entries/record.rs`: in its flags, its writer and its reader.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Entry {

@@ -52,7 +52,7 @@ pub struct ScalableBloomFilter {
     rate: f64,
     max_bytes: Option<u64>,
     /// By which its load is reported.
-    capacity: u64,
+    reported_capacity: u64,
     /// The sums over the older layers, which do not change any more.
     older_ones: u64,
     older_estimate: f64,
@@ -125,7 +125,7 @@ impl ScalableBloomFilter {
 
     /// Sets the capacity by which its load is reported and its levels are counted: by default, that of the first layer. It changes no layer.
     pub fn set_reported_capacity(&mut self, keys: u64) {
-        self.capacity = keys;
+        self.reported_capacity = keys;
     }
 
     /// Returns the keys that all present layers hold at the rate: those in the full layers, and the capacity of the newest.
@@ -185,7 +185,7 @@ impl ScalableBloomFilter {
         Self {
             grow_at: full_at(&newest),
             max_bytes: None,
-            capacity: newest.sizing().capacity(),
+            reported_capacity: newest.sizing().capacity(),
             newest,
             older: Vec::new(),
             rate,
@@ -318,7 +318,7 @@ impl Filter for ScalableBloomFilter {
 
     fn load(&self) -> Load {
         Load {
-            capacity: Some(self.capacity),
+            capacity: Some(self.reported_capacity),
             grown_capacity: (!self.older.is_empty()).then(|| self.capacity()),
             estimated: self.estimated_len(),
             rate: self.false_positive_rate(),

@@ -23,7 +23,7 @@ const COLLECTED_FOR: Duration = Duration::from_millis(2);
 /// What a crawl keeps from one commit to the next. Without a state directory it makes none.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
-    /// What the last commit has.
+    /// What the last commit has; while one is made, what that will have.
     pub(crate) saved: Commit,
     /// The time of the frontier when it was opened: no earlier run has made a call later.
     pub(crate) opened: Time,

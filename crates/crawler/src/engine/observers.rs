@@ -72,7 +72,6 @@ impl Counts {
                     // Counted with its answer, as every status that is an error.
                     (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
-                    // Counted as not fetched.
                     // An answer, too: the page was counted with its first one.
                     (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {
                         self.refreshed.pages += 1;

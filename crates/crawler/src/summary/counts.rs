@@ -1,4 +1,4 @@
-//! The counters of a running crawl.
+//! The counters of a running crawl. `engine/observers.rs` gives each event to them. They are stored: for a new field, the version in `state.rs` goes up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,18 +11,6 @@ use frontier::{FailureKind, Link, Notice, Verdict};
 use super::{RefreshCounts, SitemapCounts};
 use crate::fetch::{BodyExtent, TruncationReason};
 use crate::records::{PageRecord, SitemapEnd, SitemapRecord};
-
-impl SitemapCounts {
-    pub(crate) fn count(&mut self, record: &SitemapRecord) {
-        self.read += u64::from(record.end == SitemapEnd::Read);
-        self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
-        self.unanswered += u64::from(record.unanswered);
-        self.broken += u64::from(record.broken.is_some());
-        self.urls += record.urls;
-        self.urls_dropped += record.urls_dropped;
-        self.urls_invalid += record.urls_invalid;
-    }
-}
 
 /// The maximum number of closed prefixes, and of origins that were given up, that the summary names.
 const NAMES_SHOWN: usize = 5;
@@ -333,6 +321,18 @@ fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
         counts.remove(&of);
     }
     taken
+}
+
+impl SitemapCounts {
+    pub(crate) fn count(&mut self, record: &SitemapRecord) {
+        self.read += u64::from(record.end == SitemapEnd::Read);
+        self.failed += u64::from(matches!(record.end, SitemapEnd::Failed(_)));
+        self.unanswered += u64::from(record.unanswered);
+        self.broken += u64::from(record.broken.is_some());
+        self.urls += record.urls;
+        self.urls_dropped += record.urls_dropped;
+        self.urls_invalid += record.urls_invalid;
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::error::OpenError;
 use crate::scope::{MOST_REDIRECTS, Refusal};
 use crate::state::State;
 
+/// Returns the configuration of the next run: the wanted one, with what is always that of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
     let same = |option: &'static str, of: fn(&FrontierConfig) -> String| {
         let (was, wanted) = (of(stored), of(&wanted));
@@ -49,7 +50,8 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
     Ok(wanted)
 }
 
-/// The options that limit which links are accepted, with why they refuse one.
+/// The options that say of a link alone, or of its site, whether it is accepted, with why they refuse one. A change of them holds for new
+/// links only, which the caller is told.
 const OF_LINKS: [(&str, Refusal); 8] = [
     ("max_depth", Refusal::TooDeep),
     ("include", Refusal::NotIncluded),
@@ -61,7 +63,7 @@ const OF_LINKS: [(&str, Refusal); 8] = [
     ("max_hosts_per_site", Refusal::TooManySubdomains),
 ];
 
-/// Why the other limits refuse a link.
+/// Why a link is refused for lack of room. These limits hold for what is queued, too.
 const OF_OTHERS: [Refusal; 5] = [
     Refusal::HostBudget,
     Refusal::QueueFull,
@@ -117,13 +119,14 @@ fn of_patterns(are_equal: bool, is_narrower: bool) -> Ordering {
     }
 }
 
+/// Returns the options that have changed and hold for new links only.
 pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
     let is_changed = |(_, why): &(_, Refusal)| change(*why, stored, wanted).is_ne();
     let changed = OF_LINKS.into_iter().filter(is_changed);
     changed.map(|(option, _)| option).collect()
 }
 
-/// Links that it refused are not offered again.
+/// Why the stored configuration may have refused links that the wanted one accepts. They are not offered again.
 fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
     let all = OF_LINKS.into_iter().map(|(_, why)| why).chain(OF_OTHERS);
     all.filter(|why| change(*why, stored, wanted).is_lt())

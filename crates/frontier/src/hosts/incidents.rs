@@ -11,14 +11,14 @@
 //!      └─ reopen: a later run tries it again ──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! [`HostQueues::failed`] and [`OriginHealth::consequence`] are the two tables that decide: by whose failure it is, and by what the origin
-//! does. `outage.rs` has when an origin is away and when it is probed. The other functions find the origin, and make notices of what has
+//! [`HostQueues::failed`], [`OriginQueue::failed`] and [`OriginHealth::consequence`] decide, in this order: by whose failure it is, by
+//! whether the origin is given up or cannot speak securely, and by its incident. `outage.rs` has when an origin is away and when it is probed. The other functions find the origin, and make notices of what has
 //! changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not.
 //!
 //! | to change | see |
 //! |---|---|
 //! | which failure is whose | `failure.rs` |
-//! | what a failure means for its entry | [`HostQueues::failed`], [`OriginHealth::consequence`] |
+//! | what a failure means for its entry | [`HostQueues::failed`], [`OriginQueue::failed`], [`OriginHealth::consequence`] |
 //! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
 //! | what an operator reads | `notice.rs`, and the other functions here |
 

@@ -85,8 +85,8 @@ impl HostQueues {
         })
     }
 
-    /// Records that the robots.txt of an origin is fetched from another URL. Its pages wait for it.
-    pub(crate) fn robots_redirected(&mut self, origin: &Origin, now: Time) {
+    /// Records that the robots.txt of an origin waits as an entry of its own: fetched from another URL, or deferred. Its pages wait for it.
+    pub(crate) fn robots_wait_as_entry(&mut self, origin: &Origin, now: Time) {
         let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
         self.change_origin(key, id, now, |host| host.origin(id).is_asking = true);
     }

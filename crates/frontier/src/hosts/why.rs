@@ -1,7 +1,8 @@
 //! Why a URL is queued: what it waits for.
 //!
 //! It reads, and changes nothing. Where a lease decides, it asks the same functions: `OriginQueue::turn` (a probe, robots.txt or an entry),
-//! `HostQueues::screen` (rules, near-duplicates) and `Host::free_at` (delays, rests, requests in flight). The order of its questions is its
+//! `HostQueues::screen` (rules, near-duplicates), `Host::free_at` (delays, rests, requests in flight) and `Host::holds_pages` (the page
+//! budget of the host); `state/inspect.rs` adds the budget of the crawl. The order of its questions is its
 //! own: the first that says no is what the URL waits for. A random walk checks it before each lease.
 
 use super::HostQueues;

@@ -9,7 +9,7 @@ use encoding_rs::Encoding;
 
 use super::scan::text_after;
 use super::tag::{Attribute, Attributes, Name, Tag};
-use super::tokens::{self, Next, Sink};
+use super::tokens::{self, Sink, TextMode};
 
 /// Bytes that are searched even if the head ends earlier.
 const UNCONDITIONAL_BYTES: usize = 1024;
@@ -39,7 +39,7 @@ struct Head {
 }
 
 impl<'a> Sink<'a> for Head {
-    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> TextMode {
         if tag.name.is("meta") {
             self.declared = declared_by(tag.attributes);
         } else if !tag.name.is("html") && !tag.name.is("head") {

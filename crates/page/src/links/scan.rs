@@ -9,7 +9,7 @@ use super::references::{TextContext, decoded};
 use super::resolve::Resolver;
 use super::tag::{Attribute, Attributes, Name, Tag, code};
 use super::text::ReadText;
-use super::tokens::{self, Next, Sink};
+use super::tokens::{self, Sink, TextMode};
 use super::{Extracted, LinkOptions, LinkSource};
 
 /// Does what [`extract`](super::extract) does, and passes on the visible text to a reader that has read nothing.
@@ -208,7 +208,7 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         }
     }
 
-    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> TextMode {
         self.is_hidden = matches!(tag.name.code(), SCRIPT | STYLE | IFRAME | NOEMBED | NOFRAMES);
         let is_foreign = self.foreign.start_tag(tag);
         let name = tag.name.code();
@@ -228,7 +228,11 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
                 false => self.visit_html(tag),
             }
         }
-        if is_foreign { Next::Data } else { text_after(&tag.name) }
+        if is_foreign {
+            TextMode::Data
+        } else {
+            text_after(&tag.name)
+        }
     }
 
     fn end_tag(&mut self, name: &Name<'a>) {
@@ -266,13 +270,13 @@ fn is_shadow_root(template: &Attributes<'_>) -> bool {
 
 /// Returns how the text after the start tag of an HTML element is tokenized. Scripts do not run, so `noscript` holds markup.
 #[inline]
-pub(super) fn text_after(name: &Name<'_>) -> Next {
+pub(super) fn text_after(name: &Name<'_>) -> TextMode {
     match name.code() {
-        TITLE | TEXTAREA => Next::Rcdata,
-        STYLE | XMP | IFRAME | NOEMBED | NOFRAMES => Next::Rawtext,
-        SCRIPT => Next::Script,
-        _ if name.is("plaintext") => Next::Plaintext,
-        _ => Next::Data,
+        TITLE | TEXTAREA => TextMode::Rcdata,
+        STYLE | XMP | IFRAME | NOEMBED | NOFRAMES => TextMode::Rawtext,
+        SCRIPT => TextMode::Script,
+        _ if name.is("plaintext") => TextMode::Plaintext,
+        _ => TextMode::Data,
     }
 }
 

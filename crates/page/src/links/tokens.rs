@@ -17,7 +17,7 @@ use super::tag::{Attributes, Name, Tag};
 
 /// How the text after a start tag is tokenized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum TextMode {
     /// As tags and text.
     Data,
     /// As text with character references, up to the end tag of the same name (`title`, `textarea`).
@@ -36,13 +36,13 @@ pub(super) trait Sink<'a> {
     /// Receives text between two tags, as written. Comments split it.
     fn text(&mut self, _text: &'a [u8]) {}
 
-    /// Receives the text of an element whose start tag returned anything but [`Next::Data`].
+    /// Receives the text of an element whose start tag returned anything but [`TextMode::Data`].
     fn raw_text(&mut self, _text: &'a str) {}
 
     /// Receives a start tag, and returns how the text after it must be tokenized.
-    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next;
+    fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> TextMode;
 
-    /// Receives an end tag, except one that ends text begun by [`Next`].
+    /// Receives an end tag, except one that ends text begun by [`TextMode`].
     fn end_tag(&mut self, name: &Name<'a>);
 
     /// Whether the attributes of a start tag with this name are read.
@@ -238,7 +238,7 @@ impl<'a> Tokenizer<'a> {
             attributes,
         };
         match sink.start_tag(&tag) {
-            Next::Data => {}
+            TextMode::Data => {}
             next => self.raw_text(next, &tag.name, sink),
         }
     }
@@ -275,7 +275,7 @@ mod tests {
     struct Ours(Vec<Seen>);
 
     impl<'a> Sink<'a> for Ours {
-        fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> Next {
+        fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> TextMode {
             let href = tag.attributes.value(Attribute::Href).map(|href| href.into_owned());
             self.0.push((lower(tag.name.as_str()), Some((tag.self_closing, href))));
             text_after(&tag.name)

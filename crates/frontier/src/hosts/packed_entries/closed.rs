@@ -1,4 +1,5 @@
-//! The closed segments of a queue, in memory or in a store.
+//! The closed segments of a queue, in memory or in a store: packed entries of an origin, or batches of an outbox (`state/outbox.rs`), which
+//! are read out of turn, too.
 //!
 //! The oldest segment is read into memory when its first entry is taken, and stays in the store until its last one is. So a copy of the
 //! queue has its number, not its bytes.

@@ -6,7 +6,8 @@ use crate::hosts::host::{Host, HostState};
 use crate::report::Health;
 use crate::rules::KnownRules;
 
-/// Facts about a host, under the rules of this run.
+/// Facts about a host, under the rules of this run: they are stored with an evicted host, and `HostQueues::place_anew` makes them anew when
+/// the configuration has changed. A new one changes the stored format (`sqlite/format.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Facts {
     pub(crate) state: HostState,

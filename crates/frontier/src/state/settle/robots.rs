@@ -61,6 +61,7 @@ impl State {
             (Outcome::Redirected | Outcome::Rejected, _) => {
                 notices.extend(self.hosts().answered(leased, false, now));
                 let targets = if *outcome == Outcome::Redirected {
+                    // It is followed below, and not offered.
                     std::mem::take(&mut links)
                 } else {
                     &[]
@@ -96,7 +97,7 @@ impl State {
         if self.partition.is_some_and(|partition| !partition.owns(target)) {
             self.count_robots_elsewhere();
         }
-        self.hosts().robots_redirected(origin, now);
+        self.hosts().robots_wait_as_entry(origin, now);
         self.hosts().enqueue(entry, now);
     }
 
@@ -148,7 +149,7 @@ impl State {
         entry.attempts = entry.attempts.saturating_sub(1);
         entry.due = due;
         // Until then it waits as an entry of its own.
-        self.hosts().robots_redirected(origin, failed.now);
+        self.hosts().robots_wait_as_entry(origin, failed.now);
         self.hosts().enqueue(entry, failed.now);
         Fate::Requeued { due }
     }

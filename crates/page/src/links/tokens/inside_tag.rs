@@ -53,7 +53,8 @@ impl<'a> Tokenizer<'a> {
     /// Does the same for attributes that nobody reads, in less time.
     ///
     /// A `>` ends the tag, unless it is in quotes. So values in quotes are looked for, in their usual form: a name, `=` and a quote, with nothing
-    /// between them. From any other `=` on, [`attributes`](Self::attributes) reads the tag.
+    /// between them. At any other `=`, [`attributes`](Self::attributes) reads what is
+    /// left of the tag, from behind the last such value on.
     #[inline]
     pub(super) fn rest_of_tag(&mut self) -> Option<bool> {
         while let Some(found) = self.find_near([b'>', b'='], self.at) {

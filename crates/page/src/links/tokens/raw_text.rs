@@ -4,17 +4,17 @@ use memchr::{memchr, memchr2};
 
 use super::super::tag::Name;
 use super::inside_tag::{TAG_NAME_ENDS, is_space_or};
-use super::{Next, Sink, Tokenizer};
+use super::{Sink, TextMode, Tokenizer};
 
 impl<'a> Tokenizer<'a> {
     /// Emits the text after a start tag that switched the tokenizer, and skips the end tag.
-    pub(super) fn raw_text<S: Sink<'a>>(&mut self, kind: Next, name: &Name<'a>, sink: &mut S) {
+    pub(super) fn raw_text<S: Sink<'a>>(&mut self, kind: TextMode, name: &Name<'a>, sink: &mut S) {
         let start = self.at;
         let rest = self.html.get(start..).unwrap_or_default().as_bytes();
         let end = match kind {
-            Next::Plaintext | Next::Data => None,
-            Next::Rcdata | Next::Rawtext => end_tag(rest, name.as_str()),
-            Next::Script => end_of_script(rest),
+            TextMode::Plaintext | TextMode::Data => None,
+            TextMode::Rcdata | TextMode::Rawtext => end_tag(rest, name.as_str()),
+            TextMode::Script => end_of_script(rest),
         };
         let Some(end) = end else {
             self.at = self.html.len();
