@@ -6,8 +6,6 @@
 //! The calls of a journal that another version of this crate has written might do something else here, so they are not made again. A checkpoint
 //! is a state, which both versions read.
 
-use serde::{Deserialize, Serialize};
-
 use super::checkpoint::LOGIC;
 use super::restore::manifest;
 use super::{journal, options};
@@ -18,12 +16,8 @@ use crate::store::{Batch, MAX_KEY, Space, Store, system_start};
 /// The key of the last row that was synced, in [`Space::Meta`].
 const SYNCED: u64 = 3;
 
-/// What a synced commit states.
-#[derive(Debug, Serialize, Deserialize)]
-struct Synced {
-    row: u64,
-    system_start: Option<String>,
-}
+/// What a synced commit states: its last row, and the start of the system that it was made on.
+type Synced = (u64, Option<String>);
 
 /// The commits since the last synced one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,10 +47,7 @@ pub struct OtherLogic {
 }
 
 pub(crate) fn state_last_row(batch: &mut Batch, row: u64) -> Result<(), postcard::Error> {
-    let synced = Synced {
-        row,
-        system_start: system_start().map(str::to_owned),
-    };
+    let synced: Synced = (row, system_start().map(str::to_owned));
     batch.put(Space::Meta, SYNCED, postcard::to_allocvec(&synced)?);
     Ok(())
 }
@@ -68,7 +59,7 @@ fn stated(store: &dyn Store) -> Result<Option<Synced>, OpenError> {
 }
 
 pub(crate) fn stated_row(store: &dyn Store) -> Option<u64> {
-    Some(stated(store).ok()??.row)
+    Some(stated(store).ok()??.0)
 }
 
 /// The last row of the journal, and the caller's own text in it; `None` if there is none after this row.
@@ -93,16 +84,16 @@ pub(crate) fn unsynced(store: &dyn Store) -> Result<Option<Unsynced>, OpenError>
     let Some((manifest, _)) = manifest(store)? else {
         return Ok(None);
     };
-    let synced = stated(store)?.ok_or_else(|| OpenError::damaged("it does not say what was synced"))?;
-    if synced.row < manifest.covered {
+    let (row, started) = stated(store)?.ok_or_else(|| OpenError::damaged("it does not say what was synced"))?;
+    if row < manifest.covered {
         return Err(OpenError::damaged("its checkpoint was not synced"));
     }
-    let last = last_after(synced.row, store)?;
+    let last = last_after(row, store)?;
     let is_other = |then: String| system_start().is_some_and(|now| then != now);
     Ok(last.map(|(last, attachment)| Unsynced {
-        commits: last - synced.row,
+        commits: last - row,
         attachment,
-        is_system_restarted: synced.system_start.is_some_and(is_other),
+        is_system_restarted: started.is_some_and(is_other),
     }))
 }
 

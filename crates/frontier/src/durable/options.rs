@@ -11,7 +11,7 @@ use crate::error::OpenError;
 use crate::scope::{MOST_REDIRECTS, Refusal};
 use crate::state::State;
 
-/// Returns the configuration of the next run: the wanted one, with what is always that of the first run.
+/// The wanted configuration, with what is always that of the first run.
 pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> Result<FrontierConfig, OpenError> {
     let same = |option: &'static str, of: fn(&FrontierConfig) -> String| {
         let (was, wanted) = (of(stored), of(&wanted));
@@ -119,7 +119,7 @@ fn of_patterns(are_equal: bool, is_narrower: bool) -> Ordering {
     }
 }
 
-/// Returns the options that have changed and hold for new links only.
+/// Those that have changed and hold for new links only.
 pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
     let is_changed = |(_, why): &(_, Refusal)| change(*why, stored, wanted).is_ne();
     let changed = OF_LINKS.into_iter().filter(is_changed);
