@@ -219,6 +219,12 @@ impl Joining {
     }
 
     /// Finds the crawl of this directory; in a new one, begins a crawl as partition 0, or joins one that runs.
+    ///
+    /// | directory | no record in Redis, or nobody alive | a process of the record is alive |
+    /// |---|---|---|
+    /// | kept | writes the record of its own crawl | joins if that is its crawl and all agree, else is refused |
+    /// | new, partition 0 | begins a crawl; takes one that it began itself just before | is refused, unless it accepts loss |
+    /// | new, another partition | waits | joins if all agree |
     fn find_crawl(&self, log: &mut RedisLog, kept: &Kept) -> Result<Founded, JoinError> {
         let is_first = self.partition.index() == 0;
         let other = || JoinError::OtherCrawl { name: self.name() };

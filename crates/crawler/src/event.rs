@@ -27,6 +27,12 @@ use crate::saved_output::SavedOutput;
 use crate::summary::Summary;
 
 /// Something that happened in a crawl.
+///
+/// What one request leads to comes in this order, each if it applies and is reported: [`Offered`](Self::Offered),
+/// [`Requested`](Self::Requested), [`Captured`](Self::Captured), [`Notice`](Self::Notice), [`Sitemap`](Self::Sitemap),
+/// [`Links`](Self::Links), [`NotFetched`](Self::NotFetched) or [`Failed`](Self::Failed), [`Body`](Self::Body), [`Page`](Self::Page),
+/// [`Content`](Self::Content).
+// `engine/reports.rs` makes them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -52,8 +58,7 @@ pub enum Event<'a> {
         /// Whether the URL is retried.
         fate: Fate,
     },
-    /// A request has ended, with an answer or without: each attempt for a page, a robots.txt or a sitemap. Reported before the other events that
-    /// follow from it.
+    /// A request has ended, with an answer or without: each attempt for a page, a robots.txt or a sitemap.
     Requested(&'a RequestRecord),
     /// A queued URL was dropped without a request.
     NotFetched {
@@ -84,8 +89,7 @@ pub enum Event<'a> {
         /// Its links.
         links: &'a [LinkRecord],
     },
-    /// An answer of any status to a request for a page, a robots.txt or a sitemap. Reported once per answer, before the other events
-    /// of this answer. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
+    /// An answer of any status to a request for a page, a robots.txt or a sitemap. Reported once per answer. Only reported with [`keep_exchanges`](crate::HttpOptions::keep_exchanges).
     Captured(&'a Arc<Capture>),
     /// The body of a page that answered 2xx, unless it is empty. Reported just before its [`Event::Page`], and only with
     /// [`ReportOptions::bodies`](crate::ReportOptions::bodies).
@@ -110,7 +114,7 @@ pub enum Event<'a> {
     Finished(&'a Summary),
 }
 
-/// What a crawl does.
+/// What a crawl does: no event has it, [`StopHandle::phase`](crate::StopHandle::phase) says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Phase {

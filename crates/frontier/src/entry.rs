@@ -22,7 +22,9 @@ pub enum Purpose {
 }
 
 /// One thing to fetch, with everything that the queues know about it. It owns its strings.
-// A new field is packed in `hosts/packed_entries/record.rs`: in its flags, its writer and its reader.
+// A new field is packed in `hosts/packed_entries/record.rs` (its flags, writer and reader), unless it changes while it waits. One that comes from a
+// link is in `StoredLink` of `state/call.rs`, too; one that a later fetch needs in `StoredPage` of `durable/record.rs`. Then the version in
+// `sqlite/format.rs` goes up.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Entry {

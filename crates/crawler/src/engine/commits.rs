@@ -54,7 +54,8 @@ impl Commits {
         self.saved.note_synced();
     }
 
-    /// Returns until when the next commit can wait for more changes; `None` if it cannot wait.
+    /// Returns until when the next commit can wait for more changes; `None` if it cannot wait. `commit_when_due` in `plan.rs` asks. `are_all_taken`
+    /// says whether all places of the concurrency are taken, by requests in flight, held or ended since.
     ///
     /// It waits for some time, so that a commit has the results of several requests. But if other requests wait for the commit, and of all
     /// requests that are in flight, held or have ended since the last one at most a quarter, or one, is in flight, it cannot wait: servers

@@ -1,4 +1,7 @@
-//! The counters of a running crawl. `engine/observers.rs` gives each event to them. They are stored: for a new field, the version in `state.rs` goes up.
+//! The counters of a running crawl. They are stored: for a new field, the version in `state.rs` goes up.
+//!
+//! `engine/observers.rs` counts each event. What no event has is counted where it is known: links that are not followed, cookies and other media
+//! types in `engine/reports.rs`, what a stop cuts short in `engine.rs`; `engine/refreshing.rs` takes back what is fetched again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,7 +36,7 @@ pub struct Counts {
     pub pages: u64,
     /// Pages by the HTTP status of their final answer.
     pub by_status: BTreeMap<u16, u64>,
-    /// What the same answers were like.
+    /// What these answers were like; its bytes and pauses are of all requests.
     pub answers: AnswerCounts,
     /// Links that were not offered to the frontier.
     pub unfollowed: UnfollowedLinks,

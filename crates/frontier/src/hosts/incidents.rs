@@ -1,14 +1,13 @@
 //! The effect of answers and failures on an origin, and what follows for the entries.
 //!
 //! ```text
-//!               its first failure, or several silent pages
+//!    ┌─ reopen: a later run tries it again, and its failures are forgotten ────────────────────────────────────────────┐
+//!    ▼          its first failure, or several silent pages                                                             │
 //! is answering ────────────────────────────────────────────▶ is away ──── a probe fails after too long ───▶ is given up
-//!      ▲  ▲                                                  │ ▲   │                                           ▲   │
-//!      │  └──────── answers a request that began since ──────┘ └───┘ a probe fails: a longer wait              │   │
-//!      ▼                                                                                                       │   │
-//!  is resting ────────────────────── throttles too often in a row ─────────────────────────────────────────────┘   │
-//!      ▲ throttles                                                                                                 │
-//!      └─ reopen: a later run tries it again ──────────────────────────────────────────────────────────────────────┘
+//!      ▲  ▲                                                  │ ▲   │                                           ▲
+//!      │  └──────── answers a request that began since ──────┘ └───┘ a probe fails: a longer wait              │
+//!      ▼ throttles                                                                                             │
+//!  is resting ────────────────────── throttles too often in a row ─────────────────────────────────────────────┘
 //! ```
 //!
 //! [`HostQueues::failed`], [`OriginQueue::failed`] and [`OriginHealth::consequence`] decide, in this order: by whose failure it is, by
@@ -20,7 +19,7 @@
 //! | which failure is whose | `failure.rs` |
 //! | what a failure means for its entry | [`HostQueues::failed`], [`OriginQueue::failed`], [`OriginHealth::consequence`] |
 //! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
-//! | what an operator reads | `notice.rs`, and the other functions here |
+//! | what an operator reads | `notice.rs`, `health.rs`, and the other functions here |
 
 use std::sync::Arc;
 use std::time::Duration;

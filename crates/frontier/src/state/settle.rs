@@ -1,4 +1,8 @@
 //! Settling a lease: what happens to its entry and its links.
+//!
+//! The journal is replayed by these functions, and by those of `hosts` that they call: who changes what they do raises `LOGIC` in
+//! `durable/checkpoint.rs`. A page is compared with others, and counts against the budget of its
+//! host, before its links are offered: both may refuse them.
 
 mod robots;
 

@@ -111,6 +111,7 @@ impl State {
                 self.hosts().ask_robots_again(origin, attempts, now, now);
                 Fate::Requeued { due: now }
             }
+            // Nothing of the origin waits any more. It is no longer being asked, so that a later page asks for it.
             Consequence::GivenUp if !entry.is_robots_elsewhere() => {
                 self.hosts().ask_robots_again(origin, 0, now, now);
                 Fate::GaveUp
