@@ -1,8 +1,8 @@
 //! Settling a lease: what happens to its entry and its links.
 //!
 //! The journal is replayed by these functions, and by those of `hosts` that they call: who changes what they do raises `LOGIC` in
-//! `durable/checkpoint.rs`. A page is compared with others, and counts against the budget of its
-//! host, before its links are offered: both may refuse them.
+//! `durable/checkpoint.rs`. A page is compared with others, and counts against the budget of its host, before its links are offered: both may
+//! refuse them.
 
 mod robots;
 
@@ -21,7 +21,7 @@ use crate::settlement::{Fate, Outcome, Settled, Settlement, Verdict};
 use crate::time::Time;
 use crate::traps::{ClusterMember, LinkTreatment};
 
-/// How long an address is valid before it is looked up again.
+/// How long an address is valid before it is looked up again. A look-up that found none is done, too, without an address.
 const ADDRESS_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 impl State {

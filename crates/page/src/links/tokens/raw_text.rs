@@ -13,8 +13,8 @@ impl<'a> Tokenizer<'a> {
         let rest = self.html.get(start..).unwrap_or_default().as_bytes();
         let end = match kind {
             TextMode::Plaintext | TextMode::Data => None,
-            TextMode::Rcdata | TextMode::Rawtext => end_tag(rest, name.as_str()),
-            TextMode::Script => end_of_script(rest),
+            TextMode::Rcdata | TextMode::Rawtext => find_end_tag(rest, name.as_str()),
+            TextMode::Script => find_end_of_script(rest),
         };
         let Some(end) = end else {
             self.at = self.html.len();
@@ -28,7 +28,7 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-fn end_tag(text: &[u8], name: &str) -> Option<usize> {
+fn find_end_tag(text: &[u8], name: &str) -> Option<usize> {
     let mut from = 0;
     loop {
         let open = from + memchr(b'<', text.get(from..)?)?;
@@ -61,7 +61,7 @@ enum Escape {
 }
 
 /// Returns where the end tag of a script begins (13.2.5.4 and 13.2.5.15 to 13.2.5.31).
-fn end_of_script(text: &[u8]) -> Option<usize> {
+fn find_end_of_script(text: &[u8]) -> Option<usize> {
     const SCRIPT: &str = "script";
     let mut escape = Escape::None;
     let mut from = 0;
