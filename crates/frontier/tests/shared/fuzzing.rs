@@ -106,7 +106,7 @@ fn encode(state: &mut State) -> Option<[Vec<u8>; 3]> {
     let (encoded, seen_set) = (state.encode().ok()?, encode_seen_set(state.seen().filter()).ok()?);
     let hosts = state.host_table();
     hosts.begin_copy();
-    Some([encoded, seen_set, hosts.copy_more(usize::MAX).ok()?.hosts])
+    Some([encoded, seen_set, hosts.copy_more(usize::MAX).ok()?.0])
 }
 
 const START: Time = Time::from_millis(1_700_000_000_000);
