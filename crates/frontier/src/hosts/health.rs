@@ -21,10 +21,14 @@ impl Host {
 
     /// The state of the deciding origin, as far as it does not depend on the time. If nothing waits, there is nothing to hold up.
     pub(crate) fn settled_health(&self) -> Health {
-        let state = self.deciding_origin().map_or(Health::Asked, OriginQueue::state);
+        self.deciding_origin()
+            .map_or(Health::Asked, |origin| self.state_of(origin))
+    }
+
+    fn state_of(&self, origin: &OriginQueue) -> Health {
         match self.queued() + self.postponed() + u64::from(self.pace.in_flight()) {
-            0 if state < Health::Closed => Health::Asked,
-            _ => state,
+            0 if origin.state() < Health::Closed => Health::Asked,
+            _ => origin.state(),
         }
     }
 
@@ -55,7 +59,7 @@ impl Host {
     }
 
     fn health_of(&self, key: &HostKey, origin: &OriginQueue, retries: &RetryPolicy, now: Time) -> HostHealth {
-        let state = self.settled_health();
+        let state = self.state_of(origin);
         let is_ahead = |time: &Time| *time > now;
         let blocked = Some(self.blocked_until()).filter(is_ahead);
         let mut health = HostHealth {

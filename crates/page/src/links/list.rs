@@ -15,17 +15,24 @@ use super::{FoundLink, LeftOut, LinkKey, LinkOptions, LinkSource, SeenLinkCache}
 /// Without it, a base of 16 kB and ten thousand short links would turn a page of 150 kB into 160 MB of links.
 pub(super) const MEAN_LINK_BYTES: usize = 1024;
 
+type Links = IndexMap<u64, Option<FoundLink>>;
+
 pub(super) struct LinkList {
     max_links: usize,
-    /// The links in document order, by keyed hashes of their URLs: those of the cache of seen links, if there is one. `None` for those that the
+    /// In document order, by keyed hashes of their URLs: those of the cache of seen links, if there is one. `None` for those that the
     /// cache has.
-    links: IndexMap<u64, Option<FoundLink>>,
+    links: Links,
     hasher: RandomState,
     /// Links that cannot be crawled.
     uncrawlable: HashSet<String>,
     /// How many bytes further links may take.
     bytes_left: usize,
     pub(super) left_out: LeftOut,
+}
+
+/// The keys are hashes already.
+fn place_of(links: &mut Links, target: u64) -> RawEntryMut<'_, u64, Option<FoundLink>, RandomState> {
+    links.raw_entry_mut_v1().from_hash(target, |known| *known == target)
 }
 
 impl LinkList {
@@ -60,11 +67,7 @@ impl LinkList {
     /// Leaves out a link that the cache has.
     pub(super) fn add_known(&mut self, target: u64) -> bool {
         let is_full = self.links.len() >= self.max_links;
-        match self
-            .links
-            .raw_entry_mut_v1()
-            .from_hash(target, |known| *known == target)
-        {
+        match place_of(&mut self.links, target) {
             RawEntryMut::Occupied(mut link) => {
                 // It may be there with another spelling.
                 if let Some(link) = link.get_mut() {
@@ -97,11 +100,7 @@ impl LinkList {
         url.set_fragment(None);
         let target = self.hasher.hash_one(url.as_str());
         let has_room = self.links.len() < self.max_links && self.bytes_left >= url.as_str().len();
-        match self
-            .links
-            .raw_entry_mut_v1()
-            .from_hash(target, |known| *known == target)
-        {
+        match place_of(&mut self.links, target) {
             RawEntryMut::Occupied(mut link) => {
                 // The cache may have it with another spelling.
                 if let Some(link) = link.get_mut() {
