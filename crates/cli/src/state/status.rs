@@ -59,7 +59,7 @@ impl<'a> Status<'a> {
         let report = &summary.report;
         rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
-        if !self.crawl.is_paused {
+        if !(self.crawl.is_paused && self.is_running()) {
             summary.add_held_up(&mut rows, &flag::of);
         }
         rows.add("last saved", self.saved());

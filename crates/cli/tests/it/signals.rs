@@ -371,6 +371,11 @@ fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_pro
         thread::yield_now();
     }
     assert!(text().contains("paused, process "), "{}", text());
+    assert!(
+        text().contains("fg or kill -CONT") && !text().contains("held up by"),
+        "{}",
+        text()
+    );
     drop(crawl);
     drop(held);
     has(&status(), json!({"paused": false, "running": false}));

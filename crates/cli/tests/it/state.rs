@@ -1,6 +1,7 @@
 //! `--state`: the same command continues a crawl, and says why if it cannot.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -91,6 +92,12 @@ fn the_same_command_continues_an_interrupted_crawl_and_then_says_that_it_has_end
         assert_eq!(number(&run.stdout, "pages "), pages);
         assert_eq!(crawl.urls().len() as u64, pages);
         assert!(run.stderr.contains(message), "{}", run.stderr);
+        assert_eq!(run.stderr.contains("99 B at the end of"), pages == 40, "{}", run.stderr);
+        if pages == 5 {
+            // As a kill leaves it.
+            let mut output = fs::OpenOptions::new().append(true).open(&crawl.pages).unwrap();
+            output.write_all(&[b'x'; 99]).unwrap();
+        }
     }
     crawl.has_every_page_once();
 }
