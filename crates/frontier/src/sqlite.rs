@@ -116,7 +116,8 @@ impl SqliteStore {
         }
         let limit = connection.pragma_update(None, "journal_size_limit", sizes.log_bytes.cast_signed());
         limit.map_err(sqlite)?;
-        move_log_at_close(&connection, true).map_err(sqlite)?;
+        // What an earlier run has left in the log stays there until a commit of this one.
+        move_log_at_close(&connection, log_bytes(&path) == 0).map_err(sqlite)?;
         Ok(Self {
             backfill: Some(Backfill::start(connect(&path, flags)?, &path)?),
             lock: Some(lock),

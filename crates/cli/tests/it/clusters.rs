@@ -431,7 +431,7 @@ fn an_old_copy_of_a_directory_is_refused_and_ends_as_incomplete_if_the_loss_is_a
     let first = crawl.start(0);
     let second = crawl.start(1);
     crawl.wait_for_pages(1, 5);
-    second.stop();
+    second.kill();
     let copy = crawl.folder.path("copy");
     copy_files(&crawl.state(1), &copy);
     let output = fs::read_to_string(crawl.pages(1)).unwrap();
@@ -451,13 +451,21 @@ fn an_old_copy_of_a_directory_is_refused_and_ends_as_incomplete_if_the_loss_is_a
     refused();
     let made = [crawl.state(1), crawl.pages(1)].map(|made| Path::new(&made).exists());
     assert_eq!(made, [false; 2], "a new directory is refused before anything is made");
-    fs::rename(copy, crawl.state(1)).unwrap();
+    copy_files(&copy, &crawl.state(1));
     fs::copy(&later, crawl.pages(1)).unwrap();
     refused();
     assert!(
         fs::read(crawl.pages(1)).unwrap() == fs::read(&later).unwrap(),
         "nothing is cut"
     );
+    for entry in fs::read_dir(&copy).unwrap() {
+        let file = entry.unwrap().file_name();
+        // The files of who has it open.
+        if !["lock", "frontier.sqlite-shm"].contains(&file.to_str().unwrap()) {
+            let [before, now] = [&copy, &crawl.state(1)].map(|dir| fs::read(Path::new(dir).join(&file)).unwrap());
+            assert!(before == now, "{file:?} was changed");
+        }
+    }
     fs::write(crawl.pages(1), output).unwrap();
     let log = crawl.start_with(&(crawl.options(1) + " --accept-loss"), 1).ends(3);
     assert!(

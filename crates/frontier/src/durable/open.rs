@@ -101,9 +101,8 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
         durable.write_checkpoint(&mut state, now)?;
         released
     } else {
-        let released = durable.apply(&mut state, Call::ReleaseLeases, now)?.released;
-        durable.persist(&mut state, &attachment, now)?;
-        released
+        // The first commit of this run has it: a start that is refused before leaves the directory as it was.
+        durable.apply(&mut state, Call::ReleaseLeases, now)?.released
     };
     Ok(Opening {
         state,

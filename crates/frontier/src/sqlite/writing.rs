@@ -23,7 +23,9 @@ impl SqliteStore {
         let summaries = self.transact(batch, sync);
         self.summaries = summaries.map_err(|error| store_error(&self.path, error))?;
         self.backfill()?.note_commit();
-        let moved = self.move_long_log();
+        let moved = self
+            .move_long_log()
+            .and_then(|()| move_log_at_close(&self.connection, true));
         moved.map_err(|error| store_error(&self.path, error))
     }
 
