@@ -98,6 +98,8 @@ pub(crate) struct Durable {
     /// What checkpoints have replaced and is not removed yet.
     replaced: Removal,
     last_sync: Time,
+    /// Whether the next commit is a checkpoint in place of a row, which the rows before must not precede.
+    begins_with_checkpoint: bool,
 }
 
 impl Durable {

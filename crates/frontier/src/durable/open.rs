@@ -92,18 +92,12 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
     let Restored {
         mut state, attachment, ..
     } = restored;
-    let released = if needs_checkpoint {
-        let released = state.apply(&Call::ReleaseLeases, now).released;
-        if is_changed {
-            state.place_anew(&restored.config, &config, now);
-        }
-        // No row may come before it.
-        durable.write_checkpoint(&mut state, now)?;
-        released
-    } else {
-        // The first commit of this run has it: a start that is refused before leaves the directory as it was.
-        durable.apply(&mut state, Call::ReleaseLeases, now)?.released
-    };
+    durable.begins_with_checkpoint = needs_checkpoint;
+    // The first commit of this run has it: a start that is refused before leaves the directory as it was.
+    let released = durable.apply(&mut state, Call::ReleaseLeases, now)?.released;
+    if is_changed {
+        state.place_anew(&restored.config, &config, now);
+    }
     Ok(Opening {
         state,
         durable: Some(Box::new(durable)),

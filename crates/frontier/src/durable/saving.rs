@@ -39,6 +39,7 @@ impl Durable {
             checkpointer: Checkpointer::new(source.sizes),
             replaced: Removal::default(),
             last_sync: now,
+            begins_with_checkpoint: false,
         }
     }
 
@@ -76,6 +77,11 @@ impl Durable {
     }
 
     fn write_row(&mut self, state: &mut State, attachment: &[u8], now: Time, sync: bool) -> Result<(), FrontierError> {
+        if std::mem::take(&mut self.begins_with_checkpoint) {
+            self.attachment = attachment.to_vec();
+            self.next_row += 1;
+            return self.write_checkpoint(state, now);
+        }
         // What could not be read must not be saved.
         self.check_read()?;
         let is_new = !self.calls.is_empty() || self.attachment != attachment;
@@ -130,10 +136,15 @@ impl Durable {
         }
     }
 
-    /// Writes a checkpoint, and removes what it replaces. All calls must have been saved, or belong to no row.
+    /// Writes a checkpoint, and removes what it replaces. Calls that have no row are in the state.
     pub(super) fn write_checkpoint(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
         self.check_read()?;
-        let batch = self.encode_checkpoint(state, now)?;
+        let mut batch = self.encode_checkpoint(state, now)?;
+        if !self.records.is_empty() {
+            batch.put(Space::Record, self.next_row - 1, std::mem::take(&mut self.records));
+        }
+        self.calls.clear();
+        self.has_unsaved = false;
         self.commit_synced(batch, now)?;
         while !self.replaced.is_empty() {
             let mut batch = Batch::default();

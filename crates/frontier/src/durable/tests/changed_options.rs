@@ -261,6 +261,7 @@ proptest! {
         changes.into_iter().for_each(|(option, number)| change(&mut config, option, number));
         watched.reopen(config.clone());
         // What a reader sees continues as the crawl does, also after another kill.
+        watched.frontier.persist(b"", watched.now).unwrap();
         let mut twin = read_store(watched.recorder.image()).unwrap().frontier;
         for call in after {
             if let Some((step, answer)) = watched.call(call) {

@@ -58,13 +58,17 @@ fn a_run_that_saves_nothing_leaves_the_directory_of_a_killed_one_as_it_was() {
     };
     assert!(Frontier::open(&killed.0, refused, START, Arc::new(parse)).is_err());
     assert!(files() == before, "a start that is refused");
-    let opened = killed.open(config(), START);
-    assert_eq!(opened.released, 1);
-    drop(opened);
-    assert!(files() == before, "a run that saves nothing");
-    let mut opened = killed.open(config(), START);
+    let mut changed = config();
+    changed.limits.max_pages = Some(5);
+    for config in [config(), changed.clone()] {
+        let opened = killed.open(config, START);
+        assert_eq!(opened.released, 1);
+        drop(opened);
+        assert!(files() == before, "a run that saves nothing");
+    }
+    let mut opened = killed.open(changed.clone(), START);
     assert_eq!(opened.released, 1);
     opened.frontier.persist(b"", START).unwrap();
     drop(opened);
-    assert_eq!(killed.open(config(), START).released, 0);
+    assert_eq!(killed.open(changed, START).released, 0);
 }
