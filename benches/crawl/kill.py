@@ -10,7 +10,8 @@ A site on several hosts below localhost is crawled with all outputs: --output, -
 CSV, and in every third as series of files of about 100 kB. The seen-set grows, is exact, is exact over a much too small filter, or has a bound of memory. The crawler is killed at a random moment, from its first instruction on; one time in
 five it is stopped by SIGTERM or by two SIGINT instead. The same command is started again until it ends by itself. Crawls are repeated until
 there were enough kills. With --io-errors, a call of the system fails instead, at a random place: a write, read, sync, or change of length in the
-state directory, or a write to an output. Then the run must end with exit code 1, or as without the error. With --power-cuts, all runs sync
+state directory, or a write to an output. Then the run must end with exit code 1, after a failed read also with 2 (SQLite takes it for damage), or as
+without the error. With --power-cuts, all runs sync
 20 times per second. After each kill, each output and the log of the database is cut off at a random place behind what was synced, or ends there with zeros. The access log of the server is the truth. An uninterrupted crawl without --state says which lines are expected. Half of the crawls have no delay, and four requests in flight to each host.
 
 Promises, for each crawl:
@@ -228,7 +229,7 @@ def check(arguments, number, moments, max_kills, work, server):
             try:
                 may_kill = kills < max_kills and not error
                 code = process.wait(moments.uniform(0, latest_kill) if may_kill else LIMIT_SECONDS)
-                if error and code == 1:
+                if error and (code == 1 or code == 2 and "pread64" in error[-1]):
                     kills += 1
                     if "crawler: " not in (work / "stderr").read_text():
                         return [f"no message about {error[-1]}"], kills
