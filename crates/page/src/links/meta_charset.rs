@@ -7,7 +7,7 @@
 
 use encoding_rs::Encoding;
 
-use super::scan::text_after;
+use super::scan::text_mode_after;
 use super::tag::{Attribute, Attributes, Name, Tag};
 use super::tokens::{self, Sink, TextMode};
 
@@ -45,7 +45,7 @@ impl<'a> Sink<'a> for Head {
         } else if !tag.name.is("html") && !tag.name.is("head") {
             self.end_tag(&tag.name);
         }
-        text_after(&tag.name)
+        text_mode_after(&tag.name)
     }
 
     fn end_tag(&mut self, name: &Name<'a>) {

@@ -231,7 +231,7 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         if is_foreign {
             TextMode::Data
         } else {
-            text_after(&tag.name)
+            text_mode_after(&tag.name)
         }
     }
 
@@ -270,7 +270,7 @@ fn is_shadow_root(template: &Attributes<'_>) -> bool {
 
 /// Returns how the text after the start tag of an HTML element is tokenized. Scripts do not run, so `noscript` holds markup.
 #[inline]
-pub(super) fn text_after(name: &Name<'_>) -> TextMode {
+pub(super) fn text_mode_after(name: &Name<'_>) -> TextMode {
     match name.code() {
         TITLE | TEXTAREA => TextMode::Rcdata,
         STYLE | XMP | IFRAME | NOEMBED | NOFRAMES => TextMode::Rawtext,

@@ -78,8 +78,8 @@ pub(super) fn attribute_count(html: &str) -> usize {
             at: 0,
             opened: 0,
         };
-        tokenizer.tag_name();
-        tokenizer.attributes(&mut |_, _| count += 1);
+        tokenizer.read_name();
+        tokenizer.read_attributes(&mut |_, _| count += 1);
     }
     count
 }
@@ -154,7 +154,7 @@ impl<'a> Tokenizer<'a> {
             if is_markup {
                 sink.text(&self.bytes()[start..open]);
                 (self.opened, self.at) = (open, open + 1);
-                self.markup(next, sink);
+                self.read_markup(next, sink);
                 return true;
             }
             from = open + 1;
@@ -164,28 +164,28 @@ impl<'a> Tokenizer<'a> {
     }
 
     /// Reads the construct that a `<` opens (13.2.5.6, "tag open state").
-    fn markup<S: Sink<'a>>(&mut self, opened_by: Option<u8>, sink: &mut S) {
+    fn read_markup<S: Sink<'a>>(&mut self, opened_by: Option<u8>, sink: &mut S) {
         match opened_by {
             Some(b'/') => {
                 self.at += 1;
                 match self.byte(self.at) {
-                    Some(byte) if byte.is_ascii_alphabetic() => self.end_tag(sink),
+                    Some(byte) if byte.is_ascii_alphabetic() => self.read_end_tag(sink),
                     _ => self.skip_past_end(),
                 }
             }
-            Some(b'!') => self.declaration(sink),
+            Some(b'!') => self.read_declaration(sink),
             Some(b'?') => self.skip_past_end(),
-            _ => self.start_tag(sink),
+            _ => self.read_start_tag(sink),
         }
     }
 
-    /// Skips a comment, a doctype or a CDATA section (13.2.5.42, "markup declaration open state"). Only comments and,
+    /// Skips a comment or a doctype, or reads a CDATA section (13.2.5.42, "markup declaration open state"). Only comments and,
     /// in foreign content, CDATA can contain a `>` that does not end them.
-    fn declaration<S: Sink<'a>>(&mut self, sink: &mut S) {
+    fn read_declaration<S: Sink<'a>>(&mut self, sink: &mut S) {
         let content = self.at + 1;
         let rest = self.bytes().get(content..).unwrap_or_default();
         if rest.starts_with(b"--") {
-            self.comment(content + 2);
+            self.skip_comment(content + 2);
         } else if rest.starts_with(b"[CDATA[") && sink.is_in_foreign_content() {
             let start = content + "[CDATA[".len();
             let end = self.html.get(start..).and_then(|rest| rest.find("]]>"));
@@ -201,7 +201,7 @@ impl<'a> Tokenizer<'a> {
     ///
     /// It ends with `-->`, whose dashes may be those that open the comment (`<!-->`, `<!--->`), or with `--!>`, whose
     /// dashes may not.
-    fn comment(&mut self, content: usize) {
+    fn skip_comment(&mut self, content: usize) {
         let mut from = content;
         while let Some(close) = self.find(b'>', from) {
             let before = self.bytes().get(content - 2..close).unwrap_or_default();
@@ -219,17 +219,17 @@ impl<'a> Tokenizer<'a> {
         self.at = self.find(b'>', self.at).map_or(self.html.len(), |found| found + 1);
     }
 
-    fn start_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
-        let name = self.tag_name();
+    fn read_start_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
+        let name = self.read_name();
         let mut attributes;
         let (end, attributes) = if S::reads_attributes_of(&name) {
             attributes = Attributes::default();
             (
-                self.attributes(&mut |name, value| attributes.keep(name, value)),
+                self.read_attributes(&mut |name, value| attributes.keep(name, value)),
                 &attributes,
             )
         } else {
-            (self.rest_of_tag(), &Attributes::NONE)
+            (self.skip_attributes(), &Attributes::NONE)
         };
         let Some(self_closing) = end else { return };
         let tag = Tag {
@@ -239,16 +239,16 @@ impl<'a> Tokenizer<'a> {
         };
         match sink.start_tag(&tag) {
             TextMode::Data => {}
-            next => self.raw_text(next, &tag.name, sink),
+            mode => self.read_raw_text(mode, &tag.name, sink),
         }
     }
 
-    fn end_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
-        let name = self.tag_name();
+    fn read_end_tag<S: Sink<'a>>(&mut self, sink: &mut S) {
+        let name = self.read_name();
         if self.byte(self.at) == Some(b'>') {
             self.at += 1;
             sink.end_tag(&name);
-        } else if self.rest_of_tag().is_some() {
+        } else if self.skip_attributes().is_some() {
             sink.end_tag(&name);
         }
     }
@@ -264,7 +264,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    use super::super::scan::text_after;
+    use super::super::scan::text_mode_after;
     use super::super::tag::Attribute;
     use super::*;
 
@@ -278,7 +278,7 @@ mod tests {
         fn start_tag(&mut self, tag: &Tag<'_, 'a>) -> TextMode {
             let href = tag.attributes.value(Attribute::Href).map(|href| href.into_owned());
             self.0.push((lower(tag.name.as_str()), Some((tag.self_closing, href))));
-            text_after(&tag.name)
+            text_mode_after(&tag.name)
         }
 
         fn end_tag(&mut self, name: &Name<'a>) {

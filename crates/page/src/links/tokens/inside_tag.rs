@@ -19,7 +19,7 @@ pub(super) fn is_space_or<const COUNT: usize>(byte: u8, ends: [u8; COUNT]) -> bo
 impl<'a> Tokenizer<'a> {
     // A call for each tag and each attribute would take a tenth of the time.
     #[inline(always)]
-    pub(super) fn tag_name(&mut self) -> Name<'a> {
+    pub(super) fn read_name(&mut self) -> Name<'a> {
         let start = self.at;
         self.at = self.find_end(start, TAG_NAME_ENDS).unwrap_or(self.html.len());
         Name::at(self.bytes(), start..self.at)
@@ -27,7 +27,7 @@ impl<'a> Tokenizer<'a> {
 
     /// Reads attributes, and the `>` behind them.
     #[inline]
-    pub(super) fn attributes(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<bool> {
+    pub(super) fn read_attributes(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<bool> {
         let mut is_self_closing = false;
         loop {
             let byte = self.byte(self.at);
@@ -41,7 +41,7 @@ impl<'a> Tokenizer<'a> {
                     return Some(is_self_closing);
                 }
                 Some(byte) if byte.is_ascii_whitespace() => self.at += 1,
-                Some(_) if self.attribute(keep).is_some() => {}
+                Some(_) if self.read_attribute(keep).is_some() => {}
                 Some(_) | None => {
                     self.at = self.html.len();
                     return None;
@@ -53,10 +53,10 @@ impl<'a> Tokenizer<'a> {
     /// Does the same for attributes that nobody reads, in less time.
     ///
     /// A `>` ends the tag, unless it is in quotes. So values in quotes are looked for, in their usual form: a name, `=` and a quote, with nothing
-    /// between them. At any other `=`, [`attributes`](Self::attributes) reads what is
-    /// left of the tag, from behind the last such value on.
+    /// between them. At any other `=`, [`read_attributes`](Self::read_attributes) reads what is left of the tag, from
+    /// behind the last such value on.
     #[inline]
-    pub(super) fn rest_of_tag(&mut self) -> Option<bool> {
+    pub(super) fn skip_attributes(&mut self) -> Option<bool> {
         while let Some(found) = self.find_near([b'>', b'='], self.at) {
             let before = self.byte(found - 1).unwrap_or_default();
             if self.byte(found) == Some(b'>') {
@@ -73,19 +73,19 @@ impl<'a> Tokenizer<'a> {
             };
             self.at = close + 1;
         }
-        self.attributes(&mut |_, _| {})
+        self.read_attributes(&mut |_, _| {})
     }
 
     /// `None` if the input ends inside it.
     #[inline]
-    fn attribute(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<()> {
+    fn read_attribute(&mut self, keep: &mut impl FnMut(&Name<'a>, &'a str)) -> Option<()> {
         let start = self.at;
         // Even a `=` belongs to the name if it is the first byte.
         let name_end = self.find_end(start + 1, [b'>', b'/', b'='])?;
         self.at = name_end;
         let value = if self.skip_space()? == b'=' {
             self.at += 1;
-            self.value()?
+            self.read_value()?
         } else {
             ""
         };
@@ -95,7 +95,7 @@ impl<'a> Tokenizer<'a> {
 
     /// Reads the value after a `=`.
     #[inline]
-    fn value(&mut self) -> Option<&'a str> {
+    fn read_value(&mut self) -> Option<&'a str> {
         if let quote @ (b'"' | b'\'') = self.skip_space()? {
             let start = self.at + 1;
             let close = self.find_near([quote], start)?;

@@ -8,10 +8,10 @@ use super::{Sink, TextMode, Tokenizer};
 
 impl<'a> Tokenizer<'a> {
     /// Emits the text after a start tag that switched the tokenizer, and skips the end tag.
-    pub(super) fn raw_text<S: Sink<'a>>(&mut self, kind: TextMode, name: &Name<'a>, sink: &mut S) {
+    pub(super) fn read_raw_text<S: Sink<'a>>(&mut self, mode: TextMode, name: &Name<'a>, sink: &mut S) {
         let start = self.at;
         let rest = self.html.get(start..).unwrap_or_default().as_bytes();
-        let end = match kind {
+        let end = match mode {
             TextMode::Plaintext | TextMode::Data => None,
             TextMode::Rcdata | TextMode::Rawtext => find_end_tag(rest, name.as_str()),
             TextMode::Script => find_end_of_script(rest),
@@ -24,7 +24,7 @@ impl<'a> Tokenizer<'a> {
         sink.raw_text(self.slice(start, start + end));
         self.at = start + end + "</".len() + name.as_str().len();
         // The name is complete, so this is a tag. If the input ends inside it, nothing follows that could matter.
-        self.rest_of_tag();
+        self.skip_attributes();
     }
 }
 
