@@ -26,7 +26,7 @@ impl HostQueues {
 
     /// Changes a host and updates its state. All changes of queues and times go through this function.
     pub(super) fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostConfig)) {
-        let moved = self.hosts.change(key, |host| {
+        let moved = self.hosts.change_or_insert(key, |host| {
             let before = host.waiting();
             change(host, &self.rules);
             self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;

@@ -22,6 +22,7 @@
 mod copy;
 mod facts;
 mod groups;
+mod tests;
 mod workbench;
 
 use std::collections::BTreeMap;
@@ -115,7 +116,7 @@ impl HostTable {
         self.index_of(name).is_some()
     }
 
-    /// Returns a host to look at. Cost: for an evicted one, a look at its group.
+    /// Returns a host to look at; `None` if it is not known, or as in [`SegmentStore`](super::SegmentStore). Cost: for an evicted one, a look at its group.
     pub(crate) fn get(&self, name: &str) -> Option<HostRef<'_>> {
         let (key, slot) = self.slots.get_index(self.index_of(name)?)?;
         match slot {
@@ -173,8 +174,8 @@ impl HostTable {
         Some(&mut resident.host)
     }
 
-    /// Finds or creates a host, and changes it. What that adds is counted at once. `None` if it cannot be read: the call fails then.
-    pub(crate) fn change<T>(&mut self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
+    /// Changes a host, and inserts it first if it is not known. What the change adds is counted at once. `None` as in [`get`](Self::get).
+    pub(crate) fn change_or_insert<T>(&mut self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
         self.make_room();
         let index = match self.index_of(key.as_str()) {
             Some(index) => index,

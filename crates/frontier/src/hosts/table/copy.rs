@@ -7,8 +7,6 @@
 //! The number of the copy in each slot says whether it is in this one. A copy has names, each with a host or with the place of an evicted
 //! one. The store keeps groups that a copy names until the next copy is whole, although a host that is used takes them from the table.
 
-mod tests;
-
 use indexmap::IndexMap;
 
 use super::{HostTable, Slot};

@@ -100,7 +100,7 @@ impl HostTable {
         }
     }
 
-    /// Brings a host back with its group, if it is evicted; `None` if that cannot be read: the call fails then.
+    /// Brings a host back with its group, if it is evicted. `None` as in [`SegmentStore`].
     pub(super) fn bring_here(&mut self, index: usize) -> Option<()> {
         let (name, Slot::Evicted(evicted)) = self.slots.get_index(index)? else {
             return Some(());
@@ -117,7 +117,7 @@ impl HostTable {
         Some(())
     }
 
-    /// A copy of the hosts of a group, of which one has this name; `None` if it cannot be read, which the store remembers.
+    /// A copy of the hosts of a group, of which one has this name. `None` as in [`SegmentStore`].
     pub(super) fn read_group(&self, group: u64, name: &HostKey) -> Option<Vec<(HostKey, Host)>> {
         let on_disk = self.on_disk.as_ref()?;
         let bytes = on_disk.segments.read(group)?;

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use url::Url;
 
-use super::super::HostRef;
-use super::super::workbench::BYTES_IN_LINE;
+use super::workbench::BYTES_IN_LINE;
 use super::*;
 use crate::config::PolitenessConfig;
 use crate::entry::{Entry, Purpose};
+use crate::error::OpenError;
 use crate::hosts::{HostConfig, HostsOnDisk, SegmentStore};
 use crate::rules::ParseRules;
 use crate::time::Time;
@@ -172,7 +172,7 @@ fn hosts_that_have_ended_do_not_stay_in_memory() {
         for use_of in 0..5 {
             let age = life * use_of / 4;
             if let Some(host) = (step as usize).checked_sub(age) {
-                table.change(&named(host), |host| host.block(Time::from_millis(step)));
+                table.change_or_insert(&named(host), |host| host.block(Time::from_millis(step)));
             }
         }
         peak = peak.max(table.resident_bytes());
@@ -189,7 +189,7 @@ fn of_hosts_that_are_used_in_a_circle_about_as_many_stay_as_fit() {
     let (hosts, now) = (1_000, Time::from_millis(1));
     for n in 0..hosts {
         let entry = Entry::new(named(n), "http://host.example/".into(), Purpose::Page);
-        table.change(&named(n), |host| host.enqueue(entry, now, &rules));
+        table.change_or_insert(&named(n), |host| host.enqueue(entry, now, &rules));
     }
     table.set_most_resident(table.resident_bytes() / 2);
     // Each host is a group, so that it comes back alone.
@@ -199,8 +199,8 @@ fn of_hosts_that_are_used_in_a_circle_about_as_many_stay_as_fit() {
         evicted = 0;
         for n in 0..hosts {
             evicted += usize::from(matches!(table.get(named(n).as_str()), Some(HostRef::Read(_))));
-            table.change(&named(n), |host| host.pace.start(now));
-            table.change(&named(n), |host| host.pace.end(now));
+            table.change_or_insert(&named(n), |host| host.pace.start(now));
+            table.change_or_insert(&named(n), |host| host.pace.end(now));
         }
         assert!(round == 0 || evicted > hosts / 3, "round {round}: {evicted}");
     }
@@ -212,7 +212,7 @@ fn what_a_change_adds_is_counted_at_once() {
     let mut table = configured(HostTable::default(), &Arc::new(TestSegments::default()), u64::MAX);
     let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
     for n in 0..100 {
-        table.change(&named(n), |host| host.block(Time::from_millis(1)));
+        table.change_or_insert(&named(n), |host| host.block(Time::from_millis(1)));
     }
     let taken: usize = table
         .iter_if(|_, _| true)
@@ -221,7 +221,7 @@ fn what_a_change_adds_is_counted_at_once() {
     assert_eq!(table.resident_bytes(), taken as u64);
     // Hosts that come and go leave nothing behind.
     for n in 100..1_000 {
-        table.change(&named(n), |host| host.block(Time::from_millis(1)));
+        table.change_or_insert(&named(n), |host| host.block(Time::from_millis(1)));
         table.remove(&named(n));
     }
     assert_eq!(table.workbench.residents, 100);
@@ -253,23 +253,23 @@ proptest! {
             let time = Time::from_millis(now);
             match step {
                 Step::Change(host) => {
-                    table.change(&name(host), |host| host.block(time));
+                    table.change_or_insert(&name(host), |host| host.block(time));
                     model.entry(name(host)).or_default().blocked_until = time;
                 }
                 Step::Push(host, length) => {
                     let entry = page(host, length, now);
                     model.entry(name(host)).or_default().pages.push_back(entry.url.to_string());
-                    table.change(&name(host), |host| host.enqueue(entry, time, &rules));
+                    table.change_or_insert(&name(host), |host| host.enqueue(entry, time, &rules));
                 }
                 Step::Postpone(host, length) => {
                     let entry = page(host, length, now);
                     model.entry(name(host)).or_default().postponed.push(entry.url.to_string());
-                    table.change(&name(host), |host| host.postpone(&entry, &rules));
+                    table.change_or_insert(&name(host), |host| host.postpone(&entry, &rules));
                 }
                 Step::Pop(host) => {
                     let expected = model.get_mut(&name(host)).and_then(|host| host.pages.pop_front());
                     if let Some(expected) = expected {
-                        let turn = table.change(&name(host), |of| of.take(&name(host), time, &rules));
+                        let turn = table.change_or_insert(&name(host), |of| of.take(&name(host), time, &rules));
                         let Some(Some((entry, _))) = turn else { panic!("{turn:?}") };
                         prop_assert_eq!(&*entry.url, expected);
                     }
