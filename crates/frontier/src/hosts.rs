@@ -54,8 +54,7 @@ use dropped::DroppedEntries;
 pub(crate) use incidents::Consequence;
 pub(crate) use origin_id::OriginId;
 pub(crate) use outage::Failed;
-pub(crate) use packed_entries::SegmentStore;
-pub(crate) use packed_entries::closed::Closed;
+pub(crate) use packed_entries::closed::{Closed, SegmentStore};
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::{HostReader, HostRef, HostTable, HostsOnDisk};
 use timers::Timers;
@@ -90,7 +89,7 @@ impl HostConfig {
         self.segments.as_deref()
     }
 
-    /// Returns whether a part of a queue could not be read. The call then ends at once, with an error.
+    /// Whether the call should end at once: see [`SegmentStore`].
     pub(crate) fn is_broken(&self) -> bool {
         self.segments().is_some_and(SegmentStore::is_broken)
     }

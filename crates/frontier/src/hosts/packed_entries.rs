@@ -16,9 +16,8 @@ pub(crate) mod closed;
 mod record;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use closed::Closed;
+use closed::{Closed, SegmentStore};
 use record::{REFERRER_BACK, Reader, Writer, anchor, flags_of};
 
 use crate::entry::Entry;
@@ -230,27 +229,6 @@ fn most_bytes(entry: &Entry, origin: &str) -> usize {
     let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
     let texts: usize = texts.into_iter().flatten().map(text).sum();
     entry.url.len() - origin.len().min(entry.url.len()) + texts + 5
-}
-
-/// Keeps closed segments apart from the queue that they belong to, and hosts that were not used for long, such as on disk. A row of hosts
-/// is a segment, too.
-///
-/// It never fails: what cannot be read is `None`, and the owner of the store learns the reason.
-pub(crate) trait SegmentStore: fmt::Debug + Send + Sync {
-    /// Puts a segment in the store and returns its number.
-    fn put(&self, segment: Box<[u8]>) -> u64;
-
-    /// A segment, which stays in the store.
-    fn read(&self, number: u64) -> Option<Box<[u8]>>;
-
-    /// Removes a segment from the store.
-    fn discard(&self, number: u64);
-
-    /// Records that the bytes of a segment cannot be what was put there.
-    fn set_damaged(&self, number: u64);
-
-    /// Whether a segment could not be read.
-    fn is_broken(&self) -> bool;
 }
 
 #[cfg(test)]

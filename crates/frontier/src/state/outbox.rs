@@ -70,7 +70,7 @@ impl Outbox {
         self.mark(mark.number) == Some(mark)
     }
 
-    /// `None` if there is none, or if it cannot be read, which the store then knows.
+    /// `None` if there is none, or as in [`SegmentStore`].
     pub(super) fn after(&self, number: u64, segments: Segments<'_>) -> Option<LinkBatch> {
         let before = self.mark(number)?;
         let mark = self.mark(number + 1)?;
@@ -80,7 +80,7 @@ impl Outbox {
         Some(LinkBatch { before, mark, links })
     }
 
-    /// Visits the links that wait, but for those that cannot be read, which the store then knows.
+    /// Visits the links that wait, but for those that cannot be read.
     pub(super) fn visit(&self, segments: Segments<'_>, visit: &mut dyn FnMut(&Link)) {
         for batch in self.closed.iter(segments).flatten() {
             links_of_batch(&batch).iter().flatten().for_each(&mut *visit);
@@ -102,7 +102,6 @@ impl Outbox {
     /// Goes on behind a place of another history. What is kept gets the numbers behind it.
     pub(super) fn continue_after(&mut self, mark: Mark, segments: Segments<'_>) {
         let links = self.facts.iter().map(|(_, links)| *links);
-        // What cannot be read is an error of the store.
         let kept: Vec<_> = self
             .closed
             .iter(segments)

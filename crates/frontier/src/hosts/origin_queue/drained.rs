@@ -2,7 +2,8 @@
 
 use super::OriginQueue;
 use crate::entry::{Entry, Purpose};
-use crate::hosts::packed_entries::{OriginRef, PackedEntries, SegmentStore};
+use crate::hosts::packed_entries::closed::SegmentStore;
+use crate::hosts::packed_entries::{OriginRef, PackedEntries};
 use crate::url::HostKey;
 
 /// The entries that were drained from the queue of one origin.

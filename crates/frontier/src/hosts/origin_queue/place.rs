@@ -2,7 +2,8 @@
 
 use super::{OriginQueue, Rare};
 use crate::entry::Entry;
-use crate::hosts::packed_entries::{OriginRef, SegmentStore};
+use crate::hosts::packed_entries::OriginRef;
+use crate::hosts::packed_entries::closed::SegmentStore;
 use crate::url::HostKey;
 
 impl OriginQueue {

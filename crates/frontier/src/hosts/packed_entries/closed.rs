@@ -6,8 +6,28 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::fmt;
 
-use super::SegmentStore;
+/// Keeps closed segments apart from the queue that they belong to, and groups of hosts that were not used for long, such as on disk.
+///
+/// Nothing that reads from it fails at once: what cannot be read is `None`, here and in all functions that pass it on. The store remembers the
+/// error, with which the call fails at its end (`Durable::apply`); the frontier is poisoned then.
+pub(crate) trait SegmentStore: fmt::Debug + Send + Sync {
+    /// Puts a segment in the store and returns its number.
+    fn put(&self, segment: Box<[u8]>) -> u64;
+
+    /// A segment, which stays in the store.
+    fn read(&self, number: u64) -> Option<Box<[u8]>>;
+
+    /// Removes a segment from the store.
+    fn discard(&self, number: u64);
+
+    /// Records that the bytes of a segment cannot be what was put there.
+    fn set_damaged(&self, number: u64);
+
+    /// Whether a segment could not be read.
+    fn is_broken(&self) -> bool;
+}
 
 /// A closed segment.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -38,7 +58,7 @@ impl Closed {
         self.segments.is_empty()
     }
 
-    /// `None` if it cannot be read.
+    /// `None` if there is none, or as in [`SegmentStore`].
     pub(crate) fn oldest(&mut self, segments: Option<&dyn SegmentStore>) -> Option<&[u8]> {
         match self.segments.front()? {
             Segment::Here(bytes) => Some(bytes),
@@ -51,7 +71,7 @@ impl Closed {
         }
     }
 
-    /// Returns the bytes of a segment; `None` if there is none, or if it cannot be read. Cost: a copy of one in the store.
+    /// `None` if there is none, or as in [`SegmentStore`]. Cost: a copy of one in the store.
     pub(crate) fn get<'a>(&'a self, at: usize, segments: Option<&dyn SegmentStore>) -> Option<Cow<'a, [u8]>> {
         match self.segments.get(at)? {
             Segment::Here(bytes) => Some(Cow::Borrowed(bytes)),
@@ -70,7 +90,7 @@ impl Closed {
         }
     }
 
-    /// Iterates over the bytes of all segments; `None` for one that cannot be read. Cost: a copy of each in the store.
+    /// `None` for each as in [`SegmentStore`]. Cost: a copy of each in the store.
     pub(crate) fn iter<'a>(
         &'a self,
         segments: Option<&'a dyn SegmentStore>,
@@ -84,9 +104,8 @@ impl Closed {
             },
         })
     }
-}
 
-impl Closed {
+    /// Without segments in memory: a frontier that has them counts no bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
         size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest
