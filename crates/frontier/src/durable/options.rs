@@ -1,6 +1,5 @@
 //! Which options of a configuration may change between two runs.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
@@ -26,8 +25,8 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
     };
     let grows = |config: &FrontierConfig| config.seen_set.on_saturation == OnSaturation::Grow;
     same("exact", |config| config.seen_set.exact.to_string())?;
-    let is_widened = grows(stored) && grows(&wanted) && wanted.seen_set.capacity > stored.seen_set.capacity;
-    if !is_widened {
+    let may_grow = grows(stored) && grows(&wanted) && wanted.seen_set.capacity > stored.seen_set.capacity;
+    if !may_grow {
         same("capacity", |config| config.seen_set.capacity.to_string())?;
     }
     same("false_positive_rate", |config| {
@@ -72,56 +71,47 @@ const OF_OTHERS: [Refusal; 5] = [
     Refusal::NearDuplicates,
 ];
 
-/// The limit beyond which a link is refused so.
-fn limit(why: Refusal, config: &FrontierConfig) -> u64 {
-    let (scope, limits, traps) = (&config.scope, &config.limits, &config.traps);
-    let count = |limit: Option<NonZeroU32>| limit.map_or(u64::MAX, |limit| limit.get().into());
-    match why {
-        Refusal::TooDeep => scope.max_depth.map_or(u64::MAX, u64::from),
-        Refusal::UrlTooLong => scope.max_url_bytes as u64,
-        Refusal::RepeatedSegments => scope.max_path_repeats as u64,
-        Refusal::TooManyHops => scope.max_redirects.min(MOST_REDIRECTS).into(),
-        Refusal::TooManyQueries => count(traps.max_queries_per_path),
-        Refusal::TooManySubdomains => count(traps.max_hosts_per_site),
-        Refusal::NearDuplicates => count(traps.max_near_duplicates_in_all),
-        Refusal::HostBudget => limits.max_pages_per_host.unwrap_or(u64::MAX),
-        Refusal::QueueFull => limits.max_queued,
-        Refusal::TooManyHosts => limits.max_hosts as u64,
-        Refusal::TooManySitemaps => limits.max_sitemaps as u64,
-        _ => u64::MAX,
-    }
-}
-
-/// Compares what two configurations accept: less, if the second may accept what the first refused so.
-fn change(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) -> Ordering {
+/// Whether the second configuration may accept what the first one refuses so.
+fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) -> bool {
     let patterns =
         |of: fn(&FrontierConfig) -> &[String]| [stored, wanted].map(|config| BTreeSet::from_iter(of(config)));
+    let grows = |limit: fn(&FrontierConfig) -> u64| limit(stored) < limit(wanted);
     match why {
         Refusal::NotIncluded => {
             let [was, is] = patterns(|config| &config.scope.include);
             // One has to match, if there are any.
-            let is_narrower = was.is_empty() || !is.is_empty() && is.is_subset(&was);
-            of_patterns(was == is, is_narrower)
+            !was.is_empty() && (is.is_empty() || !is.is_subset(&was))
         }
         Refusal::Excluded => {
             let [was, is] = patterns(|config| &config.scope.exclude);
-            of_patterns(was == is, was.is_subset(&is))
+            !was.is_subset(&is)
         }
-        _ => limit(why, stored).cmp(&limit(why, wanted)),
+        Refusal::TooDeep => grows(|config| config.scope.max_depth.map_or(u64::MAX, u64::from)),
+        Refusal::UrlTooLong => grows(|config| config.scope.max_url_bytes as u64),
+        Refusal::RepeatedSegments => grows(|config| config.scope.max_path_repeats as u64),
+        Refusal::TooManyHops => grows(|config| config.scope.max_redirects.min(MOST_REDIRECTS).into()),
+        Refusal::TooManyQueries => grows(|config| or_greatest(config.traps.max_queries_per_path)),
+        Refusal::TooManySubdomains => grows(|config| or_greatest(config.traps.max_hosts_per_site)),
+        Refusal::NearDuplicates => grows(|config| or_greatest(config.traps.max_near_duplicates_in_all)),
+        Refusal::HostBudget => grows(|config| config.limits.max_pages_per_host.unwrap_or(u64::MAX)),
+        Refusal::QueueFull => grows(|config| config.limits.max_queued),
+        Refusal::TooManyHosts => grows(|config| config.limits.max_hosts as u64),
+        Refusal::TooManySitemaps => grows(|config| config.limits.max_sitemaps as u64),
+        // No option may change that decides it.
+        Refusal::OtherHost | Refusal::OtherSite | Refusal::OutsidePrefix | Refusal::Saturated => false,
+        // No option is a limit of it.
+        Refusal::HostDown | Refusal::TooManyPorts => false,
     }
 }
 
-fn of_patterns(are_equal: bool, is_narrower: bool) -> Ordering {
-    match (are_equal, is_narrower) {
-        (true, _) => Ordering::Equal,
-        (false, true) => Ordering::Greater,
-        (false, false) => Ordering::Less,
-    }
+/// A limit, or the greatest number if there is none.
+fn or_greatest(limit: Option<NonZeroU32>) -> u64 {
+    limit.map_or(u64::MAX, |limit| limit.get().into())
 }
 
 /// Those that have changed and hold for new links only.
 pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) -> Vec<&'static str> {
-    let is_changed = |(_, why): &(_, Refusal)| change(*why, stored, wanted).is_ne();
+    let is_changed = |(_, why): &(_, Refusal)| is_widened(*why, stored, wanted) || is_widened(*why, wanted, stored);
     let changed = OF_LINKS.into_iter().filter(is_changed);
     changed.map(|(option, _)| option).collect()
 }
@@ -129,7 +119,7 @@ pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) ->
 /// Why the stored configuration may have refused links that the wanted one accepts. They are not offered again.
 fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
     let all = OF_LINKS.into_iter().map(|(_, why)| why).chain(OF_OTHERS);
-    all.filter(|why| change(*why, stored, wanted).is_lt())
+    all.filter(|why| is_widened(*why, stored, wanted))
 }
 
 /// Notes whether links were refused that the wanted configuration might accept. When its limits are as narrow again, nothing is missing.
