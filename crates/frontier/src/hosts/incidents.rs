@@ -10,14 +10,14 @@
 //!  is resting ────────────────────── throttles too often in a row ─────────────────────────────────────────────┘
 //! ```
 //!
-//! [`HostQueues::failed`], [`OriginQueue::failed`] and [`OriginHealth::consequence`] decide, in this order: by whose failure it is, by
-//! whether the origin is given up or cannot speak securely, and by its incident. `outage.rs` has when an origin is away and when it is probed. The other functions find the origin, and make notices of what has
-//! changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not.
+//! Three functions decide, in this order: [`HostQueues::request_failed`] by whose failure it is, [`OriginQueue::record_failure`] by whether the
+//! origin is given up or cannot speak securely, and [`OriginHealth::consequence`] by its incident. `outage.rs` has when an origin is away and when
+//! it is probed. The other functions find the origin, and make notices of what has changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not.
 //!
 //! | to change | see |
 //! |---|---|
 //! | which failure is whose | `failure.rs` |
-//! | what a failure means for its entry | [`HostQueues::failed`], [`OriginQueue::failed`], [`OriginHealth::consequence`] |
+//! | what a failure means for its entry | these three |
 //! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
 //! | what an operator reads | `notice.rs`, `health.rs`, and the other functions here |
 
@@ -56,7 +56,7 @@ pub(crate) enum Consequence {
 impl HostQueues {
     /// Records a request that failed. Returns what that means for its entry, by whose failure it is: a table. Adds what an operator should
     /// know.
-    pub(crate) fn failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+    pub(crate) fn request_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
         let (leased, kind) = (failed.leased, failed.cause.kind);
         match kind.blame() {
             Blame::Page => {
@@ -99,7 +99,7 @@ impl OriginQueue {
     }
 
     /// Records a failure that may be its own. `page` is the hash of the URL.
-    fn failed(&mut self, page: u64, failed: &Failed<'_>) -> (Incident, Consequence) {
+    fn record_failure(&mut self, page: u64, failed: &Failed<'_>) -> (Incident, Consequence) {
         let (entry, kind) = (&failed.leased.entry, failed.cause.kind);
         if self.is_given_up {
             return (Incident::Known, Consequence::GivenUp);
@@ -113,7 +113,7 @@ impl OriginQueue {
         let health = self.health_mut();
         let incident = match kind.blame() {
             Blame::SilentPage if !is_first_word => health.page_was_silent(page, failed, patience),
-            _ => health.failed(failed, patience),
+            _ => health.blame_origin(failed, patience),
         };
         if incident == Incident::None && is_page(entry) {
             health.note(Health::Hanging, &failed.cause, None, failed.now);
@@ -150,7 +150,7 @@ impl HostQueues {
         let page = self.traps.hash().of(&*entry.url);
         let found = self.change_origin(key, id, failed.now, |host| {
             let origin = host.origin(id);
-            (origin.patience(&failed.retries), origin.failed(page, failed))
+            (origin.patience(&failed.retries), origin.record_failure(page, failed))
         });
         let Some((patience, (incident, consequence))) = found else {
             return Consequence::Counts;

@@ -86,7 +86,23 @@ pub(crate) struct Failed<'a> {
     pub(crate) now: Time,
 }
 
-impl Failed<'_> {
+impl<'a> Failed<'a> {
+    pub(crate) fn new(
+        leased: &'a LeasedEntry,
+        cause: &Failure,
+        retry_after: Option<Duration>,
+        retries: RetryPolicy,
+        now: Time,
+    ) -> Self {
+        Self {
+            leased,
+            cause: Arc::new(cause.clone()),
+            retry_after,
+            retries,
+            now,
+        }
+    }
+
     /// When the entry is asked for again, if the failure counts against it.
     pub(crate) fn next_attempt(&self) -> Time {
         let wait = || self.with_jitter(self.retries.wait_after(self.leased.entry.attempts));
@@ -146,7 +162,7 @@ impl OriginHealth {
     }
 
     /// Records a failure that counts against the origin, which may be away for as long as `patience`.
-    pub(crate) fn failed(&mut self, failed: &Failed<'_>, patience: Duration) -> Incident {
+    pub(crate) fn blame_origin(&mut self, failed: &Failed<'_>, patience: Duration) -> Incident {
         let (now, started) = (failed.now, failed.leased.started);
         let Some(outage) = &mut self.outage else {
             if started < self.back_at {
@@ -188,7 +204,7 @@ impl OriginHealth {
     /// Records a silent page: no answer, or only a part of it. `page` is the hash of its URL.
     pub(crate) fn page_was_silent(&mut self, page: u64, failed: &Failed<'_>, patience: Duration) -> Incident {
         if self.outage.is_some() || failed.leased.started < self.back_at {
-            return self.failed(failed, patience);
+            return self.blame_origin(failed, patience);
         }
         self.silences = self.silences.saturating_add(1);
         if !self.silent.contains(&page) {
@@ -199,7 +215,7 @@ impl OriginHealth {
         if self.silent.len() >= SILENT_PAGES || failed.is_last_attempt() && self.silences >= attempts {
             self.silent = Vec::new();
             self.silences = 0;
-            return self.failed(failed, patience);
+            return self.blame_origin(failed, patience);
         }
         Incident::None
     }
@@ -286,7 +302,7 @@ mod tests {
     }
 
     fn failed(health: &mut OriginHealth, leased: &LeasedEntry, now: Time) -> Incident {
-        health.failed(&refused(leased, now), PATIENCE)
+        health.blame_origin(&refused(leased, now), PATIENCE)
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Settling a lease: what happens to its entry and its links.
 //!
-//! The journal is replayed by these functions, and by those of `hosts` that they call: who changes what they do raises `LOGIC` in
-//! `durable/checkpoint.rs`. A page is compared with others, and counts against the budget of its host, before its links are offered: both may
+//! A page is compared with others, and counts against the budget of its host, before its links are offered: both may
 //! refuse them.
 
 mod robots;
@@ -12,7 +11,6 @@ use std::time::Duration;
 use super::State;
 use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
-use crate::failure::Failure;
 use crate::hosts::{Address, Consequence, Failed, LeasedEntry, counts_as_page};
 use crate::link::Link;
 use crate::notice::Notice;
@@ -66,7 +64,7 @@ impl State {
         }
         let past_seen = entry.target_past_seen(links).filter(|_| is_redirect);
         let sending = if is_redirect { Sending::All } else { Sending::New };
-        let from = self.compare(entry, settlement, &mut settled);
+        let treatment = self.compare(entry, settlement, &mut settled);
         match outcome {
             Outcome::Done | Outcome::Redirected | Outcome::Rejected => {
                 settled.notices.extend(self.hosts().answered(leased, false, now));
@@ -74,7 +72,7 @@ impl State {
             }
             Outcome::NotFetched(why) => self.count_not_fetched(&entry.purpose, *why),
             Outcome::Failed { failure, retry_after } => {
-                let failed = self.failed_request(leased, failure, *retry_after, now);
+                let failed = Failed::new(leased, failure, *retry_after, self.retries, now);
                 settled.fate = self.settle_failed(&failed, &mut settled.notices);
             }
         }
@@ -84,11 +82,11 @@ impl State {
         }
         settled.verdicts = match past_seen {
             Some(link) => vec![self.offer_past_seen(link, entry.postponed, now)],
-            None if from.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
-            None => self.offer_links(links, from.is_postponed, Some(entry), sending, now),
+            None if treatment.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
+            None => self.offer_links(links, treatment.is_postponed, Some(entry), sending, now),
         };
         self.count_omitted(settlement);
-        settled.notices.extend(from.notices);
+        settled.notices.extend(treatment.notices);
         if let (true, Purpose::Page, [target]) = (is_redirect, &entry.purpose, links.as_slice()) {
             self.close_loop(entry, target, &mut settled);
         }
@@ -149,27 +147,11 @@ impl State {
         self.hosts().traps.count_member(entry, &member)
     }
 
-    fn failed_request<'a>(
-        &self,
-        leased: &'a LeasedEntry,
-        failure: &Failure,
-        retry_after: Option<Duration>,
-        now: Time,
-    ) -> Failed<'a> {
-        Failed {
-            leased,
-            cause: Arc::new(failure.clone()),
-            retry_after,
-            retries: self.retries,
-            now,
-        }
-    }
-
     /// Queues an entry again whose request failed, past the seen-set, or gives it up.
     fn settle_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Fate {
         let now = failed.now;
         let mut entry = Entry::clone(&failed.leased.entry);
-        match self.hosts().failed(failed, notices) {
+        match self.hosts().request_failed(failed, notices) {
             Consequence::Counts if entry.attempts < self.retries.max_attempts.get() => {
                 entry.due = failed.next_attempt();
                 self.requeue(entry, now)

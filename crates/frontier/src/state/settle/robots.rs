@@ -55,7 +55,7 @@ impl State {
             }
             (Outcome::Done, None) => {
                 let failure = Failure::new(FailureKind::Other, "the robots.txt was settled without its rules");
-                let failed = self.failed_request(leased, &failure, None, now);
+                let failed = Failed::new(leased, &failure, None, self.retries, now);
                 settled.fate = self.robots_failed(origin, &failed, notices);
             }
             (Outcome::Redirected | Outcome::Rejected, _) => {
@@ -81,7 +81,7 @@ impl State {
                 self.hosts().decided_without(origin, policy, until, now);
             }
             (Outcome::Failed { failure, retry_after }, _) => {
-                let failed = self.failed_request(leased, failure, *retry_after, now);
+                let failed = Failed::new(leased, failure, *retry_after, self.retries, now);
                 settled.fate = self.robots_failed(origin, &failed, notices);
             }
         }
@@ -103,7 +103,7 @@ impl State {
 
     fn robots_failed(&mut self, origin: &Origin, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Fate {
         let (entry, now) = (&failed.leased.entry, failed.now);
-        match self.hosts().failed(failed, notices) {
+        match self.hosts().request_failed(failed, notices) {
             Consequence::Counts => self.retry_robots(origin, failed, notices),
             Consequence::Later(due) => self.defer_robots(origin, failed, due, notices),
             Consequence::Deferred | Consequence::Spared => {
