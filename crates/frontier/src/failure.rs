@@ -234,8 +234,8 @@ const WORDS: [(FailureKind, &str); 11] = [
     ),
 ];
 
-/// Goes through the causes of an error, itself first.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+/// Goes through the causes of an error, itself first. The last one is what went wrong; those before name the step.
+pub fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     let all = iter::successors(Some(error), |&cause| {
         // An I/O error skips what it wraps when it is asked for its source.
         let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);

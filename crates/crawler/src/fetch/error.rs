@@ -1,9 +1,10 @@
 //! Why there is no answer, or none that can be used.
 
 use std::error::Error;
+use std::io;
 use std::net::SocketAddr;
-use std::{io, iter};
 
+use frontier::failure::causes;
 use frontier::{Failure, FailureKind};
 use h2::Reason;
 use rustls::{AlertDescription as Alert, CertificateError as Certificate, PeerIncompatible as Incompatible};
@@ -70,15 +71,6 @@ impl FetchError {
     pub fn failure(&self) -> Failure {
         Failure::new(self.kind(), self.to_string())
     }
-}
-
-/// Goes through the causes of an error. The last one is what went wrong; those before name the step.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    iter::successors(Some(error), |&cause| {
-        // An I/O error skips what it wraps when it is asked for its source.
-        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        wrapped.map_or_else(|| cause.source(), |wrapped| Some(wrapped))
-    })
 }
 
 fn find<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
