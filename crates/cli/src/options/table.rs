@@ -247,7 +247,7 @@ pub(crate) const ALL: &[Setting] = table! {
         ["max-first-downtime"] Time => crawl.frontier.retries.max_first_downtime, SetOnly;
         /// Wait after a 429 without Retry-After; it doubles each time in a row.
         ["throttle-wait"] Time => crawl.frontier.retries.throttle_wait, SetOnly;
-        /// Throttling answers (429, 503 with Retry-After) in a row after which an origin is given up.
+        /// Throttling answers (429, 503 with Retry-After) in a row after which an origin is given up; also how often one URL is put off.
         ["max-throttles"] Positive => crawl.frontier.retries.max_throttles, SetOnly;
     }
     "Traps" {
