@@ -19,7 +19,7 @@ pub struct Joining {
     pub rules: u64,
     /// The hash of the seeds: `CrawlBuilder::hash_of_seeds`.
     pub seeds: u64,
-    /// What an earlier run has kept: `Crawl::kept_of_peers`.
+    /// What an earlier run has kept, a [`Kept`](crate::Kept) as bytes: `Crawl::kept_of_peers`.
     pub kept: Vec<u8>,
     /// Whether Redis has answered at this address: then it is waited for. [`check`](Self::check) sets it.
     pub has_answered: bool,

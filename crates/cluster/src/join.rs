@@ -263,6 +263,7 @@ impl Joining {
         }
     }
 
+    /// Whether this process may have begun this crawl: it would begin the same, and nobody has said a word for partition 0.
     fn has_begun(&self, log: &mut RedisLog, found: &Founded) -> Result<bool, LogError> {
         log.observe(&found.id);
         let has_said = words_of(log.words()?).0.contains_key(&0);

@@ -40,10 +40,11 @@ impl Default for Limits {
 /// What a member keeps in the commits of its crawl.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
-    /// The id of the crawl; empty before the first start.
+    /// The id of the crawl to which the directory belongs; empty before the first start. A process that joins continues this crawl or none.
     pub crawl: String,
-    /// The hash of its seeds.
+    /// The hash of the seeds with which it was begun: a start with others is refused. `None` before the first start.
     pub seeds: Option<u64>,
+    /// Of the last start; each start takes a higher one.
     term: u64,
     /// The highest term of each partition that was heard.
     promises: Vec<u64>,

@@ -42,7 +42,8 @@ pub struct Entry {
     pub hops: u8,
     /// Attempts so far. Failures that were not its fault are not counted.
     pub attempts: u32,
-    /// How often it was queued again without counting an attempt: throttled, its origin was away, or a limit of this machine.
+    /// How often it was queued again without counting an attempt: throttled, its origin was away, or a limit of this machine. It is given up
+    /// at [`max_throttles`](crate::RetryPolicy::max_throttles).
     pub deferrals: u32,
     /// Whether it was postponed, that is, waited behind everything else of the crawl, because of too many near-duplicates.
     pub postponed: bool,

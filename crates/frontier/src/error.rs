@@ -68,7 +68,7 @@ pub enum OpenError {
         wanted: String,
     },
     /// The journal was written by a version of this crate that decides differently.
-    /// [`Directory::discard_other_logic`](crate::Directory::discard_other_logic) goes back to the checkpoint before it.
+    /// `Directory::discard_other_logic` (feature `durable`) goes back to the checkpoint before it.
     #[error(
         "another version of this program was interrupted in this crawl, and this one cannot read what it did since the last checkpoint \
          (logic {found}, this one has {supported}): let that version stop cleanly, or continue the crawl, which goes back to that checkpoint"

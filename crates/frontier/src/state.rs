@@ -3,7 +3,7 @@
 //! It is deterministic: what it answers depends on its configuration and on the [calls](Call) so far. It knows no journal and no store. Parts
 //! of queues and hosts that lie elsewhere come through [`SegmentStore`](crate::hosts::SegmentStore), stored keys through [`StoredKeys`].
 //!
-//! [`State::apply`] is the only way to change what it answers.
+//! [`State::apply`] is the only way to change what it answers. Who changes what a call does raises `LOGIC` in `durable/checkpoint.rs`.
 
 mod again;
 mod call;

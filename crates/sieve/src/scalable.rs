@@ -53,13 +53,13 @@ pub struct ScalableBloomFilter {
     max_bytes: Option<u64>,
     /// By which its load is reported.
     reported_capacity: u64,
-    /// The sums over the older layers, which do not change any more.
+    /// Set bits, keys and false-positive rate of all older layers together, which do not change any more.
     older_ones: u64,
     older_estimate: f64,
     older_rate: f64,
     /// New keys that older layers took for seen: they set no bit of the newest.
     hidden: LossMeter,
-    /// `u64::MAX` while it cannot grow.
+    /// The set bits at which the newest is full; `u64::MAX` while it cannot grow.
     grow_at: u64,
 }
 
@@ -233,6 +233,7 @@ impl ScalableBloomFilter {
         layer_sizing(capacity, self.rate, self.older.len() as i32 + 1)
     }
 
+    /// The new keys that are hidden for each one that is accepted: both are shares of the new keys.
     fn hidden_per_accepted(&self) -> f64 {
         let rate = self.false_positive_rate();
         if rate < 1.0 {

@@ -116,8 +116,10 @@ impl CrawlBuilder {
     }
 }
 
+/// The options of the frontier, as those of other parts and the other processes have them.
 fn frontier_options(config: &CrawlConfig) -> FrontierConfig {
     let mut options = config.options().frontier.clone();
+    // Only pages that are compared get them.
     if config.options().reports.fingerprints {
         options.traps.compare_one_of = NonZeroU32::MIN;
     }

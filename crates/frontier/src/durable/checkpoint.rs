@@ -12,7 +12,8 @@ use super::sizes::Sizes;
 use crate::hosts::HostTable;
 use crate::store::{Batch, MAX_KEY, Space};
 
-/// The version of what the calls do. A journal of another version is not read, because the calls might do something else.
+/// The version of what calls do. Who changes what one does, in `state`, `hosts` or `traps`, raises it: a journal of another version is not read,
+/// because its calls would do something else.
 pub(super) const LOGIC: u32 = 11;
 
 /// The key of the manifest in [`Space::Meta`].

@@ -22,13 +22,14 @@ pub(super) const IS_RARE: u8 = 1 << 6;
 pub(super) const HAS_HOPS: u8 = 1;
 pub(super) const HAS_EMBEDDED: u8 = 1 << 1;
 pub(super) const HAS_LASTMOD: u8 = 1 << 2;
-pub(super) const HAS_EARLIER: u8 = 1 << 3;
+pub(super) const HAS_PREVIOUS: u8 = 1 << 3;
 pub(super) const HAS_ETAG: u8 = 1 << 4;
 pub(super) const HAS_LAST_MODIFIED: u8 = 1 << 5;
-pub(super) const HAS_EARLIER_REDIRECT: u8 = 1 << 6;
+pub(super) const HAS_PREVIOUS_REDIRECT: u8 = 1 << 6;
 /// It was fetched in this crawl; a hash of its content may follow.
 pub(super) const IS_REFRESH: u8 = 1 << 7;
 
+/// The first byte of flags, and the second, which is left out if it is 0.
 pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let metadata = &entry.metadata;
@@ -36,7 +37,7 @@ pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
     let rare = flag(entry.hops > 0, HAS_HOPS)
         | flag(metadata.embedded > 0, HAS_EMBEDDED)
         | flag(metadata.lastmod.is_some(), HAS_LASTMOD)
-        | flag(previous.is_some(), HAS_EARLIER)
+        | flag(previous.is_some(), HAS_PREVIOUS)
         | flag(previous.is_some_and(|e| e.validators.etag.is_some()), HAS_ETAG)
         | flag(
             previous.is_some_and(|e| e.validators.last_modified.is_some()),
@@ -44,7 +45,7 @@ pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
         )
         | flag(
             previous.is_some_and(|e| e.redirected_from.is_some()),
-            HAS_EARLIER_REDIRECT,
+            HAS_PREVIOUS_REDIRECT,
         )
         | flag(entry.is_refresh(), IS_REFRESH);
     let flags = flag(entry.key.is_some(), HAS_KEY)
@@ -161,6 +162,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
+/// Reads the path of the first record of a segment, with which the others share a prefix.
 pub(super) fn anchor(bytes: &[u8]) -> Option<&[u8]> {
     let mut bytes = Bytes { bytes, at: 0 };
     if bytes.byte()? & IS_RARE != 0 {
@@ -228,7 +230,7 @@ impl<'a> Reader<'a> {
             true => Some(Time::from_millis(bytes.number()?)),
             false => None,
         };
-        let previous = match rare & HAS_EARLIER != 0 {
+        let previous = match rare & HAS_PREVIOUS != 0 {
             true => Some(Arc::new(self.previous(rare, &mut bytes)?)),
             false => None,
         };
@@ -267,7 +269,7 @@ impl<'a> Reader<'a> {
             etag: text_if(HAS_ETAG)?,
             last_modified: text_if(HAS_LAST_MODIFIED)?,
         };
-        let redirected_from = text_if(HAS_EARLIER_REDIRECT)?;
+        let redirected_from = text_if(HAS_PREVIOUS_REDIRECT)?;
         let is_of_this_crawl = rare & IS_REFRESH != 0;
         Some(PreviousFetch {
             validators,
