@@ -24,7 +24,7 @@ impl HostQueues {
         result
     }
 
-    /// Changes a host and updates its state. All changes of queues and times go through this function.
+    /// Changes a host, which is inserted if it is not known, and updates its state. All changes of queues and times go through this function.
     pub(super) fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostConfig)) {
         let moved = self.hosts.change_or_insert(key, |host| {
             let before = host.waiting();

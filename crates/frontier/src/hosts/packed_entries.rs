@@ -219,6 +219,7 @@ impl PackedEntries {
     }
 }
 
+/// The most bytes that its record takes, but for rare fields: each text with its length, then flags and numbers.
 fn most_bytes(entry: &Entry, origin: &str) -> usize {
     let metadata = &entry.metadata;
     let texts = [

@@ -76,6 +76,7 @@ impl HostTable {
     /// Sets where evicted hosts lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
     pub(crate) fn configure(&mut self, rules: HostConfig, on_disk: HostsOnDisk) {
         self.rules = rules;
+        // Once they lie on disk, they are counted already.
         if self.on_disk.replace(on_disk).is_some() {
             return;
         }
