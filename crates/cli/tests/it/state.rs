@@ -272,6 +272,7 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
     for (name, limit, other) in [
         ("depth", "--max-depth 1", "--max-depth 9"),
         ("include", "--include /1$", "--include /[0-9]*$"),
+        ("includes", "--include /1$", "--max-depth 9"),
         ("exclude", "--exclude /1$", "--exclude /2$"),
         ("host", "--max-pages-per-host 3", "--max-pages-per-host 99"),
         ("queue", "--set max-queued=2", "--set max-queued=1k"),
@@ -304,7 +305,7 @@ fn a_limit_that_is_lifted_leaves_the_crawl_incomplete_because_refused_links_are_
     // A limit that refuses more has refused nothing that it would not refuse now.
     let crawl = Crawl::of("state-narrower", seed);
     succeeds(&crawl.with("--max-depth 3 --exclude /5$"));
-    succeeds(&crawl.with("--max-depth 2 --exclude /5$ --exclude /6$ --fail-on-incomplete"));
+    succeeds(&crawl.with("--max-depth 2 --exclude /5$ --exclude /6$ --include / --fail-on-incomplete"));
 }
 
 #[test]
