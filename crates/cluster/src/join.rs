@@ -11,12 +11,12 @@ use crate::post::Post;
 use crate::redis_log::RedisLog;
 use crate::word::{Word, words_of};
 
-/// How long a process that lives may say nothing.
+/// How long a process that lives may say nothing: `cluster.rs` says its word each second.
 const LONGEST_SILENCE: Duration = Duration::from_millis(2500);
 /// How often the words are read meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How often it is said that another process is waited for.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+/// How often it is logged that another process is waited for.
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Why a process cannot join.
 #[derive(Debug, thiserror::Error)]
@@ -245,7 +245,7 @@ impl Joining {
                 _ if !kept.crawl.is_empty() => self.ours(kept.crawl.clone()),
                 _ if is_first => self.ours(format!("{:016x}", random()?)),
                 _ => {
-                    if last_said.is_none_or(|said| said.elapsed() > SAY_EVERY) {
+                    if last_said.is_none_or(|said| said.elapsed() > LOG_EVERY) {
                         last_said = Some(Instant::now());
                         let name = self.address.name();
                         log::info!(target: "crawler::cluster", "waiting for the process of partition 0, which begins the crawl {name}");

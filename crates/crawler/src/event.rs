@@ -32,7 +32,9 @@ use crate::summary::Summary;
 /// [`Requested`](Self::Requested), [`Captured`](Self::Captured), [`Notice`](Self::Notice), [`Sitemap`](Self::Sitemap),
 /// [`Links`](Self::Links), [`NotFetched`](Self::NotFetched) or [`Failed`](Self::Failed), [`Body`](Self::Body), [`Page`](Self::Page),
 /// [`Content`](Self::Content).
-// `engine/reports.rs` makes them.
+// Those of a request come from `engine/reports.rs`, `Offered` from `engine/seeding.rs` and `engine/sharing.rs`, too; `Committed` from
+// `engine/commits.rs`, the others from `engine.rs`. `engine/observers.rs` counts them; `output/`, the crate `watch`, and `progress.rs` and
+// `log_records.rs` of the command match on them. A new one is left out there until it is named.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {

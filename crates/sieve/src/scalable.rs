@@ -16,7 +16,7 @@ pub const GROWTH: u64 = 3;
 /// The false-positive rate of a layer divided by that of the previous layer.
 pub const TIGHTENING: f64 = 0.8;
 
-/// The maximum size of the next layer as a multiple of the previous one. It is more than [`GROWTH`] because of rounding.
+/// The maximum size of the next layer as a multiple of the previous one, by which files are checked. It is more than [`GROWTH`] because of rounding.
 const MAX_GROWTH: u64 = 5;
 
 /// A Bloom filter without a fixed capacity: when a layer is full, it adds a larger one.
@@ -50,6 +50,7 @@ pub struct ScalableBloomFilter {
     pub(crate) newest: BloomFilter,
     older: Vec<BloomFilter>,
     rate: f64,
+    /// Not saved, as the next.
     max_bytes: Option<u64>,
     /// By which its load is reported.
     reported_capacity: u64,

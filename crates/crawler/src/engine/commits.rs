@@ -205,7 +205,7 @@ impl<S: Fetcher> Run<S> {
         }
     }
 
-    /// Syncs the outputs, and makes a checkpoint.
+    /// Syncs the outputs, and makes a checkpoint. The next [`save`](Self::save) goes on as if it had not been made.
     fn checkpoint(&mut self) -> Result<(), CrawlError> {
         let now = self.clock.now();
         self.keep_of_peers();

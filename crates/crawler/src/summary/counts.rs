@@ -1,7 +1,12 @@
-//! The counters of a running crawl. They are stored: for a new field, the version in `state.rs` goes up.
+//! The counters of a running crawl.
 //!
-//! `engine/observers.rs` counts each event. What no event has is counted where it is known: links that are not followed, cookies and other media
-//! types in `engine/reports.rs`, what a stop cuts short in `engine.rs`; `engine/refreshing.rs` takes back what is fetched again.
+//! | to | see |
+//! |---|---|
+//! | count an event | `engine/observers.rs` |
+//! | count what no event has | links not followed, cookies, media types: `engine/reports.rs`; what a stop cuts short: `engine.rs`; outputs begun anew: `crawl.rs` |
+//! | take back what is fetched again | [`Counts::will_be_fetched`], called by `engine/refreshing.rs` |
+//! | show a number | `shown.rs` for all; what is missing: `missing.rs` |
+//! | add a field, or change the bounds of one | it is stored: `VERSION` in `state.rs` goes up |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

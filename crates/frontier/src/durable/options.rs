@@ -1,4 +1,4 @@
-//! Which options of a configuration may change between two runs.
+//! Which options of a configuration may change between two runs: all that are not named here may, freely.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -37,7 +37,6 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
             format!("{:?}", config.seen_set.on_saturation).to_lowercase()
         })?;
     }
-    // Only the secret is always that of the first run.
     same("hash", |config| config.seen_set.hash.name().to_owned())?;
     same("scope.reach", |config| config.scope.reach.to_string())?;
     same("partition", |config| match config.partition {
@@ -45,6 +44,7 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
         None => "false".to_owned(),
     })?;
     same("per_address", |config| config.politeness.per_address.to_string())?;
+    // With the secret of the first run.
     wanted.seen_set.hash = stored.seen_set.hash;
     Ok(wanted)
 }

@@ -16,7 +16,7 @@ use super::removal::Removal;
 use crate::hosts::SegmentStore;
 use crate::store::{Batch, MAX_KEY, Space, Store, StoreError};
 
-/// About the bytes of a segment: a page of the store.
+/// About the bytes of a segment, as `packed_entries.rs` closes them: a page of the store.
 const SEGMENT_BYTES: u64 = 4 << 10;
 
 /// A store that the frontier writes, and that its queues read.

@@ -12,7 +12,8 @@
 //!
 //! Three functions decide, in this order: [`HostQueues::request_failed`] by whose failure it is, [`OriginQueue::record_failure`] by whether the
 //! origin is given up or cannot speak securely, and [`OriginHealth::consequence`] by its incident. `outage.rs` has when an origin is away and when
-//! it is probed. The other functions find the origin, and make notices of what has changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not.
+//! it is probed. The other functions find the origin, and make notices of what has changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not. With another decision, `LOGIC` of
+//! `durable/checkpoint.rs` goes up.
 //!
 //! | to change | see |
 //! |---|---|

@@ -10,7 +10,8 @@
 //! it. A referrer that is already in the segment is stored as its distance, because links of one page come in a row. A segment can be
 //! read by itself.
 //!
-//! Records are written and read in memory only. If a record is invalid all the same, its segment ends there.
+//! The queue is here, the format in `record.rs`. Segments are stored, too: with another format, `VERSION` of `sqlite/format.rs` goes up. Where a
+//! record is invalid all the same, its segment ends.
 
 pub(crate) mod closed;
 mod record;
@@ -18,7 +19,7 @@ mod record;
 use std::borrow::Cow;
 
 use closed::{Closed, SegmentStore};
-use record::{REFERRER_BACK, Reader, Writer, anchor, flags_of};
+use record::{Reader, Writer, most_bytes};
 
 use crate::entry::Entry;
 use crate::url::HostKey;
@@ -101,7 +102,6 @@ impl PackedEntries {
         if self.open.len() >= SEGMENT_BYTES {
             self.close(origin_ref.segments);
         }
-        let is_first = self.open.is_empty();
         let most = most_bytes(entry, origin_ref.origin);
         if self.open.capacity() - self.open.len() < most {
             // Most hosts have few URLs: the first allocation has the exact size.
@@ -111,44 +111,7 @@ impl PackedEntries {
             to: &mut self.open,
             origin: origin_ref.origin,
         };
-        let (flags, rare) = flags_of(entry);
-        let flags_at = writer.to.len();
-        writer.to.push(flags);
-        if rare != 0 {
-            writer.to.push(rare);
-        }
-        writer.number(u64::from(entry.depth));
-        let path = entry
-            .url
-            .strip_prefix(origin_ref.origin)
-            .unwrap_or(&entry.url)
-            .as_bytes();
-        if is_first {
-            writer.number(0);
-            writer.number(path.len() as u64);
-            writer.to.extend_from_slice(path);
-        } else {
-            let anchor = anchor(writer.to).unwrap_or_default();
-            let shared = anchor.iter().zip(path).take_while(|(a, b)| a == b).count();
-            writer.number(shared as u64);
-            writer.number((path.len() - shared) as u64);
-            writer.to.extend_from_slice(&path[shared..]);
-        }
-        if let Some(key) = &entry.key {
-            writer.text(key);
-        }
-        if let Some(referrer) = &entry.metadata.referrer {
-            let last = self.referrer_at as usize;
-            if last != 0 && writer.has_text_at(last, referrer) {
-                writer.to[flags_at] |= REFERRER_BACK;
-                let back = writer.to.len() - last;
-                writer.number(back as u64);
-            } else {
-                self.referrer_at = u32::try_from(writer.to.len()).unwrap_or(0);
-                writer.text(referrer);
-            }
-        }
-        writer.rest(entry);
+        self.referrer_at = writer.entry(entry, self.referrer_at);
         self.len += 1;
         self.refreshes += u32::from(entry.is_refresh());
     }
@@ -217,19 +180,6 @@ impl PackedEntries {
             self.closed = None;
         }
     }
-}
-
-/// The most bytes that its record takes, but for rare fields: each text with its length, then flags and numbers.
-fn most_bytes(entry: &Entry, origin: &str) -> usize {
-    let metadata = &entry.metadata;
-    let texts = [
-        entry.key.as_deref(),
-        metadata.referrer.as_deref(),
-        metadata.redirected_from.as_deref(),
-    ];
-    let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
-    let texts: usize = texts.into_iter().flatten().map(text).sum();
-    entry.url.len() - origin.len().min(entry.url.len()) + texts + 5
 }
 
 #[cfg(test)]

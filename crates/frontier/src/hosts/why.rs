@@ -3,7 +3,8 @@
 //! It reads, and changes nothing. Where a lease decides, it asks the same functions: `OriginQueue::turn` (a probe, robots.txt or an entry),
 //! `HostQueues::screen` (rules, near-duplicates), `Host::free_at` (delays, rests, requests in flight) and `Host::holds_pages` (the page
 //! budget of the host); `state/inspect.rs` adds the budget of the crawl. The order of its questions is its
-//! own: the first that says no is what the URL waits for. A random walk checks it before each lease.
+//! own: the first that says no is what the URL waits for. A random walk checks it before each lease. The text of a [`Wait`] is in `report.rs`, its word
+//! in the command's `state/why.rs`.
 
 use super::HostQueues;
 use super::host::{Host, HostState};

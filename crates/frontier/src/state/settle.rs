@@ -1,7 +1,10 @@
 //! Settling a lease: what happens to its entry and its links.
 //!
-//! A page is compared with others, and counts against the budget of its host, before its links are offered: both may
-//! refuse them.
+//! `settle_page` goes in this order: the request ends at its host, so that what follows may lease it again; the reach is widened by the target of
+//! a seed, before links are asked whether they are in reach; the page is compared with others, and counts against the budget of its host, before
+//! its links are offered: both may refuse them; a loop is closed last, as the verdict on its link says whether it is one.
+//!
+//! A further [`Outcome`] is to be named wherever one is matched on here, and in `robots.rs`. With another decision, `LOGIC` goes up.
 
 mod robots;
 
@@ -113,7 +116,7 @@ impl State {
             (Purpose::Page, _) if entry.is_refresh() => self.tables.pages.refreshed += 1,
             (Purpose::Page, Outcome::Done) => self.tables.pages.done += 1,
             (Purpose::Page, Outcome::Redirected) => self.tables.pages.redirected += 1,
-            (Purpose::Page, _) => self.tables.pages.rejected += 1,
+            (Purpose::Page, Outcome::Rejected) => self.tables.pages.rejected += 1,
             (Purpose::Sitemap(_), Outcome::Done) => self.tables.sitemaps.was_read(entry.key()),
             _ => {}
         }
@@ -159,6 +162,7 @@ impl State {
             // A failed probe is no deferral of its entry.
             Consequence::Deferred => self.defer(entry, u32::from(!failed.leased.is_probe), now, now),
             Consequence::Spared => {
+                // Its attempt stays counted: `defer` takes one back.
                 entry.attempts += 1;
                 self.defer(entry, 1, now, now)
             }

@@ -105,7 +105,7 @@ impl Closed {
         })
     }
 
-    /// Without segments in memory: a frontier that has them counts no bytes.
+    /// Without the bytes of `Here`: a frontier without a store, which alone has them, counts no memory.
     pub(crate) fn heap_bytes(&self) -> usize {
         let oldest = self.oldest.as_ref().map_or(0, |bytes| bytes.len());
         size_of::<Self>() + self.segments.capacity() * size_of::<Segment>() + oldest

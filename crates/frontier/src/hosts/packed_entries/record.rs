@@ -1,4 +1,4 @@
-//! The format of a record: see [`packed_entries`](super). [`Writer`] writes it, [`Reader`] reads it.
+//! The format of a record: see [`packed_entries`](super). [`Writer::entry`] writes it, [`Reader::entry`] reads it. The second byte of flags is full.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use crate::fingerprint::ContentHash;
 use crate::link::{PreviousFetch, Validators};
 use crate::time::Time;
 
-pub(super) const HAS_KEY: u8 = 1;
-pub(super) const HAS_REFERRER: u8 = 1 << 1;
+const HAS_KEY: u8 = 1;
+const HAS_REFERRER: u8 = 1 << 1;
 /// The referrer is earlier in the segment.
-pub(super) const REFERRER_BACK: u8 = 1 << 2;
-pub(super) const HAS_REDIRECT: u8 = 1 << 3;
-pub(super) const IS_SEED: u8 = 1 << 4;
-pub(super) const IS_POSTPONED: u8 = 1 << 5;
+const REFERRER_BACK: u8 = 1 << 2;
+const HAS_REDIRECT: u8 = 1 << 3;
+const IS_SEED: u8 = 1 << 4;
+const IS_POSTPONED: u8 = 1 << 5;
 /// A second byte of flags follows.
-pub(super) const IS_RARE: u8 = 1 << 6;
+const IS_RARE: u8 = 1 << 6;
 
-pub(super) const HAS_HOPS: u8 = 1;
-pub(super) const HAS_EMBEDDED: u8 = 1 << 1;
-pub(super) const HAS_LASTMOD: u8 = 1 << 2;
-pub(super) const HAS_PREVIOUS: u8 = 1 << 3;
-pub(super) const HAS_ETAG: u8 = 1 << 4;
-pub(super) const HAS_LAST_MODIFIED: u8 = 1 << 5;
-pub(super) const HAS_PREVIOUS_REDIRECT: u8 = 1 << 6;
+const HAS_HOPS: u8 = 1;
+const HAS_EMBEDDED: u8 = 1 << 1;
+const HAS_LASTMOD: u8 = 1 << 2;
+const HAS_PREVIOUS: u8 = 1 << 3;
+const HAS_ETAG: u8 = 1 << 4;
+const HAS_LAST_MODIFIED: u8 = 1 << 5;
+const HAS_PREVIOUS_REDIRECT: u8 = 1 << 6;
 /// It was fetched in this crawl; a hash of its content may follow.
-pub(super) const IS_REFRESH: u8 = 1 << 7;
+const IS_REFRESH: u8 = 1 << 7;
 
 /// The first byte of flags, and the second, which is left out if it is 0.
-pub(super) fn flags_of(entry: &Entry) -> (u8, u8) {
+fn flags_of(entry: &Entry) -> (u8, u8) {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let metadata = &entry.metadata;
     let previous = metadata.previous.as_deref();
@@ -63,7 +63,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    pub(super) fn number(&mut self, mut number: u64) {
+    fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.to.push(number as u8 | 0x80);
             number >>= 7;
@@ -72,7 +72,7 @@ impl Writer<'_> {
     }
 
     /// Writes twice the length, plus one if the origin is left out, then the bytes.
-    pub(super) fn text(&mut self, text: &str) {
+    fn text(&mut self, text: &str) {
         let (rest, is_relative) = self.relative(text);
         self.number(rest.len() as u64 * 2 + u64::from(is_relative));
         self.to.extend_from_slice(rest.as_bytes());
@@ -83,14 +83,50 @@ impl Writer<'_> {
             .map_or((text, false), |rest| (rest, true))
     }
 
-    pub(super) fn has_text_at(&self, at: usize, text: &str) -> bool {
+    fn has_text_at(&self, at: usize, text: &str) -> bool {
         let (rest, is_relative) = self.relative(text);
         let mut reader = Bytes { bytes: self.to, at };
         reader.number() == Some(rest.len() as u64 * 2 + u64::from(is_relative))
             && reader.bytes.get(reader.at..reader.at + rest.len()) == Some(rest.as_bytes())
     }
 
-    pub(super) fn rest(&mut self, entry: &Entry) {
+    /// Appends a record, and returns the offset of the last referrer: `referrer_at` is that of the records before, 0 for none.
+    pub(super) fn entry(&mut self, entry: &Entry, mut referrer_at: u32) -> u32 {
+        let (flags, rare) = flags_of(entry);
+        let flags_at = self.to.len();
+        self.to.push(flags);
+        if rare != 0 {
+            self.to.push(rare);
+        }
+        self.number(u64::from(entry.depth));
+        self.path(self.relative(&entry.url).0.as_bytes(), flags_at == 0);
+        if let Some(key) = &entry.key {
+            self.text(key);
+        }
+        if let Some(referrer) = &entry.metadata.referrer {
+            let last = referrer_at as usize;
+            if last != 0 && self.has_text_at(last, referrer) {
+                self.to[flags_at] |= REFERRER_BACK;
+                self.number((self.to.len() - last) as u64);
+            } else {
+                referrer_at = u32::try_from(self.to.len()).unwrap_or(0);
+                self.text(referrer);
+            }
+        }
+        self.rare_fields(entry);
+        referrer_at
+    }
+
+    fn path(&mut self, path: &[u8], is_first: bool) {
+        let anchor = if is_first { None } else { anchor(self.to) };
+        let shared = anchor.unwrap_or_default().iter().zip(path).take_while(|(a, b)| a == b);
+        let shared = shared.count();
+        self.number(shared as u64);
+        self.number((path.len() - shared) as u64);
+        self.to.extend_from_slice(&path[shared..]);
+    }
+
+    fn rare_fields(&mut self, entry: &Entry) {
         let metadata = &entry.metadata;
         if let Some(from) = &metadata.redirected_from {
             self.text(from);
@@ -119,6 +155,19 @@ impl Writer<'_> {
             self.to.extend(hash.into_iter().flatten());
         }
     }
+}
+
+/// The most bytes that its record takes, but for rare fields: each text with its length, then flags and numbers.
+pub(super) fn most_bytes(entry: &Entry, origin: &str) -> usize {
+    let metadata = &entry.metadata;
+    let texts = [
+        entry.key.as_deref(),
+        metadata.referrer.as_deref(),
+        metadata.redirected_from.as_deref(),
+    ];
+    let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
+    let texts: usize = texts.into_iter().flatten().map(text).sum();
+    entry.url.len() - origin.len().min(entry.url.len()) + texts + 5
 }
 
 /// Reads numbers from bytes.
@@ -163,7 +212,7 @@ impl<'a> Bytes<'a> {
 }
 
 /// Reads the path of the first record of a segment, with which the others share a prefix.
-pub(super) fn anchor(bytes: &[u8]) -> Option<&[u8]> {
+fn anchor(bytes: &[u8]) -> Option<&[u8]> {
     let mut bytes = Bytes { bytes, at: 0 };
     if bytes.byte()? & IS_RARE != 0 {
         bytes.byte()?;
