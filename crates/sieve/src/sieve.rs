@@ -204,7 +204,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.on_saturation == OnSaturation::Refuse && self.counters.watch.is_past_capacity(self.filter.ones())
     }
 
-    /// Sets the time, from any monotonic clock, which may begin anew after [`resume`](Self::resume). The saturation lines then contain a forecast of the next level.
+    /// Sets the time, for a forecast of the next level in the saturation lines. Before each batch, such as the links of a page, is often
+    /// enough. Any monotonic clock will do. It may begin anew after [`resume`](Self::resume) and [`with_counters`](Self::with_counters).
     pub fn set_now(&mut self, now: Duration) {
         self.counters.watch.set_now(now, || self.filter.load().estimated);
     }

@@ -70,6 +70,7 @@ fn each_level_has_one_line_at_the_push_that_exceeds_it() {
     the_warning_comes_with_the_key_that_exceeds_the_capacity();
     a_clock_adds_a_forecast();
     the_forecast_is_made_of_the_pace_since_the_level_before();
+    the_forecast_after_a_restart_is_made_of_the_new_clock();
     refusing_marks_nothing();
     layers_that_were_there_from_the_start_are_no_growth();
     a_filter_that_grows_warns_once_per_level_of_its_first_capacity();
@@ -174,6 +175,26 @@ fn the_forecast_is_made_of_the_pace_since_the_level_before() {
     let lines = lines();
     let at_100 = lines[1].next_level_seconds.unwrap();
     assert!((at_100 - 10.0).abs() < 0.8, "5 000 keys more at 500 a second: {at_100}");
+}
+
+fn the_forecast_after_a_restart_is_made_of_the_new_clock() {
+    use std::time::Duration;
+    let mut before = Sieve::new(10_000).unwrap();
+    for n in 0_u64..5_000 {
+        before.set_now(Duration::from_millis(n));
+        before.push(n.to_string());
+    }
+    let counters = before.counters().clone();
+    let mut again: Sieve = Sieve::from_parts(before.into_parts().0, VecDeque::new()).with_counters(counters);
+    for n in 5_000_u64..8_200 {
+        // A hundred keys a second, by a clock that begins at zero.
+        again.set_now(Duration::from_millis((n - 5_000) * 10));
+        again.push(n.to_string());
+    }
+    let lines = lines();
+    assert_eq!(lines.len(), 1);
+    let at_80 = lines[0].next_level_seconds.unwrap();
+    assert!((at_80 - 20.0).abs() < 1.0, "2 000 keys more at 100 a second: {at_80}");
 }
 
 fn refusing_marks_nothing() {

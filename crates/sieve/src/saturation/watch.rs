@@ -55,6 +55,11 @@ impl Watch {
         }
     }
 
+    /// Forgets the time and the pace, which a new clock makes wrong.
+    pub(crate) fn drop_pace(&mut self) {
+        (self.now, self.paced_from) = (None, None);
+    }
+
     /// Says, with three comparisons, whether [`look`](Self::look) might return a notice.
     #[inline]
     pub(crate) fn is_due(&self, ones: u64, accepted: u64, layers: u32) -> bool {

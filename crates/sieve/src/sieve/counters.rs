@@ -8,8 +8,8 @@ use crate::saturation::{Saturation, Watch};
 
 /// The counts of a [`Sieve`]: the items that were pushed, the loss, and the levels that were logged.
 ///
-/// A sieve from the same filter, an equal queue and these counters behaves like the one they were taken of. The file of
-/// [`save_filter`](Sieve::save_filter) has fewer: only accepted and lost keys.
+/// A sieve from the same filter, an equal queue and these counters behaves like the one they were taken of, but its forecasts begin anew:
+/// a clock need not continue after a restart. The file of [`save_filter`](Sieve::save_filter) has fewer: only accepted and lost keys.
 ///
 /// The serialized form belongs to one version of this crate.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         &self.counters
     }
 
-    /// Sets the counts to those of a sieve with the same filter.
+    /// Sets the counts to those of a sieve with the same filter. The forecasts begin anew with the next [`set_now`](Self::set_now).
     ///
     /// ```
     /// use std::collections::VecDeque;
@@ -61,7 +61,8 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     /// # Ok::<(), sieve::ConfigError>(())
     /// ```
     #[must_use]
-    pub fn with_counters(self, counters: Counters) -> Self {
+    pub fn with_counters(self, mut counters: Counters) -> Self {
+        counters.watch.drop_pace();
         Self { counters, ..self }
     }
 }
