@@ -52,5 +52,5 @@ pub(crate) fn united(one: Counted, two: &Counted) -> Result<Counted, String> {
         accepted: accepted.clamp(least, most),
         lost,
     };
-    Ok(Counted::from_parts(SeenSet::Fixed(filter), Nothing).with_counts(&counts))
+    Ok(Counted::from_parts(SeenSet::Fixed(filter), Nothing).with_snapshot_counts(&counts))
 }

@@ -1,4 +1,4 @@
-//! The estimated number of keys that were wrongly dropped.
+//! The expected number of keys that were wrongly dropped.
 
 /// The rate is computed anew whenever another 1/512 of the bits is set.
 ///

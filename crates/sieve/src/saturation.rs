@@ -153,7 +153,8 @@ pub struct Saturation {
     pub accepted: u64,
     /// The share of bits that are set, from 0 to 1.
     pub fill: f64,
-    /// The estimated number of new keys that were wrongly dropped so far, L1, to two decimals.
+    /// The expected number of new keys that were wrongly dropped so far, L1, to two decimals. The true number varies about it by
+    /// [`lost_noise`](Self::lost_noise).
     pub lost: f64,
     /// The standard deviation of the number that was truly lost, in keys.
     pub lost_noise: f64,

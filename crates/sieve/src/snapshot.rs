@@ -72,7 +72,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub struct SnapshotCounts {
     /// The number of accepted keys, A.
     pub accepted: u64,
-    /// The estimated number of lost keys, L1.
+    /// The expected number of lost keys, L1.
     pub lost: f64,
 }
 

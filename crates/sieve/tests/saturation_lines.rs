@@ -108,12 +108,17 @@ fn a_sequence_to_twenty_times_the_capacity() {
     assert!(lines.windows(2).all(|pair| pair[0].lost < pair[1].lost));
     for line in &lines {
         assert!(line.lost_at_least < line.lost, "{line:?}");
-        let shown = &line.text[line.text.find("at least ").unwrap() + 9..line.text.find(" so far").unwrap()];
-        let shown: f64 = shown.replace(' ', "").parse().unwrap();
+        let shown = |before: &str, after: &str| -> f64 {
+            let from = line.text.find(before).unwrap() + before.len();
+            let until = line.text[from..].find(after).unwrap();
+            line.text[from..][..until].replace(' ', "").parse().unwrap()
+        };
+        let (at_least, expected) = (shown("at least ", " so far"), shown(" so far (", " expected)"));
         assert!(
-            (0.99 * line.lost_at_least..=line.lost_at_least).contains(&shown),
+            (0.99 * line.lost_at_least..=line.lost_at_least).contains(&at_least),
             "{line:?}"
         );
+        assert!((0.99..1.01).contains(&(expected / line.lost)), "{line:?}");
         let is_warning = line.severity == Level::Warn;
         // Of a filter that is there, neither can be changed.
         for part in [

@@ -6,7 +6,8 @@ use super::rounded::{about, at_least, grouped, percent};
 use super::{Saturation, SelfCheck};
 
 impl fmt::Display for Saturation {
-    /// One sentence without a full stop: how many keys, for which capacity, how many are dropped now, and at least how many were.
+    /// One sentence without a full stop: how many keys, for which capacity, how many are dropped now, and how many were: at
+    /// least, and expected.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let estimated = about(self.estimated);
         match self.capacity {
@@ -32,8 +33,13 @@ impl fmt::Display for Saturation {
         match self.lost_at_least() {
             0 if !self.may_have_lost() => f.write_str("probably none so far")?,
             0 if self.lost < 1.0 => write!(f, "possibly one so far ({:.1} expected)", self.lost)?,
-            0 => f.write_str("probably a few so far")?,
-            dropped => write!(f, "at least {} so far", at_least(dropped))?,
+            0 => write!(f, "probably a few so far ({} expected)", about(self.lost))?,
+            dropped => write!(
+                f,
+                "at least {} so far ({} expected)",
+                at_least(dropped),
+                about(self.lost)
+            )?,
         }
         if self.is_full() {
             f.write_str("; the seen-set is full and drops every new key, so how many is no longer known")?;

@@ -42,7 +42,7 @@ impl Counters {
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Returns the counts, to look at or to continue with after a restart.
+    /// Returns all counts, to look at or to continue with after a restart by [`with_counters`](Self::with_counters).
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -34,12 +34,12 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
     ///   [`requeue`](Self::requeue) them.
     /// - `secret` is the key of the hardened hash; other hashes ignore it.
     /// - The reader stops after the last byte of the filter. What follows is not checked.
-    /// - The count of lost keys continues, and levels that were logged are not logged again.
+    /// - The counts of accepted and lost keys continue, and levels that were logged are not logged again. Those of seen and refused items
+    ///   begin anew, unless you save the [`counters`](Self::counters), too, and restore them by [`with_counters`](Self::with_counters).
     /// - The policy is not part of the file: set it by [`on_saturation`](Self::on_saturation). The default is
     ///   [`OnSaturation::Warn`](crate::OnSaturation::Warn). The kind of the filter is part of it: one of fixed size never grows, whatever
     ///   policy you set.
     /// - A queue of items of your own is named in the type: `Sieve::<SeenSet, VecDeque<Item>>::resume(..)`.
-    /// - Of the [counted](Self::counters) items, the file has the accepted ones only.
     ///
     /// # Errors
     ///
@@ -66,14 +66,14 @@ impl<F: Filter + Snapshot, Q: Queue> Sieve<F, Q> {
         queue: Q,
     ) -> Result<Self, SnapshotError> {
         let (filter, counts) = F::read_from(reader, limit, secret)?;
-        Ok(Self::from_parts(filter, queue).with_counts(&counts))
+        Ok(Self::from_parts(filter, queue).with_snapshot_counts(&counts))
     }
 }
 
 impl<F: Filter, Q: Queue> Sieve<F, Q> {
-    /// Sets the counts of the keys that are in the filter: one that was read, or a union. The rest is as in [`resume`](Self::resume).
+    /// Sets the counts of the keys that are in a filter that was read, or in a union. [`with_counters`](Self::with_counters) sets all counts.
     #[must_use]
-    pub fn with_counts(mut self, counts: &SnapshotCounts) -> Self {
+    pub fn with_snapshot_counts(mut self, counts: &SnapshotCounts) -> Self {
         let (filter, load) = (&self.filter, self.filter.load());
         self.counters.accepted = counts.accepted;
         self.counters.loss.resume(counts.lost, drops_per_accepted(load.rate));

@@ -302,6 +302,12 @@ fn a_loss_is_called_possible_from_a_tenth_of_an_expected_key_on() {
         if (0.1..0.9).contains(&saturation.lost) {
             assert!(is_one, "{text}");
         }
+        if saturation.lost >= 1.0 {
+            assert!(
+                text.contains(&format!("so far ({} expected)", saturation.lost.round())),
+                "{text}"
+            );
+        }
     }
     assert!(sieve.saturation().lost > 1.0);
 }
