@@ -82,6 +82,21 @@ fn the_sieve_in_a_custom_crawler_fetches_each_page_once() {
 }
 
 #[test]
+fn the_sieve_in_a_custom_crawler_requests_the_target_of_three_redirects_once() {
+    let (port, server) = serve(&[
+        "HTTP/1.1 200 OK\r\nContent-Length: 45\r\nConnection: close\r\n\r\n<a href=/1></a><a href=/2></a><a href=/3></a>",
+        "HTTP/1.1 302 Found\r\nLocation: /page\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: /page#a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: page\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    ]);
+    first_lines_of("embed_sieve", port, 9);
+    let requests = server.join().unwrap();
+    let expected = ["/", "/1", "/2", "/3", "/page"].map(|path| format!("GET {path} HTTP/1.1"));
+    assert_eq!(requests, expected);
+}
+
+#[test]
 fn the_frontier_with_a_custom_fetcher_requests_robots_txt_first() {
     let lines = first_lines("embed_frontier", 2);
     assert!(lines[0].contains("/robots.txt: Ok("), "{lines:?}");
