@@ -6,9 +6,85 @@ use std::fmt::Debug;
 
 /// The to-visit queue behind a filter.
 ///
-/// [`Accepts`] says which items it takes. How items leave is up to the queue: a [`Fifo`] queue pops, a queue per host returns leases.
+/// [`Accepts`] says which items it takes. How items leave is up to the queue: a [`Fifo`] queue pops, another has methods of its own. So
+/// has this one, with a queue per host, and one request to a host at a time:
+///
+/// ```
+/// use std::collections::{HashMap, VecDeque};
+/// use std::convert::Infallible;
+/// use sieve::{Accepts, Queue, Sieve};
+///
+/// /// The type `Url` does not return its bytes by `AsRef<[u8]>`, so the item is a type of our own.
+/// struct Page {
+///     host: String,
+///     url: String,
+/// }
+///
+/// impl AsRef<[u8]> for Page {
+///     fn as_ref(&self) -> &[u8] {
+///         self.url.as_bytes()
+///     }
+/// }
+///
+/// #[derive(Default)]
+/// struct HostQueues {
+///     /// The hosts with a page that waits or is leased.
+///     hosts: HashMap<String, VecDeque<Page>>,
+///     /// Those with a page that waits and none that is leased.
+///     ready: VecDeque<String>,
+///     waiting: usize,
+/// }
+///
+/// impl Queue for HostQueues {
+///     fn len(&self) -> usize {
+///         self.waiting
+///     }
+/// }
+///
+/// impl Accepts<Page> for HostQueues {
+///     type Refusal = Infallible;
+///     fn admit(&self, _: &Page) -> Result<(), Infallible> {
+///         Ok(())
+///     }
+///     fn push(&mut self, page: Page) {
+///         self.waiting += 1;
+///         let queue = self.hosts.entry(page.host.clone()).or_insert_with_key(|host| {
+///             self.ready.push_back(host.clone());
+///             VecDeque::new()
+///         });
+///         queue.push_back(page);
+///     }
+/// }
+///
+/// impl HostQueues {
+///     fn lease(&mut self) -> Option<Page> {
+///         let page = self.hosts.get_mut(&self.ready.pop_front()?)?.pop_front()?;
+///         self.waiting -= 1;
+///         Some(page)
+///     }
+///     /// Call it when the host may be asked again: at once, or after a delay.
+///     fn release(&mut self, host: String) {
+///         if self.hosts[&host].is_empty() {
+///             self.hosts.remove(&host);
+///         } else {
+///             self.ready.push_back(host);
+///         }
+///     }
+/// }
+///
+/// let mut to_visit = Sieve::builder().build_with(HostQueues::default())?;
+/// for url in ["https://a.example/1", "https://a.example/2", "https://a.example/1"] {
+///     to_visit.push(Page { host: "a.example".into(), url: url.into() });
+/// }
+/// let page = to_visit.queue_mut().lease().ok_or("none waits")?;
+/// assert!(to_visit.queue_mut().lease().is_none(), "its host is asked");
+/// assert_eq!(to_visit.len(), 1, "what is leased does not wait any more");
+/// to_visit.queue_mut().release(page.host);
+/// assert!(to_visit.queue_mut().lease().is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Queue {
-    /// The number of queued items.
+    /// The number of items that wait, without those that were taken and are in flight.
     fn len(&self) -> usize;
 
     /// Whether the queue is empty.
@@ -25,54 +101,8 @@ pub trait Queue {
 /// For items of your own, choose their queue when you build the sieve: `Sieve::builder().build_with(VecDeque::<Item>::new())`
 /// ([an example](crate::Sieve#examples)).
 ///
-/// A queue may refuse items. Its own type of refusal is returned to the caller of the sieve:
-///
-/// ```
-/// use sieve::{Accepts, Queue, RefusedBy, Sieve};
-///
-/// #[derive(Default)]
-/// struct Short(Vec<String>);
-///
-/// #[derive(Debug, Clone, Copy, PartialEq)]
-/// enum Because {
-///     TooLong,
-///     Full,
-/// }
-///
-/// // So that a refused item is an `Error`.
-/// impl std::fmt::Display for Because {
-///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-///         write!(f, "the queue refuses it: {self:?}")
-///     }
-/// }
-///
-/// impl Queue for Short {
-///     fn len(&self) -> usize {
-///         self.0.len()
-///     }
-/// }
-///
-/// impl Accepts<String> for Short {
-///     type Refusal = Because;
-///     fn admit(&self, item: &String) -> Result<(), Because> {
-///         match item.len() {
-///             100.. => Err(Because::TooLong),
-///             _ if self.0.len() == 1000 => Err(Because::Full),
-///             _ => Ok(()),
-///         }
-///     }
-///     fn push(&mut self, item: String) {
-///         self.0.push(item);
-///     }
-/// }
-///
-/// let mut to_visit = Sieve::builder().build_with(Short::default())?;
-/// let refused = to_visit.try_push("a".repeat(100)).unwrap_err();
-/// assert_eq!(refused.by, RefusedBy::Queue(Because::TooLong));
-/// let error: &dyn std::error::Error = &refused;
-/// assert_eq!(error.to_string(), "the queue refuses it: TooLong");
-/// # Ok::<(), sieve::ConfigError>(())
-/// ```
+/// A queue may refuse items. Its own type of refusal is returned to the caller of the sieve, in [`RefusedBy::Queue`](crate::RefusedBy):
+/// [an example](crate::guide#keep-what-a-full-queue-refuses).
 #[diagnostic::on_unimplemented(
     message = "the queue `{Self}` does not accept items of type `{T}`",
     label = "this queue has other items",
