@@ -17,7 +17,8 @@
 //! # The contract
 //!
 //! Every new key that is pushed is popped once, in the order of arrival. The one permitted error: a **new key is treated as seen**
-//! at a stated rate. The sieve counts and logs this loss. The rules of the filter:
+//! at a stated rate. The sieve counts and logs this loss. Keys are compared byte by byte, so make equal URLs equal texts, without their
+//! fragments. The rules of the filter:
 //!
 //! 1. A key can be added, but not removed.
 //! 2. "Not seen" is certain.
@@ -34,7 +35,7 @@
 //! # With several tasks
 //!
 //! One task owns the sieve. Fetch tasks return their links, so there is no lock and no channel. An empty queue is not the end while a
-//! task runs:
+//! task runs (in edition 2024):
 //!
 //! ```
 //! use sieve::Sieve;
@@ -64,6 +65,12 @@
 //! }
 //! ```
 //!
+//! With delays per host, `join_next` returns `None` while pages wait. Then the end is `tasks.is_empty() && to_visit.is_empty()`, and the
+//! loop waits for a task or a timer until then.
+//!
+//! The queue has no URL that is in flight: to save a crawl on Ctrl-C, keep these in a list of your own. So does the loop of
+//! `cargo run -p crawl-sieve --example tokio_snapshot`, which [saves and resumes](guide#save-and-resume).
+//!
 //! # What it costs
 //!
 //! | | cost |
@@ -81,7 +88,7 @@
 //! | save a filter and resume from it | [`snapshot`], and the [recipes](guide#recipes) |
 //! | alert on saturation | [`saturation`] |
 //! | bound the memory of the queue | [`PackedQueue`] |
-//! | use your own queue, such as one per host | [`Queue`] and [`Accepts`] |
+//! | use your own queue, such as one per host | the example of [`Queue`] |
 //! | check the formulas and the attackers | [`sizing`], [`hash`], [`sources`] |
 //! | crawl URLs politely | the crate `frontier` |
 //!
@@ -132,7 +139,7 @@ mod filter;
 ///
 /// [`Sieve`]: [`new`](Sieve::new), [`save_filter`](Sieve::save_filter), [`resume`](Sieve::resume),
 /// [`on_saturation`](Sieve::on_saturation), [`try_push`](Sieve::try_push), [`push_all`](Sieve::push_all),
-/// [`try_push_all`](Sieve::try_push_all), [`set_now`](Sieve::set_now).
+/// [`try_push_all`](Sieve::try_push_all), [`set_now`](Sieve::set_now), [`with_counters`](Sieve::with_counters).
 /// Filters: [`BloomFilter`], [`ScalableBloomFilter`], [`SeenSet::exact`], [`ExactFilter`], [`CountingBloomFilter`],
 /// [`RotatingBloomFilter`], [`ConcurrentBloomFilter`], [`Layout`], [`sizing`].
 /// Queues: [`PackedQueue`], [`Queue`], [`Accepts`], [`RefusedBy`].
