@@ -63,11 +63,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve a small web site on this machine, crawl it, and check the result.
     ///
-    /// The demo needs no network. It takes the options of a crawl, except those about seeds, earlier crawls, state directories and other processes.
+    /// The demo needs no network. Its reachable pages are those that answer 200 and that a polite crawler finds. It takes the options of a crawl, except those about seeds, earlier crawls, state directories and other processes.
     Demo {
         /// Only serve the site at a port of 127.0.0.1, until Ctrl-C, and print its seeds.
         ///
-        /// The system chooses a port for 0. The hosts are sites of their own, so that processes with --cluster can share them.
+        /// The system chooses a port for 0. The hosts are sites of their own, so that processes with --cluster can share them. Not every system resolves their names, which end in .localhost: the crawler, curl and
+        /// browsers do it themselves.
         #[arg(long, value_name = "PORT", exclusive = true, help_heading = "Input")]
         serve: Option<u16>,
         #[command(flatten)]
