@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use frontier::Validators;
+use frontier::{Origin, Validators};
 use page::media_type::{is_css, may_be_html};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, COOKIE, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, SET_COOKIE,
@@ -114,11 +114,11 @@ impl HttpFetcher {
         })
     }
 
-    fn dials(&self, url: &Url) -> Result<Dials, FetchError> {
+    fn dials(&self, url: &Url, origin: &Origin) -> Result<Dials, FetchError> {
         if self.http.allow_private_addresses {
             return Ok(Dials::All);
         }
-        let dials = self.connections.guarded.guard.dials(url);
+        let dials = self.connections.guarded.guard.dials(origin);
         if dials == Dials::AsAtFirst {
             return Ok(dials);
         }
@@ -305,7 +305,9 @@ impl Fetcher for HttpFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let started = Instant::now();
         let url = &request.url;
-        let mut route = self.connections.route(url, self.dials(url)?)?;
+        let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
+        let dials = self.dials(url, &origin)?;
+        let mut route = self.connections.route(origin, dials);
         let kind = route.kind;
         let mut answer = self.attempt(&request, &mut route, started).await;
         if route.kind != kind && route.may_try_http1 {

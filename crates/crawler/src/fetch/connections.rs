@@ -139,16 +139,15 @@ impl Connections {
         })
     }
 
-    pub(super) fn route(&self, url: &Url, dials: Dials) -> Result<Route, FetchError> {
-        let origin = Origin::of(url).ok_or_else(|| FetchError::Other("the URL is not http".to_owned()))?;
+    pub(super) fn route(&self, origin: Origin, dials: Dials) -> Route {
         let known = lock(&self.known).get(&origin).copied().unwrap_or_default();
         let only_http1 = self.http.only_http1 || known.only_http1;
-        Ok(Route {
+        Route {
             origin,
             kind: Kind { dials, only_http1 },
             is_alone: known.lost >= MOST_LOST * REUSES_PER_LOSS,
             may_try_http1: known.http1_failures < MOST_LOST,
-        })
+        }
     }
 
     pub(super) fn client_for(&self, route: &Route) -> Result<(Client, bool), FetchError> {

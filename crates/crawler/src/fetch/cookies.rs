@@ -97,10 +97,13 @@ impl Jars {
 
     /// Keeps what an answer sets; returns how many cookies were too much, and left out.
     pub(super) fn keep(&self, url: &Url, headers: &HeaderMap) -> usize {
+        if !headers.contains_key(SET_COOKIE) {
+            return 0;
+        }
         let Some(origin) = Origin::of(url) else { return 0 };
         if self.is_unused {
             let refused = &mut lock(&self.held).refused;
-            if refused.len() < MAX_JARS && headers.contains_key(SET_COOKIE) {
+            if refused.len() < MAX_JARS {
                 refused.insert(origin);
             }
             return 0;

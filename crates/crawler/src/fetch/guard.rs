@@ -141,14 +141,15 @@ impl AddressGuard {
         let host = url.host_str().unwrap_or_default();
         let found = look_up(resolver, host).await?;
         let port = url.port_or_known_default().unwrap_or_default();
-        self.allowed(self.dials(url), host, found, port)
+        let dials = Origin::of(url).map_or(Dials::PublicOnly, |origin| self.dials(&origin));
+        self.allowed(dials, host, found, port)
     }
 
-    /// It may have the origin of a seed.
-    pub(super) fn dials(&self, url: &Url) -> Dials {
-        match Origin::of(url) {
-            Some(origin) if lock(&self.known).seed_origins.contains(&origin) => Dials::AsAtFirst,
-            _ => Dials::PublicOnly,
+    /// It may be the origin of a seed.
+    pub(super) fn dials(&self, origin: &Origin) -> Dials {
+        match lock(&self.known).seed_origins.contains(origin) {
+            true => Dials::AsAtFirst,
+            false => Dials::PublicOnly,
         }
     }
 
@@ -253,7 +254,12 @@ mod tests {
         let url = Url::parse(url).unwrap();
         let found = vec![address.into()];
         guard
-            .allowed(guard.dials(&url), url.host_str().unwrap(), found, 80)
+            .allowed(
+                guard.dials(&Origin::of(&url).unwrap()),
+                url.host_str().unwrap(),
+                found,
+                80,
+            )
             .is_ok()
     }
 

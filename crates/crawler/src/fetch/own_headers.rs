@@ -54,6 +54,9 @@ impl OwnHeaders {
 
     /// Adds what is meant for the origin of a URL. The user's header replaces ours of that name.
     pub(super) fn add_to(&self, headers: &mut HeaderMap, url: &Url) {
+        if self.headers.is_empty() && self.logins.is_empty() {
+            return;
+        }
         let Some(origin) = Origin::of(url) else { return };
         if self.seeds.contains(&origin) {
             self.headers.keys().for_each(|name| {
