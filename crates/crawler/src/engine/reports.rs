@@ -77,7 +77,7 @@ impl<S: Fetcher> Run<S> {
         }
         if let Some(mut record) = page.record.take().filter(|_| is_final) {
             record.links_new = new;
-            record.left = self.frontier.report().pages_left();
+            record.left = self.frontier.pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);
             self.report_record(record, &page);

@@ -35,6 +35,11 @@ impl Frontier {
         self.state.report()
     }
 
+    /// Returns the [`pages_left`](Report::pages_left) of the report, in a fraction of its time.
+    pub fn pages_left(&self) -> u64 {
+        self.state.pages_left()
+    }
+
     /// Iterates over the hosts that are remembered: what each was asked, how politely, and what it does now.
     pub fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
         self.state.host_reports(now)

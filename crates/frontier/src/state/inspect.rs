@@ -65,6 +65,10 @@ impl State {
         }
     }
 
+    pub(crate) fn pages_left(&self) -> u64 {
+        self.sieve.queue().queued_pages() + self.tables.leases.in_flight.len() as u64
+    }
+
     pub(crate) fn report(&self) -> Report {
         let queues = self.sieve.queue();
         let (closed_prefixes, postponed_prefixes) = queues.traps.prefixes();
