@@ -22,6 +22,17 @@ const TITLE_CHARS: usize = 512;
 const RESOLVED_BYTES: usize = 16 * 1024 * 1024;
 const RESOLVED_LINK_BYTES: usize = 4 * MEAN_LINK_BYTES;
 
+/// What a `<link>` with these types leads to; of several, the first one decides. A style sheet is no page, even an alternate one.
+const LINK_TYPES: [(&str, Option<LinkSource>); 7] = [
+    ("sitemap", Some(LinkSource::Sitemap)),
+    ("next", Some(LinkSource::Next)),
+    ("prev", Some(LinkSource::Next)),
+    ("previous", Some(LinkSource::Next)),
+    ("canonical", Some(LinkSource::Canonical)),
+    ("stylesheet", None),
+    ("alternate", Some(LinkSource::Alternate)),
+];
+
 /// Collects what the elements of one document contain.
 pub(super) struct Collector<'a> {
     options: &'a LinkOptions,
@@ -153,19 +164,10 @@ impl<'a> Collector<'a> {
 
     pub(super) fn visit_link(&mut self, element: &Attributes<'_>) {
         let rel = element.value(Attribute::Rel).unwrap_or_default();
-        let source = if has_token(&rel, "sitemap") {
-            Some(LinkSource::Sitemap)
-        } else if ["next", "prev", "previous"].iter().any(|token| has_token(&rel, token)) {
-            Some(LinkSource::Next)
-        } else if has_token(&rel, "canonical") {
-            Some(LinkSource::Canonical)
-        } else if has_token(&rel, "alternate") && !has_token(&rel, "stylesheet") {
-            Some(LinkSource::Alternate)
-        } else {
-            None
-        };
-        if let Some(source) = source {
-            self.add(element.filled(Attribute::Href), source, element);
+        let place = |word: &str| LINK_TYPES.iter().position(|(name, _)| word.eq_ignore_ascii_case(name));
+        let first = rel.split_ascii_whitespace().filter_map(place).min();
+        if let Some((_, Some(source))) = first.and_then(|place| LINK_TYPES.get(place)) {
+            self.add(element.filled(Attribute::Href), *source, element);
         }
     }
 
