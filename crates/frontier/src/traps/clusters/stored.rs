@@ -75,10 +75,8 @@ impl TryFrom<Stored> for Clusters {
         }
         let url = |place: u32| stored.urls.get(place as usize).cloned().ok_or("a URL is missing");
         let cluster = |number, first| {
-            Ok::<_, &str>(Cluster {
-                number,
-                first: url(first)?,
-            })
+            let first = url(first)?;
+            Ok::<_, &str>(Arc::new(Cluster { number, first }))
         };
         let mut clusters = Self {
             oldest: stored.oldest,
