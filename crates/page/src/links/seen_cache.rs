@@ -5,11 +5,12 @@
 //! it is even resolved.
 
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use encoding_rs::Encoding;
+use siphasher::sip::SipHasher13;
 use url::{Position, Url};
 
 /// Number of slots, which take 1 MiB.
@@ -27,7 +28,8 @@ pub struct LinkKey {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Directory<'c> {
     cache: &'c SeenLinkCache,
-    hash: u64,
+    /// Has taken in both, as whole words: so it hashes a text at once.
+    hasher: SipHasher13,
 }
 
 /// The links of a crawl that the frontier has seen.
@@ -39,7 +41,7 @@ pub(super) struct Directory<'c> {
 /// target of another.
 #[derive(Debug)]
 pub struct SeenLinkCache {
-    key: RandomState,
+    hasher: SipHasher13,
     slots: Box<[Slot]>,
 }
 
@@ -49,10 +51,16 @@ struct Slot {
     target: AtomicU64,
 }
 
+/// Hashes a text at once, in two thirds of the time of the standard library's.
+pub(super) fn random_hasher() -> SipHasher13 {
+    let random = RandomState::new();
+    SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1))
+}
+
 impl Default for SeenLinkCache {
     fn default() -> Self {
         Self {
-            key: RandomState::new(),
+            hasher: random_hasher(),
             // Writing the slots now maps their memory once. Zeroed memory that is read before it is written is mapped
             // twice.
             slots: (0..SLOTS).map(|_| black_box(Slot::default())).collect(),
@@ -64,15 +72,19 @@ impl SeenLinkCache {
     /// `None` for a base such as `mailto:`.
     pub(super) fn directory(&self, base: &Url, encoding: &'static Encoding) -> Option<Directory<'_>> {
         let (directory, _) = base[..Position::AfterPath].rsplit_once('/')?;
-        (!base.cannot_be_a_base()).then(|| Directory {
-            cache: self,
-            hash: self.key.hash_one((directory, encoding.name())),
-        })
+        if base.cannot_be_a_base() {
+            return None;
+        }
+        let mut hasher = self.hasher;
+        for part in [directory, encoding.name()] {
+            hasher.write_u64(self.hasher.hash(part.as_bytes()));
+        }
+        Some(Directory { cache: self, hasher })
     }
 
     /// So that a page hashes its URLs as the cache does.
-    pub(super) fn hasher(&self) -> RandomState {
-        self.key.clone()
+    pub(super) fn hasher(&self) -> SipHasher13 {
+        self.hasher
     }
 
     /// Stores a link that the frontier has seen. It overwrites the previous link in its slot.
@@ -99,7 +111,7 @@ impl Directory<'_> {
         let marker = href.bytes().position(|byte| matches!(byte, b':' | b'/' | b'?'));
         let after_marker = marker.and_then(|at| href.get(at..)).unwrap_or_default();
         let is_whole = !after_marker.starts_with(':') || after_marker.starts_with("://");
-        (starts_path && is_whole).then(|| self.cache.key.hash_one((self.hash, href)).max(1))
+        (starts_path && is_whole).then(|| self.hasher.hash(href.as_bytes()).max(1))
     }
 
     pub(super) fn find(&self, spelling: u64) -> Option<u64> {
