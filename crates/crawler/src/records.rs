@@ -24,6 +24,9 @@ pub struct PageRecord {
     pub was_redirected_from: Option<String>,
     /// The HTTP status.
     pub status: u16,
+    /// Whether that asks for less traffic, as all its answers did.
+    #[serde(skip)]
+    pub is_throttled: bool,
     /// The depth: how many links the crawl followed from a seed to this page; 0 for a seed.
     pub depth: u32,
     /// The number of last steps that load a part of a page, such as an image or a style sheet; 0 for a page.
@@ -83,6 +86,14 @@ impl PageRecord {
     /// Returns whether the answer is no page: its status is neither 2xx nor 304. The record of a redirect is one without a target.
     pub fn is_error(&self) -> bool {
         !matches!(self.status, 200..=299 | 304)
+    }
+
+    /// The kind of failure that such an answer is.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self.is_throttled {
+            true => FailureKind::Throttled,
+            false => FailureKind::Status,
+        }
     }
 }
 

@@ -71,6 +71,7 @@ impl Counts {
                     (Fate::Stale, _) => {}
                     // Counted with its answer, as every status that is an error.
                     (Fate::GaveUp, FailureKind::Status) => self.failures.gave_up_answered += 1,
+                    (Fate::GaveUp, FailureKind::Throttled) => self.failures.gave_up_throttled += 1,
                     (_, FailureKind::Status | FailureKind::Throttled) => {}
                     // An answer, too: the page was counted with its first one.
                     (Fate::Final, FailureKind::Redirect) if entry.is_refresh() => {

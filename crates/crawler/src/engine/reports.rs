@@ -22,10 +22,10 @@ impl<S: Fetcher> Run<S> {
         if let Some(mut request) = pending.request {
             let spent = pending.started.elapsed();
             let is_retried = request.failure.is_some() && matches!(settled.fate, Fate::Requeued { .. });
-            self.answer_times.count(&entry.queue, spent, &request, is_retried);
             if request.status.is_none() {
                 request.took = spent;
             }
+            self.answer_times.count(&entry.queue, spent, &request, is_retried);
             self.observers.notify(&Event::Requested(&request));
         }
         self.observers.counts.cookies_dropped += pending.cookies_dropped as u64;
@@ -77,6 +77,7 @@ impl<S: Fetcher> Run<S> {
         }
         if let Some(mut record) = page.record.take().filter(|_| is_final) {
             record.links_new = new;
+            record.is_throttled = failure.is_some_and(|failure| failure.kind == FailureKind::Throttled);
             record.left = self.frontier.pages_left();
             record.duplicate_of = settled.duplicate_of.as_deref().map(str::to_owned);
             record.near_duplicate_of = settled.near_duplicate_of.as_deref().map(str::to_owned);

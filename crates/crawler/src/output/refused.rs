@@ -27,7 +27,7 @@ const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresse
 /// | `refused` | the name of a [`Refusal`] | a link was found |
 /// | `not_followed` | `nofollow` or `not_crawlable` | a link was found |
 /// | `not_fetched` | the name of a [`NotFetched`]; `detail` has the cause, if a failure caused it | the page left the queue without a request |
-/// | `failed` | `status`; the field `status` has the HTTP status: 400 or more, or a redirect without a target | the page got its final answer |
+/// | `failed` | `status` or `throttled`; the field `status` has the HTTP status: 400 or more, or a redirect without a target | the page got its final answer |
 /// | `failed` | the name of another [`FailureKind`]; `detail` has the cause | the page has no attempt left, or its origin was given up |
 /// | `failed` | `sitemap` | a sitemap could not be fetched or read |
 ///
@@ -185,7 +185,7 @@ impl RefusedReport {
         self.write(&Line {
             url: &page.url,
             class: "failed",
-            reason: "status",
+            reason: page.failure_kind().name(),
             status: Some(page.status),
             referrer: page.referrer.as_deref(),
             depth: page.depth,

@@ -111,6 +111,8 @@ pub struct OutputCounts {
 pub struct FailureCounts {
     /// Pages that failed in all attempts, and have a final answer such as a status 500.
     pub gave_up_answered: u64,
+    /// Pages that were throttled to the end.
+    pub gave_up_throttled: u64,
     /// The first [path prefixes](frontier::TrapConfig::max_near_duplicates) that were closed because of too many near-duplicates. The report has
     /// their total number.
     pub closed_prefixes: Vec<String>,
@@ -166,15 +168,18 @@ impl Counts {
     /// Takes back failures of pages that are fetched again.
     pub(crate) fn will_be_fetched(&mut self, pages: &QueuedAgain) {
         let failures = &mut self.failures;
-        let [once, again] = [&pages.failed, &pages.failed_refreshes].map(|all| count_of(all, FailureKind::Status));
-        failures.gave_up_answered = failures.gave_up_answered.saturating_sub(once + again);
+        let failed = |kind| count_of(&pages.failed, kind) + count_of(&pages.failed_refreshes, kind);
+        let (answered, throttled) = (failed(FailureKind::Status), failed(FailureKind::Throttled));
+        failures.gave_up_answered = failures.gave_up_answered.saturating_sub(answered);
+        failures.gave_up_throttled = failures.gave_up_throttled.saturating_sub(throttled);
         for (kind, pages) in &pages.failed {
-            // What has an answer was counted with it.
-            let kind = if is_answer(*kind) { FailureKind::Status } else { *kind };
-            take_back(&mut failures.by_kind, kind, *pages);
+            take_back(&mut failures.by_kind, *kind, *pages);
         }
         // The answer to a refresh was not counted.
-        let unanswered = pages.failed_refreshes.iter().filter(|(kind, _)| !is_answer(**kind));
+        let unanswered = pages
+            .failed_refreshes
+            .iter()
+            .filter(|(kind, _)| !matches!(kind, FailureKind::Status | FailureKind::Throttled));
         for (kind, pages) in unanswered.chain(&pages.dropped) {
             take_back(&mut failures.by_kind, *kind, *pages);
         }
@@ -229,7 +234,7 @@ impl Counts {
         count_at(&mut self.answers.by_time, place);
         self.pages += u64::from((200..300).contains(&record.status));
         if record.is_error() {
-            *self.failures.by_kind.entry(FailureKind::Status).or_default() += 1;
+            *self.failures.by_kind.entry(record.failure_kind()).or_default() += 1;
         }
         if let Some(selected) = &record.selected {
             self.outputs.selected_cut += selected.cut;
@@ -302,11 +307,6 @@ impl FailureCounts {
             self.is_first_failure_weak = is_weak;
         }
     }
-}
-
-/// Says whether a failure is an answer, which counts by its status.
-fn is_answer(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::Status | FailureKind::Throttled)
 }
 
 pub(super) fn count_of<K: Ord>(counts: &BTreeMap<K, u64>, of: K) -> u64 {

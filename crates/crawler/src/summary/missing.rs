@@ -127,16 +127,15 @@ impl Summary {
         let unanswered = report
             .pages
             .gave_up
-            .saturating_sub(self.failures.gave_up_answered + unreadable);
+            .saturating_sub(self.failures.gave_up_answered + self.failures.gave_up_throttled + unreadable);
         let timed_out = failed.contains_key(&FailureKind::Timeout)
             || self.failures.bodies_truncated.contains_key(&TruncationReason::Time);
         let timeout = if timed_out { " or {timeout}" } else { "" };
         let attempts = format!("raise {{max_attempts}}{timeout}");
         let heads = "if too long, raise {max_headers} or {max_header_bytes}".to_owned();
+        let braced = |field: &str| format!("{{{field}}}");
         let causes = self.failures.given_up_causes.iter();
-        let causes: BTreeSet<_> = causes
-            .map(|cause| remedy(*cause, |field| format!("{{{field}}}")))
-            .collect();
+        let causes: BTreeSet<_> = causes.map(|cause| remedy(*cause, braced)).collect();
         let causes = causes.into_iter().collect::<Vec<_>>().join("; ");
         let origins = format!(" of {}", counted(report.origins_given_up, "origin"));
         let robots = count_of(&report.not_fetched, NotFetched::RobotsUnreachable);
@@ -144,8 +143,9 @@ impl Summary {
         let all = [
             ("given_up", "given up", report.pages.lost_with_host, origins.as_str(), causes),
             ("no_whole_answer", "no whole answer", unanswered, "", attempts),
+            ("throttled", "throttled to the end", self.failures.gave_up_throttled, "", remedy(FailureKind::Throttled, braced)),
             ("unreadable", "head of the answer malformed or too long", unreadable, "", heads),
-            ("robots_unreachable", "robots.txt could not be fetched", robots, "", String::new()),
+            ("robots_unreachable", "robots.txt could not be fetched", robots, "", "look at it: nothing is fetched without it".to_owned()),
         ];
         let all = all.into_iter().filter(|(_, _, pages, ..)| *pages > 0);
         let all = all.map(|(kind, why, pages, of, remedy)| {

@@ -239,14 +239,7 @@ fn counter_complaint(behaviour: &Behaviour, summary: &Summary) -> Option<String>
                 && retried == Some(REQUESTS_IF_SILENT as u64 - 1)
                 && one(summary.failures.bodies_truncated.get(&cut))
         }
-        Ends::GivesUp(kind, _) => {
-            // The last answer of a server that throttles is a status of 400 or more.
-            let failed = match kind {
-                FailureKind::Throttled => FailureKind::Status,
-                other => other,
-            };
-            one(summary.failures.by_kind.get(&failed)) && one(summary.failures.retried.get(&kind))
-        }
+        Ends::GivesUp(kind, _) => one(summary.failures.by_kind.get(&kind)) && one(summary.failures.retried.get(&kind)),
     };
     (!is_right).then(|| format!("{}: counted as\n{summary}", behaviour.name))
 }

@@ -82,7 +82,7 @@ impl EventCounts {
             Event::Page(page) => {
                 self.pages += 1;
                 if page.is_error() {
-                    count(&mut self.failed, "status");
+                    count(&mut self.failed, if page.is_throttled { "throttled" } else { "status" });
                 }
             }
             Event::Failed { failure, fate, .. } => match (fate, failure.kind.name()) {
@@ -161,7 +161,8 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
         ("connect", 2),
         ("incomplete", 1),
         ("redirect", 3),
-        ("status", 3),
+        ("status", 2),
+        ("throttled", 1),
         ("timeout", 1),
     ];
     assert_eq!(
@@ -205,7 +206,7 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
     let statuses = pages.iter().filter(|page| page["status"].as_u64().unwrap() >= 300);
     assert_eq!(
         statuses.count() as u64,
-        failed["status"],
+        failed["status"] + failed["throttled"],
         "the failed pages among the JSON lines"
     );
 
@@ -232,7 +233,11 @@ fn the_summary_the_lines_and_the_events_of_one_crawl_have_the_same_numbers() {
     assert_eq!(summary.unfollowed.other_scheme, 1);
 
     // Every queued page ends in one way.
-    let without_answer = summary.failed_pages() - failed["status"] - failed["incomplete"] - failed["redirect"];
+    let without_answer = summary.failed_pages()
+        - ["status", "throttled", "incomplete", "redirect"]
+            .map(|name| failed[name])
+            .iter()
+            .sum::<u64>();
     let ends = answered + report.pages.redirected + without_answer + not_fetched.values().sum::<u64>();
     assert_eq!((report.links.queued, summary.pages_left()), (ends, 0), "{summary}");
     assert_eq!(summary.ending, Ending::Drained);
@@ -255,7 +260,7 @@ fn the_summary_names_the_unit_of_every_number() {
     assert_eq!(row("failed  "), "10 pages");
     assert_eq!(
         row("failed by reason"),
-        "connect: 2, timeout: 1, incomplete: 1, status: 3, redirect: 3"
+        "connect: 2, timeout: 1, incomplete: 1, status: 2, throttled: 1,"
     );
     assert_eq!(
         row("not fetched"),
@@ -265,8 +270,11 @@ fn the_summary_names_the_unit_of_every_number() {
     assert_eq!(row("not followed"), "nofollow: 1, not crawlable: 2, other scheme: 1");
     assert!(!shown.contains("left in queue"), "{shown}");
     // The greatest loss comes first.
-    assert!(row("INCOMPLETE").starts_with("no whole answer: 3 pages"), "{shown}");
-    assert!(shown.contains("given up: 2 pages of 1 origin"), "{shown}");
+    assert!(
+        row("INCOMPLETE").starts_with("given up: 2 pages of 1 origin"),
+        "{shown}"
+    );
+    assert!(shown.contains("no whole answer: 2 pages"), "{shown}");
     let names = shown
         .lines()
         .map(|line| line.split_at_checked(19).map_or(line, |(name, _)| name));
