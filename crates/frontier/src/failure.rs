@@ -38,6 +38,9 @@ use std::{fmt, io, iter};
 
 use serde::{Deserialize, Serialize};
 
+/// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is away.
+pub(crate) const SILENT_PAGES: usize = 3;
+
 /// How a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -9,6 +9,7 @@ use frontier::{Frontier, HostKey, HostReport, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{HostFigures, HostTable};
+use crate::fetch::ResourceKind;
 use crate::records::RequestRecord;
 use crate::timestamp::less_ahead;
 
@@ -36,33 +37,34 @@ struct Times {
     retried: u64,
     longest: Duration,
     answers: LastTimes,
-    /// All requests, also those without an answer.
+    /// Of pages, also those without an answer.
     #[serde(default)]
-    requests: LastTimes,
+    pages: LastTimes,
     pauses: LastTimes,
 }
 
 /// The last of many times, in milliseconds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct LastTimes {
-    /// How many there were. The next one replaces the one at `all % SAMPLES`.
+    /// How many there were.
     all: u64,
+    /// The newest first.
     last: Vec<u32>,
 }
 
 impl LastTimes {
     fn add(&mut self, time: Duration) {
         let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-        match self.last.get_mut((self.all % SAMPLES as u64) as usize) {
-            Some(oldest) => *oldest = milliseconds,
-            None => self.last.push(milliseconds),
-        }
+        self.last.insert(0, milliseconds);
+        self.last.truncate(SAMPLES);
         self.all += 1;
     }
 
-    fn mean(&self) -> Duration {
-        let sum: u64 = self.last.iter().copied().map(u64::from).sum();
-        Duration::from_millis(sum / self.last.len().max(1) as u64)
+    /// The mean of the last ones, up to a number.
+    fn mean(&self, of: usize) -> Duration {
+        let last = &self.last[..of.min(self.last.len())];
+        let sum: u64 = last.iter().copied().map(u64::from).sum();
+        Duration::from_millis(sum / last.len().max(1) as u64)
     }
 
     fn median(&self) -> Option<Duration> {
@@ -100,11 +102,13 @@ impl AnswerTimes {
         let Some(times) = self.hosts.get_mut(host) else { return };
         times.spent += spent;
         times.failures += u64::from(request.failure.is_some());
-        times.retried += u64::from(is_retried);
         if let Some(pause) = request.pause {
             times.pauses.add(pause);
         }
-        times.requests.add(request.took);
+        if request.kind == ResourceKind::Page {
+            times.retried += u64::from(is_retried);
+            times.pages.add(request.took);
+        }
         if request.status.is_some() {
             times.longest = times.longest.max(request.took);
             times.answers.add(request.took);
@@ -125,14 +129,15 @@ impl AnswerTimes {
         let Some(times) = self.hosts.get(&report.host) else {
             return HostFigures::new(report, now);
         };
-        let retried = times.retried as f64 / report.requests.max(1) as f64;
+        let retried = times.retried as f64 / times.pages.all.max(1) as f64;
+        let in_a_row = Some(report.health.times as usize).filter(|_| report.health.pages_hang());
         HostFigures {
             failures: times.failures,
             answers: times.answers.all,
             median: times.answers.median(),
             longest: (times.answers.all > 0).then_some(times.longest),
             median_pause: times.pauses.median(),
-            left: report.time_left(times.requests.mean(), retried, now),
+            left: report.time_left(times.pages.mean(in_a_row.unwrap_or(SAMPLES)), retried, now),
             report,
         }
     }
@@ -160,7 +165,6 @@ mod tests {
     use frontier::{Canonicalizer, Failure, FailureKind, FrontierConfig, Health, Leasing, Outcome};
 
     use super::*;
-    use crate::fetch::ResourceKind;
 
     #[test]
     fn a_slow_host_stays_in_the_table_beside_many_quick_ones_and_the_table_is_bounded() {

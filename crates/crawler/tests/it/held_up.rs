@@ -164,3 +164,44 @@ fn what_fails_and_is_asked_again_is_part_of_the_time_that_is_left() {
     };
     assert_eq!([left("fails.example"), left("lacks.example")], [3, 1], "{hosts:?}");
 }
+
+/// Its robots.txt is the probe of an origin that may be away, and answers each time.
+#[test]
+fn a_host_whose_pages_hang_says_so_since_its_last_page_and_takes_as_long_as_its_pages_take() {
+    let mut options = CrawlOptions {
+        seeds: (0..30).map(|n| format!("http://hangs.example/{n}")).collect(),
+        max_time: Some(Duration::from_secs(700)),
+        ..scripted::everywhere("http://a.example/")
+    };
+    options.frontier.politeness.delay = Duration::from_secs(1);
+    options.frontier.retries.retry_jitter = 0;
+    let reply = |call: &scripted::Call<'_>| match call.is_robots() || call.at < Duration::from_secs(10) {
+        true => Ok(scripted::status(404)),
+        false => Err(FetchError::Timeout),
+    };
+    let latency = |_: &Request, reply: &scripted::Reply| match reply {
+        Err(_) => TIMEOUT,
+        Ok(_) => ANSWER,
+    };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    Scripted::new(reply).taking(latency).crawl_with(options, |crawl| {
+        crawl.on_event(move |event| {
+            let Event::Tick(summary) = event else { return };
+            noted.lock().unwrap().push(summary.host_table.clone());
+        })
+    });
+    let seen = seen.lock().unwrap();
+    // After three silent pages.
+    for table in &seen[130..] {
+        let host = table.held_up_by().unwrap();
+        let explained = host.explained(table.as_of, &str::to_owned);
+        assert!(explained.starts_with("hanging for "), "{explained}");
+        let since = table.as_of.since(host.health.since.unwrap()).as_secs();
+        let elapsed = table.as_of.since(seen[0].as_of).as_secs();
+        assert!(since + 45 > elapsed, "{since} of {elapsed} s: {explained}");
+        // Three attempts at 31 s each.
+        let each = host.left.unwrap().as_secs() / (host.queued + u64::from(host.in_flight));
+        assert!((88..=95).contains(&each), "{explained}");
+    }
+}

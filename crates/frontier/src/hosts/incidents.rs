@@ -116,7 +116,7 @@ impl OriginQueue {
             Blame::SilentPage if !is_first_word => health.page_was_silent(page, failed, patience),
             _ => health.blame_origin(failed, patience),
         };
-        if incident == Incident::None && is_page(entry) {
+        if kind.blame() == Blame::SilentPage && is_page(entry) {
             health.note(Health::Hanging, &failed.cause, None, failed.now);
         }
         (incident, health.consequence(incident, failed))
@@ -190,8 +190,8 @@ impl HostQueues {
         let (cause, asked_for, until) = (&failed.cause, failed.retry_after, now + failed.rest(throttles));
         let is_first = self.change_origin(key, id, now, |host| {
             host.block(until);
-            let health = host.origin(id).health_mut();
-            health.note(Health::Resting, cause, asked_for, now)
+            let origin = host.origin(id);
+            !origin.is_given_up && origin.health_mut().note(Health::Resting, cause, asked_for, now)
         });
         let origin = id.origin(key).filter(|_| is_first == Some(true));
         notices.extend(origin.map(|origin| Notice::Throttled {
@@ -286,10 +286,7 @@ impl HostQueues {
         let since = self.get(key)?.find(id)?.outage().map(|away| away.since);
         let after = since.map(|since| now.since(since)).unwrap_or_default();
         let is_new = self.change_origin(key, id, now, |host| {
-            if let Some(since) = since {
-                host.origin(id).health_mut().note(Health::GivenUp, cause, None, since);
-            }
-            host.give_up(id)
+            host.give_up(id) && host.origin(id).health_mut().note(Health::GivenUp, cause, None, now)
         });
         if is_new != Some(true) {
             return None;

@@ -259,9 +259,12 @@ impl OriginQueue {
 
     /// What it does, as far as that does not depend on the time.
     pub(crate) fn state(&self) -> Health {
+        // Until a probe fails, too, it may be its pages alone that are silent.
+        let hangs = self.trouble().is_some_and(|trouble| trouble.state == Health::Hanging);
+        let is_away = |outage: &Outage| outage.is_certain() || !hangs;
         match self.trouble() {
             _ if self.is_given_up => Health::GivenUp,
-            _ if self.is_away() => Health::Away,
+            _ if self.outage().is_some_and(is_away) => Health::Away,
             _ if self.is_closed() => Health::Closed,
             trouble => trouble.map_or(Health::Asked, |trouble| trouble.state),
         }

@@ -10,12 +10,9 @@ use std::time::Duration;
 use super::jitter::{jitter_thousandths, with_jitter};
 use super::{LeasedEntry, is_page};
 use crate::config::RetryPolicy;
-use crate::failure::{Blame, Failure};
+use crate::failure::{Blame, Failure, SILENT_PAGES};
 use crate::report::Health;
 use crate::time::Time;
-
-/// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is away.
-pub(crate) const SILENT_PAGES: usize = 3;
 
 /// The recent failures of an origin.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -224,7 +221,9 @@ impl OriginHealth {
     pub(crate) fn answered(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
-        self.trouble.take_if(|trouble| trouble.state == Health::Hanging);
+        // One of a robots.txt says nothing of its pages.
+        self.trouble
+            .take_if(|trouble| is_page && trouble.state == Health::Hanging);
         // A late answer to a request from before the outage proves nothing.
         let outage = self.outage.take_if(|outage| is_probe || started >= outage.since);
         if is_page {
@@ -247,7 +246,7 @@ impl OriginHealth {
 }
 
 impl Outage {
-    fn is_certain(&self) -> bool {
+    pub(crate) fn is_certain(&self) -> bool {
         self.probes > 1 || self.cause.kind.blame() == Blame::Origin
     }
 

@@ -1,9 +1,10 @@
 //! One host: what it was asked, and what it does at present.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, SILENT_PAGES};
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
@@ -17,6 +18,8 @@ pub struct HostReport {
     pub requests: u64,
     /// The delay that was owed to it.
     pub delay: Duration,
+    /// The `Crawl-delay` of its robots.txt among that, up to [`PolitenessConfig::max_crawl_delay`](crate::PolitenessConfig::max_crawl_delay).
+    pub crawl_delay: Duration,
     /// The shortest time between the end of a request and the start of the next that the frontier handed out.
     pub shortest_gap: Option<Duration>,
     /// When its robots.txt was read, or its rules were extended because it did not answer; the earliest time, if it has several
@@ -32,6 +35,10 @@ pub struct HostReport {
     pub per_host: u32,
     /// The most requests for one of its pages: [`RetryPolicy::max_attempts`](crate::RetryPolicy::max_attempts).
     pub max_attempts: u32,
+    /// The most near-duplicates that are fetched: [`TrapConfig::max_near_duplicates_in_all`](crate::TrapConfig::max_near_duplicates_in_all).
+    pub max_alike: Option<NonZeroU32>,
+    /// Whether the page budget of the crawl is spent: nothing that waits is asked for.
+    pub is_budget_spent: bool,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
     /// What it does at present.
@@ -41,21 +48,24 @@ pub struct HostReport {
 impl HostReport {
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
-    /// `max_attempts`. What goes wrong continues for as long again, at least, but not after the host is given up. `None` if nothing waits
-    /// or is in flight.
+    /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. What else goes wrong continues for as long again, at least,
+    /// but not after the host is given up. `None` if nothing waits or is in flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
-        let rest = rest.max(health.since.map_or(Duration::ZERO, |since| now.since(since)));
+        // How long silent pages take is known from them.
+        let since = health.since.filter(|_| !health.pages_hang());
+        let rest = rest.max(since.map_or(Duration::ZERO, |since| now.since(since)));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
+        let retried = if health.pages_hang() { 1.0 } else { retried };
         let attempts = (1.0 - retried)
             .max(0.0)
             .recip()
             .clamp(1.0, self.max_attempts.max(1).into());
         let all = each.saturating_mul((waiting as f64 * attempts) as u32);
-        (waiting > 0).then(|| rest.saturating_add(all).min(end))
+        (waiting > 0 && !self.is_budget_spent).then(|| rest.saturating_add(all).min(end))
     }
 }
 
@@ -130,4 +140,11 @@ pub struct HostHealth {
     pub asked_for: Option<Duration>,
     /// How often in a row it throttled, failed or was silent.
     pub times: u32,
+}
+
+impl HostHealth {
+    /// Whether its last pages, three at least, got no whole answer: so will the others.
+    pub fn pages_hang(&self) -> bool {
+        self.state == Health::Hanging && self.times >= SILENT_PAGES as u32
+    }
 }

@@ -35,9 +35,8 @@ impl State {
         let queues = self.sieve.queue();
         match queues.why_waiting(url, now) {
             Some(Why::Queued { host, wait, place }) => {
-                let is_spent = self.max_pages.is_some_and(|most| self.tables.pages.spent() >= most);
                 let wait = match wait {
-                    _ if is_spent => Wait::PageBudget,
+                    _ if self.is_budget_spent() => Wait::PageBudget,
                     Wait::Turn if self.budget_left() == 0 => Wait::PagesInFlight,
                     wait => wait,
                 };
@@ -162,6 +161,7 @@ impl State {
             host: key.clone(),
             requests: host.requests(),
             delay: host.delay(rules),
+            crawl_delay: host.crawl_delay(),
             shortest_gap: host.shortest_gap(),
             robots_at: host.robots_at(),
             queued: host.queued() + host.postponed(),
@@ -169,9 +169,15 @@ impl State {
             in_flight: host.pace.in_flight(),
             per_host: rules.politeness.per_host.get(),
             max_attempts: self.retries.max_attempts.get(),
+            max_alike: self.sieve.queue().traps.limits.max_near_duplicates_in_all,
+            is_budget_spent: self.is_budget_spent(),
             given_up: host.gave_up_any(),
             health: host.health(key, oldest, &self.retries, now),
         }
+    }
+
+    fn is_budget_spent(&self) -> bool {
+        self.max_pages.is_some_and(|most| self.tables.pages.spent() >= most)
     }
 
     pub(crate) fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {

@@ -187,7 +187,10 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
         assert_eq!(report.time_left(Duration::ZERO, 0.0, now), Some(now.since(START)));
         settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
     }
-    assert_eq!(seen(&frontier, now), (Health::GivenUp, Some(0.0), None));
+    assert_eq!(
+        seen(&frontier, now),
+        (Health::GivenUp, Some(common::seconds(now)), None)
+    );
     assert_eq!(health(&frontier, now).cause.unwrap().kind, FailureKind::Connect);
     frontier.lease(now, 9).unwrap();
     let report = frontier.host_report(&host(), now).unwrap();
@@ -218,6 +221,8 @@ fn a_host_that_throttles_or_is_away_is_given_up_no_later_than_it_says() {
             latest.unwrap() >= now && latest.unwrap().since(now) < Duration::from_secs(10),
             "{latest:?} {now:?}"
         );
+        let given_up = Some(common::seconds(now));
+        assert_eq!(seen(&frontier, now).1, given_up, "not since its trouble began");
     }
 }
 

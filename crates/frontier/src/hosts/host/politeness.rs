@@ -64,11 +64,11 @@ impl Host {
 
     pub(crate) fn delay(&self, rules: &HostConfig) -> Duration {
         let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
-        rules
-            .politeness
-            .delay
-            .max(own)
-            .max(Duration::from_millis(self.crawl_delay.into()))
+        rules.politeness.delay.max(own).max(self.crawl_delay())
+    }
+
+    pub(crate) fn crawl_delay(&self) -> Duration {
+        Duration::from_millis(self.crawl_delay.into())
     }
 
     /// Zero for none.
