@@ -215,6 +215,13 @@ fn outputs_that_cannot_be_continued_are_refused() {
     fails(&with(&format!("-o {pages}")), 2, &["also writes --links", &links]);
     let other = ["also writes --links", "--format csv: give it again, or"];
     fails(&format!("{same} --format jsonl"), 2, &other);
+    let mistyped = pages.replace("pages", "page");
+    let other = with(&format!("-o {mistyped} --links {links}"));
+    fails(
+        &other,
+        2,
+        &[&mistyped, "the file is missing", &format!("name {pages}, or")],
+    );
     let text = fs::read_to_string(pages).unwrap();
     fs::write(pages, text.replace("200", "201")).unwrap();
     fails(&same, 2, &[pages, "was changed", "put that file back"]);

@@ -87,12 +87,12 @@ impl SavedFile {
     pub fn check(&self, first: &Path, max_bytes: Option<NonZeroU64>) -> io::Result<()> {
         let path = numbered(first, self.number);
         let refuse = |what: String| {
-            let earlier = match self.path == first.display().to_string() {
+            let known = match self.path == first.display().to_string() {
                 true => String::new(),
-                false => format!(" (as {})", numbered(Path::new(&self.path), self.number).display()),
+                false => format!(" name {}, or", numbered(Path::new(&self.path), self.number).display()),
             };
             let message = format!(
-                "{}: the crawl has written {} bytes{earlier}, and {what}: put that file back, or start a new crawl with another state directory",
+                "{}: the crawl has written {} bytes, and {what}:{known} put that file back, or start a new crawl with another state directory",
                 path.display(),
                 self.length
             );
