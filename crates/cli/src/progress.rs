@@ -39,6 +39,10 @@ const TEMPLATE: &str = "{spinner} {prefix}\n  {seen_set}\n  {wide_msg}";
 /// The view when the seen-set is full. indicatif leaves the colour out as `NO_COLOR` or `CLICOLOR` say.
 const WARNING: &str = "{spinner} {prefix}\n  {seen_set:.yellow}\n  {wide_msg}";
 
+/// What is said of a process that [waits for others](Summary::waits_for_others).
+pub(crate) const WAITS_FOR_OTHERS: &str =
+    "nothing is left to fetch here, and it waits for the other partitions: `crawler cluster status` says for which";
+
 /// The columns of a line beside its indent: 80 in all.
 const COLUMNS: usize = 78;
 
@@ -124,11 +128,15 @@ impl Reporter {
         let mut texts = self.texts(summary).to_vec();
         let table = &summary.host_table;
         let is_running = self.stop.phase() == Phase::Running;
-        let held_up_by = table.held_up_by().filter(|host| is_running && is_named(host, summary));
+        let eta = self.pace.remaining(table.held_up_by().and_then(|host| host.left));
+        let held_up_by = table
+            .held_up_by()
+            .filter(|host| is_running && is_named(host, summary) && host.left >= eta);
         texts.extend(held_up_by.map(|host| {
             let explained = host.explained(table.as_of, &flag::of);
             format!("held up by {}: {explained}", host.host)
         }));
+        texts.extend((is_running && summary.waits_for_others()).then(|| WAITS_FOR_OTHERS.to_owned()));
         let log = |target| log_records::progress(target, summary, &texts.join(", "));
         if self.request.take() {
             log(logging::STATUS);
@@ -173,14 +181,15 @@ impl Reporter {
             format!("{:.1}/s recent", summary.recent_pages_per_second()),
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
-        let held_up = summary.host_table.held_up_by().and_then(|host| host.left);
-        let report = &summary.report;
+        let (report, held_up_by) = (&summary.report, summary.host_table.held_up_by());
         pace.extend(match phase {
+            Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
             // Each of them may lead to more.
             Phase::Running if report.postponed > 0 && report.postponed == report.queued_pages => None,
+            Phase::Running if held_up_by.is_some_and(|host| host.postponed > 0) => None,
             Phase::Running => self
                 .pace
-                .remaining(held_up)
+                .remaining(held_up_by.and_then(|host| host.left))
                 .map(|time| format!("ETA {}", duration(time))),
             phase => Some(phase.name().to_owned()),
         });

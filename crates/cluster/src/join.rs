@@ -69,8 +69,8 @@ pub enum JoinError {
     },
     /// The state directory is of another crawl than the processes that run.
     #[error(
-        "another crawl runs under the name {name}, to which this state directory does not belong: stop that one, or give this one another name \
-         (redis://…/NAME) and a new directory. If the directory of partition 0 was lost, start it with --accept-loss: the crawl continues, and ends as \
+        "another crawl runs under the name {name}, to which this state directory does not belong: give the right directory, or start this crawl under another name \
+         (redis://…/NAME). If the directory of partition 0 was lost, start it with --accept-loss: the crawl continues, and ends as \
          incomplete"
     )]
     OtherCrawl {

@@ -190,6 +190,11 @@ impl Summary {
         self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
+    /// Returns whether a process that shares its crawl has nothing left to fetch, or has spent its page budget: it ends when the others do.
+    pub fn waits_for_others(&self) -> bool {
+        self.report.partition.is_some() && self.host_table.held_up_by().is_none()
+    }
+
     /// Returns the links that stand on pages: those of the report without seeds and targets of redirects.
     pub fn found_links(&self) -> LinkCounts {
         let mut links = self.report.links.clone();

@@ -46,7 +46,7 @@ impl Collector for Status {
         encode_exchange(&mut page, summary)?;
         encode_missing(&mut page, summary)?;
         encode_hosts(&mut page, summary)?;
-        blamed::encode(&mut page, summary, self.is_finished)?;
+        blamed::encode(&mut page, summary, self.phase == Phase::Running && !self.is_finished)?;
         self.encode_seen_set(&mut page, summary)?;
         self.encode_state(&mut page, summary)
     }

@@ -11,6 +11,9 @@ const WINDOW: Duration = Duration::from_secs(20);
 /// The minimum time over which the queue must shrink before its end is estimated.
 const MIN_SHRINKING: Duration = Duration::from_secs(10);
 
+/// By how many pages it must shrink in the window: fewer say nothing of the next minutes.
+const MIN_SHRUNK: u64 = 20;
+
 /// The last samples, one per second.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -69,7 +72,7 @@ impl Pace {
             at_rate(left, last.finished - first.finished)
         });
         let shrunk = first.queued.saturating_sub(last.queued);
-        let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING);
+        let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING && shrunk >= MIN_SHRUNK);
         let drain = drain.max(held_up.filter(|_| last.queued <= first.queued));
         let limit = self.max_time.map(|max| max.saturating_sub(last.of_run));
         budget.into_iter().chain(drain).chain(limit).min()
@@ -122,6 +125,14 @@ mod tests {
         assert_eq!(shrinking.remaining(None), Some(Duration::from_secs(400)));
         let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
         assert_eq!(too_short.remaining(None), None);
+    }
+
+    #[test]
+    fn a_queue_that_hardly_shrinks_takes_as_long_as_its_slowest_host() {
+        let hardly = pace(&options(None, None), 100, |second| (5 * second, 1000 - second / 2));
+        assert_eq!(hardly.remaining(None), None);
+        let slowest = Some(Duration::from_secs(90));
+        assert_eq!(hardly.remaining(slowest), slowest);
     }
 
     #[test]

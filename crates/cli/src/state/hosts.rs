@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use crawler::SavedCrawl;
 use crawler::summary::{HostFigures, duration, grouped, rfc3339};
+use frontier::{Directory, LockHolder};
 
 use super::StateFailure;
 use super::list::write_line;
@@ -30,7 +31,11 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
             "delay",
             "until, why",
         ];
-        writeln!(to, "as of {}\n{}", rfc3339(as_of), line_of(&heads.map(str::to_owned)))?;
+        writeln!(to, "as of {}", rfc3339(as_of))?;
+        if crawl.is_paused && Directory::new(&args.dir).lock_holder()? != LockHolder::Nobody {
+            writeln!(to, "in a pause: no host is asked")?;
+        }
+        writeln!(to, "{}", line_of(&heads.map(str::to_owned)))?;
     }
     let mut write = |host: &HostFigures| match args.json {
         true => write_line(&mut to, &host.to_json(as_of, &flag::of)),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::{StateFailure, now, rfc3339};
 use crate::flag;
 use crate::options::DirArgs;
+use crate::progress::WAITS_FOR_OTHERS;
 
 pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
     let status = Status::read(&args.dir)?;
@@ -53,14 +54,21 @@ impl<'a> Status<'a> {
         self.holder != LockHolder::Nobody
     }
 
+    fn is_in_pause(&self) -> bool {
+        self.crawl.is_paused && self.is_running()
+    }
+
     fn text(&self) -> String {
         let mut rows = Rows::default();
         let summary = &self.crawl.summary;
         let report = &summary.report;
         rows.add_whole("crawl", self.dir.display());
         rows.add("now", self.run_state());
-        if !(self.crawl.is_paused && self.is_running()) {
+        if !self.is_in_pause() {
             summary.add_held_up(&mut rows, &flag::of);
+        }
+        if self.is_running() && !self.is_in_pause() && summary.waits_for_others() {
+            rows.add("", WAITS_FOR_OTHERS);
         }
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
@@ -96,7 +104,7 @@ impl<'a> Status<'a> {
         };
         match self.holder {
             LockHolder::Process(Some(process)) if self.crawl.is_paused => {
-                format!("paused, process {process}: its page, fg or kill -CONT {process} continues it")
+                format!("paused, process {process}: Resume on its page, or SIGCONT after Ctrl-Z, continues it")
             }
             LockHolder::Process(Some(process)) => format!("{running}, process {process}"),
             _ if self.is_running() => running.to_owned(),
@@ -131,7 +139,7 @@ impl<'a> Status<'a> {
         };
         let mut status = json!({
             "running": self.is_running(),
-            "paused": self.crawl.is_paused && self.is_running(),
+            "paused": self.is_in_pause(),
             "process": process,
             "drained": summary.ending == Ending::Drained,
             "saved_at": self.crawl.saved_at.map(rfc3339),

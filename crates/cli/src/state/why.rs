@@ -4,12 +4,13 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crawler::SavedCrawl;
-use crawler::summary::{Rows, counted, grouped};
-use frontier::{CanonicalUrl, Directory, LockHolder, PageEnd, QueuePlace, Wait, Why};
+use crawler::summary::{HostFigures, Rows, counted, grouped};
+use frontier::{CanonicalUrl, Directory, FailureKind, Health, LockHolder, PageEnd, QueuePlace, Wait, Why};
 use serde::Serialize;
 
 use super::list::words;
 use super::{StateFailure, now, rfc3339};
+use crate::flag;
 use crate::options::{DirArgs, check_seed};
 
 /// The exit code for a URL that the crawl has not met.
@@ -23,7 +24,8 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         url: url.to_owned(),
         why,
     })?;
-    let mut why = crawl.frontier.why(&url, now() + crawl.ahead);
+    let as_of = now() + crawl.ahead;
+    let mut why = crawl.frontier.why(&url, as_of);
     if let Why::Queued {
         wait: Wait::Until(time) | Wait::Away { since: time, .. },
         ..
@@ -31,6 +33,10 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
     {
         *time = crawl.time_of_day(*time);
     }
+    let host = crawl.frontier.host_report(&url.host(), as_of);
+    let host = host.filter(|host| host.health.state >= Health::Closed && host.health.origin == Some(url.origin()));
+    let host = host.map(|host| HostFigures::new(host, as_of).explained(as_of, &flag::of));
+    let is_paused = crawl.is_paused;
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
     let is_running = Directory::new(&of.dir).lock_holder()? != LockHolder::Nobody;
@@ -41,7 +47,13 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         _ => None,
     };
     let mut answer = Answer::new(&url, &why, ended, is_running);
+    if let Some(host) = host.filter(|_| answer.reason.is_some()) {
+        answer.explanation += &format!("; its origin is {host}");
+    }
     if let Why::Queued { place, .. } = why {
+        if is_paused && is_running {
+            answer.explanation = "the crawl is paused: no host is asked".to_owned();
+        }
         answer.place = Some(place);
     }
     if answer.state == "unknown" && was_refused {
@@ -96,13 +108,14 @@ impl Ended {
     fn explanation(&self) -> String {
         match self.end {
             PageEnd::Done => "it was fetched".to_owned(),
-            PageEnd::Redirected => "it answered with a redirect".to_owned(),
+            PageEnd::Redirected => "it answered with a redirect; --refused says which lead to no page".to_owned(),
             PageEnd::Rejected => match self.status {
                 Some(status) => format!("it answered {status}, which is final: it is not asked again"),
                 None => "its answer is final, and no page: it is not asked again".to_owned(),
             },
+            PageEnd::GaveUp(FailureKind::Throttled) => "it was throttled to the end".to_owned(),
             PageEnd::GaveUp(kind) => format!("it failed in all attempts: {kind}"),
-            PageEnd::NotFetched(why) => format!("it left the queue without a request: {why}"),
+            PageEnd::NotFetched(why) => format!("it was not fetched: {why}"),
             _ => "it has ended".to_owned(),
         }
     }
@@ -210,7 +223,7 @@ impl Answer {
         rows.add("depth", ended.depth);
         match &ended.referrer {
             Some(referrer) => rows.add_whole("linked from", referrer),
-            None => rows.add("linked from", "none: it is a seed"),
+            None => rows.add("linked from", "no page: a seed, its redirect, or of a sitemap"),
         }
         rows
     }

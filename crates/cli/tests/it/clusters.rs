@@ -408,7 +408,7 @@ fn what_does_not_fit_to_the_crawl_is_refused_with_what_to_do() {
         (
             other.replace("/other ", "/web "),
             2,
-            "another crawl runs under the name web, ",
+            "does not belong: give the right directory, ",
         ),
     ] {
         fails(&options, code, &[says]);
@@ -647,6 +647,33 @@ fn nothing_is_fetched_after_the_end_though_more_pages_are_allowed() {
     crawl.start(0).ends(0);
     assert_eq!(crawl.web.requests(), ended);
     assert_eq!(lines_of(crawl.pages(0)).len(), 10);
+}
+
+#[test]
+fn a_process_with_nothing_left_or_a_spent_budget_says_that_it_waits_for_the_others() {
+    for budget in ["", " --max-pages 20"] {
+        let crawl = Crawl::new("cluster-waits");
+        let process = crawl.start_with(&(crawl.options(0) + budget), 0);
+        let says = "waits for the other partitions: `crawler cluster status` says for which";
+        let status = eventually(|| {
+            let output = crate::program::crawler(&["status", &crawl.state(0)]);
+            let text = String::from_utf8(output.stdout).unwrap();
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            words.contains(says).then_some(words)
+        });
+        assert!(!status.contains("held up by"), "{status}");
+        let id = process.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", "USR1", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        process.logs(says);
+        assert!(process.log().contains("waits for others") && !process.log().contains("ETA"));
+        process.stop();
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{PROGRAM, command, folder, has, lines, lines_of, succeeds};
+use crate::program::{PROGRAM, command, folder, has, lines, lines_of, one_line, succeeds};
 use crate::servers::{answer as answer_of, path_in};
 
 /// A site whose first page links to `/held`, which answers when the test lets it.
@@ -372,10 +372,13 @@ fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_pro
     }
     assert!(text().contains("paused, process "), "{}", text());
     assert!(
-        text().contains("fg or kill -CONT") && !text().contains("held up by"),
+        one_line(&text()).contains("Resume on its page, or SIGCONT after Ctrl-Z, continues it")
+            && !text().contains("held up by"),
         "{}",
         text()
     );
+    let hosts = succeeds(&["hosts", &state]).stdout;
+    assert!(hosts.contains("\nin a pause: no host is asked\n"), "{hosts}");
     drop(crawl);
     drop(held);
     has(&status(), json!({"paused": false, "running": false}));

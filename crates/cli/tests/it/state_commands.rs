@@ -6,8 +6,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::program::{Arguments, command, crawler, fails, folder, has, has_failed, lines, lines_of, succeeds};
-use crate::servers::{site_of, tree};
+use crate::program::{
+    Arguments, command, crawler, fails, folder, has, has_failed, lines, lines_of, one_line, succeeds,
+};
+use crate::servers::{answer, path_in, server_of, site_of, tree};
 use serde_json::{Value, json};
 
 /// A site whose page `/slow` is not answered before the test allows it.
@@ -495,4 +497,45 @@ fn a_page_whose_origin_was_given_up_is_listed_with_the_reason_of_the_report() {
         pairs(&[("/page", "connect".into())])
     );
     assert_eq!(listed(&state, "--not-fetched", "reason"), []);
+    let why = why(&state, "http://127.0.0.1:1/page", 0);
+    let explanation = why["explanation"].as_str().unwrap();
+    for says in [
+        "its origin was given up",
+        "given up for ",
+        "Connection refused",
+        "is it running? --set max-first-downtime",
+    ] {
+        assert!(explanation.contains(says), "{says}: {explanation}");
+    }
+}
+
+#[test]
+fn a_page_that_was_throttled_to_the_end_is_so_in_each_place() {
+    let folder = folder("list-throttled");
+    let [state, refused] = ["state", "refused.jsonl"].map(|name| folder.path(name));
+    let seed = server_of(|head| match path_in(head) {
+        "/robots.txt" => answer("404 Not Found", ""),
+        _ => answer("429 Too Many Requests", ""),
+    });
+    let crawl = format!("--set max-throttles=1 --state {state} --refused {refused} {seed}");
+    let missing = "throttled to the end: 1 page (raise --delay or --set max-throttles)";
+    fails(&crawl, 1, &[]);
+    let shown = one_line(&succeeds(&["status", &state]).stdout);
+    assert!(
+        shown.contains(missing) && shown.contains("failed by reason throttled: 1"),
+        "{shown}"
+    );
+    has(
+        &lines_of(&refused)[0],
+        json!({"class": "failed", "reason": "throttled", "status": 429}),
+    );
+    assert_eq!(
+        listed(&state, "--failed", "reason"),
+        pairs(&[("/", "throttled".into())])
+    );
+    let explanation = why(&state, &seed, 0)["explanation"].to_string();
+    assert!(
+        explanation.contains("it was throttled to the end; its origin is given up for "),
+        "{explanation}"
+    );
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use frontier::{Health, HostReport, Time};
+use frontier::{FailureKind, Health, HostReport, Time};
 use serde_json::{Value, json};
 
 use super::remedy::remedy;
@@ -60,8 +60,8 @@ pub struct HostFigures {
     pub longest: Option<Duration>,
     /// The median of its last 31 pauses; `None` before the second request.
     pub median_pause: Option<Duration>,
-    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 requests and the share of its requests
-    /// that were made again; `None` if nothing waits.
+    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 requests for pages and the share of
+    /// these that were made again; `None` if nothing waits.
     pub left: Option<Duration>,
 }
 
@@ -176,12 +176,17 @@ impl HostFigures {
             };
         };
         let waiting = self.queued + u64::from(self.in_flight);
-        let which = match self.postponed {
-            0 => "",
-            all if all == waiting => ", behind all other pages as they look alike; each may lead to more",
-            _ => ", some of them behind all other pages as they look alike",
+        let alike = match self.postponed {
+            0 => String::new(),
+            alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
-        text += &format!("; {} waiting{which}, {} left", grouped(waiting), duration(left));
+        text += &format!("; {} waiting{alike}, {} left", grouped(waiting), duration(left));
+        if let Some(most) = self.max_alike.filter(|_| self.postponed > 0) {
+            let all = duration(left.div_f64(waiting as f64).saturating_mul(most.get()));
+            let limit = name("max_near_duplicates_in_all");
+            text +=
+                &format!("; each may lead to more until {most} are fetched, in {all}: lower {limit} to end it sooner");
+        }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
     }
@@ -193,9 +198,10 @@ impl HostFigures {
 
     /// Returns the state as people say it.
     pub fn state_in_words(&self) -> String {
-        match self.health.state {
-            Health::RobotsFailing => "robots.txt failing".to_owned(),
-            state => state.name().replace('_', " "),
+        match (self.health.state, self.health.cause.as_ref().map(|cause| cause.kind)) {
+            (Health::RobotsFailing, _) => "robots.txt failing".to_owned(),
+            (Health::Hanging, Some(FailureKind::Broken | FailureKind::Incomplete)) => "breaking off".to_owned(),
+            (state, _) => state.name().replace('_', " "),
         }
     }
 
@@ -210,14 +216,15 @@ impl HostFigures {
             Health::RobotsFailing | Health::Closed => {
                 "look at its robots.txt: nothing is fetched without it".to_owned()
             }
-            Health::Hanging => format!("{} says how long a request may take", name("timeout")),
+            Health::Hanging => format!("{} and {} bound that", name("max_attempts"), name("timeout")),
             Health::Away | Health::GivenUp => remedy(self.health.cause.as_ref()?.kind, name),
-            _ if self.delay > LONG && Some(self.delay) > self.median => format!(
-                "its delay is {}, from {} or up to {} from its robots.txt",
-                duration(self.delay),
-                name("delay"),
-                name("max_crawl_delay")
-            ),
+            _ if self.delay > LONG && Some(self.delay) > self.median => {
+                let from = match self.crawl_delay < self.delay {
+                    true => name("delay"),
+                    false => format!("its robots.txt, up to {}", name("max_crawl_delay")),
+                };
+                format!("its delay is {}, from {from}", duration(self.delay))
+            }
             _ => {
                 let median = self.median.filter(|median| *median > LONG)?;
                 format!(
@@ -232,7 +239,9 @@ impl HostFigures {
 
 #[cfg(test)]
 mod tests {
-    use frontier::{Canonicalizer, Frontier, FrontierConfig};
+    use std::sync::Arc;
+
+    use frontier::{Canonicalizer, Failure, Frontier, FrontierConfig};
 
     use super::*;
 
@@ -258,7 +267,19 @@ mod tests {
             ),
             (
                 explained(|host| host.report.delay = 10 * second),
-                "asked; 37 waiting, 6.2 min left; its delay is 10.0 s, from DELAY or up to MAX_CRAWL_DELAY from its robots.txt",
+                "asked; 37 waiting, 6.2 min left; its delay is 10.0 s, from DELAY",
+            ),
+            (
+                explained(|host| (host.report.delay, host.report.crawl_delay) = (10 * second, 10 * second)),
+                "asked; 37 waiting, 6.2 min left; its delay is 10.0 s, from its robots.txt, up to MAX_CRAWL_DELAY",
+            ),
+            (
+                explained(|host| {
+                    host.report.health.state = Health::Hanging;
+                    host.report.health.cause =
+                        Some(Arc::new(Failure::new(FailureKind::Incomplete, "the body broke off")));
+                }),
+                "breaking off: the body broke off; 37 waiting, 6.2 min left; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| host.median = Some(2 * second)),
@@ -283,7 +304,8 @@ mod tests {
             (explained(|host| host.left = None), "asked; nothing waits"),
             (
                 explained(|host| host.report.postponed = 37),
-                "asked; 37 waiting, behind all other pages as they look alike; each may lead to more, 6.2 min left",
+                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left; each may lead to more until \
+                 5000 are fetched, in 13.9 h: lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
             ),
         ];
         for (found, expected) in cases {

@@ -11,7 +11,7 @@ use super::page::Page;
 /// A host that is asked holds the crawl up if what waits for it takes longer.
 const HELD_UP: Duration = Duration::from_secs(60);
 
-pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_finished: bool) -> fmt::Result {
+pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_running: bool) -> fmt::Result {
     let table = &summary.host_table;
     let hosts = |state: Health| table.by_health.get(&state).copied().unwrap_or_default();
     page.gauges(
@@ -32,7 +32,7 @@ pub(super) fn encode(page: &mut Page<'_>, summary: &Summary, is_finished: bool) 
         blamed.map(|(kind, host, value)| ([("kind", kind), ("host", host)], value)),
     )?;
     // One series at a time, and none for what passes soon.
-    let held_up_by = table.held_up_by().filter(|_| !is_finished);
+    let held_up_by = table.held_up_by().filter(|_| is_running);
     let held_up_by = held_up_by.filter(|host| host.health.state > Health::Asked || host.left > Some(HELD_UP));
     page.labelled(
         "crawler_held_up_seconds",

@@ -84,7 +84,9 @@ const NAMED = 5;
 function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
-  const slow = status.finished ? null : summary.held_up_by;
+  const isRunning = status.phase === "running" && !status.finished;
+  const slow = isRunning && timeLeft(status) <= summary.held_up_by?.left_seconds ? summary.held_up_by : null;
+  if (isRunning && waitsForOthers(summary)) lines.unshift(["", "Nothing is left to fetch here: this process waits for the other partitions. crawler cluster status says for which."]);
   if (slow) lines.unshift([slow.state === "asked" ? "" : "bad", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   if (summary.hint) lines.push(["bad", summary.hint]);
   const ill = Object.entries(summary.hosts_by_state).filter(([state]) => state !== "asked");
@@ -102,7 +104,23 @@ function showWrong(status) {
   put(byId("wrong"), ...lines.map(([kind, text]) => make("li", { class: kind }, ...text.split(OPTION).map(asOption))));
 }
 
-function showLeft({ left, finished, summary }) {
+/** Returns whether a process that shares its crawl has nothing left to fetch. */
+function waitsForOthers(summary) {
+  return summary.exchange !== null && summary.host_table.every((one) => one.left_seconds === null);
+}
+
+/** A lower rate says nothing of the next minutes. */
+const LOWEST_RATE = 1;
+
+/** Returns how long what is left takes: what waits for the slowest host, or all at the present rate. */
+function timeLeft({ left, summary }) {
+  const at = summary.recent_pages_per_second;
+  const all = at >= LOWEST_RATE && left && left.about !== null ? left.about / at : 0;
+  return Math.max(all, summary.held_up_by?.left_seconds ?? 0);
+}
+
+function showLeft(status) {
+  const { left, finished, summary } = status;
   if (finished) {
     put(byId("left"), summary.queued > 0 ? `${grouped(summary.queued)} pages were left in the queue.` : "Nothing is left in the queue.");
     return;
@@ -116,9 +134,7 @@ function showLeft({ left, finished, summary }) {
   const leads = Math.max(...left.new_per_page) === 0
     ? "in the second half of the crawl, pages led to no new ones"
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
-  const at = summary.recent_pages_per_second;
-  const slowest = summary.held_up_by?.left_seconds ?? 0;
-  const until = at > 0 && left.about !== null ? `, about ${duration(Math.max(left.about / at, slowest))}` : "";
+  const until = timeLeft(status) > 0 ? `, about ${duration(timeLeft(status))}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : "the end is not in sight"}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
