@@ -107,7 +107,7 @@ impl Durable {
         SaveStatus {
             has_unsaved: self.has_unsaved,
             next_sync: self.last_sync + self.config.sync_interval,
-            is_checkpoint_waiting: self.checkpointer.waits_for_sync(),
+            is_checkpoint_waiting: self.begins_with_checkpoint || self.checkpointer.waits_for_sync(),
         }
     }
 

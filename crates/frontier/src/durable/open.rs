@@ -93,7 +93,7 @@ fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now
         mut state, attachment, ..
     } = restored;
     durable.begins_with_checkpoint = needs_checkpoint;
-    // The first commit of this run has it: a start that is refused before leaves the directory as it was.
+    // The first commit of this run has it: a start that is refused before leaves the directory as it was, but for segments of a long replay.
     let released = durable.apply(&mut state, Call::ReleaseLeases, now)?.released;
     if is_changed {
         state.place_anew(&restored.config, &config, now);

@@ -123,8 +123,13 @@ impl Durable {
 
     /// Writes a row, and then a checkpoint, which it syncs.
     pub(crate) fn checkpoint(&mut self, state: &mut State, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
+        let is_written = self.begins_with_checkpoint;
         self.write_row(state, attachment, now, false)?;
-        self.write_checkpoint(state, now)
+        if is_written {
+            Ok(())
+        } else {
+            self.write_checkpoint(state, now)
+        }
     }
 
     fn remove_replaced(&mut self, batch: &mut Batch) {

@@ -260,10 +260,16 @@ proptest! {
         }
         changes.into_iter().for_each(|(option, number)| change(&mut config, option, number));
         watched.reopen(config.clone());
-        // What a reader sees continues as the crawl does, also after another kill.
+        let mut after = after;
+        let saved = after.split_off(after.len() / 2);
+        for call in after {
+            watched.call(call);
+        }
+        // The first commit has all calls since the opening. What a reader sees continues as the crawl does, also after another kill.
         watched.frontier.persist(b"", watched.now).unwrap();
         let mut twin = read_store(watched.recorder.image()).unwrap().frontier;
-        for call in after {
+        prop_assert_eq!(picture(&watched.frontier), picture(&twin));
+        for call in saved {
             if let Some((step, answer)) = watched.call(call) {
                 prop_assert_eq!(&answer, &make(&mut twin, &step, watched.now).0);
                 if matches!(step, Step::Lease(0)) {
