@@ -206,16 +206,18 @@ impl State {
         &mut self.tables.refused_under
     }
 
-    pub(crate) fn has_refused(&self, why: Refusal) -> bool {
-        let of_pages = match why {
-            Refusal::HostBudget => Some(NotFetched::HostBudget),
-            Refusal::NearDuplicates => Some(NotFetched::NearDuplicates),
+    /// Why links were refused, and pages dropped by the same limits.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = Refusal> {
+        let counts = [&self.tables.links, &self.tables.sitemaps.counts];
+        let of_pages = self.tables.not_fetched.keys().filter_map(|why| match why {
+            NotFetched::HostBudget => Some(Refusal::HostBudget),
+            NotFetched::NearDuplicates => Some(Refusal::NearDuplicates),
             _ => None,
-        };
-        [&self.tables.links, &self.tables.sitemaps.counts]
-            .iter()
-            .any(|counts| counts.refused.contains_key(&why))
-            || of_pages.is_some_and(|why| self.tables.not_fetched.contains_key(&why))
+        });
+        counts
+            .into_iter()
+            .flat_map(|counts| counts.refused.keys().copied())
+            .chain(of_pages)
     }
 
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {

@@ -50,7 +50,7 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
 }
 
 /// The options that say of a link alone, or of its site, whether it is accepted, with why they refuse one. A change of them holds for new
-/// links only, which the caller is told.
+/// links only, which the caller is told. Other limits hold for what is queued, too.
 const OF_LINKS: [(&str, Refusal); 8] = [
     ("max_depth", Refusal::TooDeep),
     ("include", Refusal::NotIncluded),
@@ -60,15 +60,6 @@ const OF_LINKS: [(&str, Refusal); 8] = [
     ("max_redirects", Refusal::TooManyHops),
     ("max_queries_per_path", Refusal::TooManyQueries),
     ("max_hosts_per_site", Refusal::TooManySubdomains),
-];
-
-/// Why a link is refused for lack of room. These limits hold for what is queued, too.
-const OF_OTHERS: [Refusal; 5] = [
-    Refusal::HostBudget,
-    Refusal::QueueFull,
-    Refusal::TooManyHosts,
-    Refusal::TooManySitemaps,
-    Refusal::NearDuplicates,
 ];
 
 /// Whether the second configuration may accept what the first one refuses so.
@@ -97,8 +88,11 @@ fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) ->
         Refusal::QueueFull => grows(|config| config.limits.max_queued),
         Refusal::TooManyHosts => grows(|config| config.limits.max_hosts as u64),
         Refusal::TooManySitemaps => grows(|config| config.limits.max_sitemaps as u64),
-        // No option may change that decides it.
-        Refusal::OtherHost | Refusal::OtherSite | Refusal::OutsidePrefix | Refusal::Saturated => false,
+        Refusal::Saturated => {
+            [stored, wanted].map(|config| config.seen_set.on_saturation == OnSaturation::Refuse) == [true, false]
+        }
+        // The option that decides it may not change.
+        Refusal::OtherHost | Refusal::OtherSite | Refusal::OutsidePrefix => false,
         // No option is a limit of it.
         Refusal::HostDown | Refusal::TooManyPorts => false,
     }
@@ -116,13 +110,8 @@ pub(super) fn for_new_links(stored: &FrontierConfig, wanted: &FrontierConfig) ->
     changed.map(|(option, _)| option).collect()
 }
 
-/// Why the stored configuration may have refused links that the wanted one accepts. They are not offered again.
-fn widened(stored: &FrontierConfig, wanted: &FrontierConfig) -> impl Iterator<Item = Refusal> {
-    let all = OF_LINKS.into_iter().map(|(_, why)| why).chain(OF_OTHERS);
-    all.filter(|why| is_widened(*why, stored, wanted))
-}
-
-/// Notes whether links were refused that the wanted configuration might accept. When its limits are as narrow again, nothing is missing.
+/// Notes whether links were refused that the wanted configuration might accept: they are not offered again. When its limits are as narrow
+/// again, nothing is missing.
 pub(super) fn note_widened_limits(
     state: &mut State,
     stored: &FrontierConfig,
@@ -136,7 +125,8 @@ pub(super) fn note_widened_limits(
     if !narrower.contains(stored) {
         narrower.push(stored.clone());
     }
-    narrower.retain(|config| widened(config, wanted).any(|why| state.has_refused(why)));
+    // Those that are as wide have refused nothing that is missing.
+    narrower.retain(|config| state.refusals().any(|why| is_widened(why, config, wanted)));
     if !narrower.is_empty() {
         *state.refused_under() = Some(serde_json::to_string(&narrower).map_err(damaged)?);
     }

@@ -303,6 +303,22 @@ fn a_seen_set_that_grows_takes_a_larger_capacity_and_another_names_a_new_directo
 }
 
 #[test]
+fn links_that_a_full_seen_set_refused_are_missing_once_it_refuses_none() {
+    let mut config = common::config();
+    (config.seen_set.exact, config.seen_set.capacity) = (false, 100);
+    config.seen_set.on_saturation = OnSaturation::Refuse;
+    let fill = |frontier: &mut Frontier| {
+        frontier.offer(&pages("http://a.example/", 400), START).unwrap();
+    };
+    for (is, is_missing) in [(OnSaturation::Warn, true), (OnSaturation::Refuse, false)] {
+        let frontier = reopened(&config, fill, |config| config.seen_set.on_saturation = is, at(1));
+        let refused = frontier.report().links.refused;
+        assert!(refused.contains_key(&Refusal::Saturated), "{refused:?}");
+        assert_eq!(frontier.report().refused_earlier, is_missing);
+    }
+}
+
+#[test]
 fn options_that_the_state_depends_on_are_refused_with_both_values() {
     for exact in [false, true] {
         refuses_what_the_state_depends_on(&FrontierConfig {
