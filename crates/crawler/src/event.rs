@@ -33,8 +33,8 @@ use crate::summary::Summary;
 /// [`Links`](Self::Links), [`NotFetched`](Self::NotFetched) or [`Failed`](Self::Failed), [`Body`](Self::Body), [`Page`](Self::Page),
 /// [`Content`](Self::Content).
 // Those of a request come from `engine/reports.rs`, `Offered` from `engine/seeding.rs` and `engine/sharing.rs`, too; `Committed` from
-// `engine/commits.rs`, the others from `engine.rs`. `engine/observers.rs` counts them; `output/`, the crate `watch`, and `progress.rs` and
-// `log_records.rs` of the command match on them. A new one is left out there until it is named.
+// `engine/commits.rs`, the others from `engine.rs`. `engine/observers.rs` counts them; `output/`, the crate `watch`, and `outputs.rs` and
+// `progress.rs` of the command match on them. A new one is left out there until it is named.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {

@@ -10,6 +10,8 @@ use crate::hash::{Digest, Hashing};
 use crate::loss::LossMeter;
 use crate::sizing::{ConfigError, MAX_HASHES, Sizing};
 
+// With another value of these two, saved filters keep the layers that they have, and the calls of a frontier's journal make others: its `LOGIC`
+// goes up. GUIDE.md, `on_saturation.rs` and `seen_set.rs` name the growth, too.
 /// The capacity of a layer divided by that of the previous layer.
 pub const GROWTH: u64 = 3;
 
@@ -178,6 +180,7 @@ impl ScalableBloomFilter {
         for layer in layers {
             filter.add_layer(layer);
         }
+        // Without an upper bound of its variance, which is not saved.
         filter.hidden.resume(hidden, 0.0);
         Some(filter)
     }

@@ -286,7 +286,11 @@ impl HostQueues {
         let since = self.get(key)?.find(id)?.outage().map(|away| away.since);
         let after = since.map(|since| now.since(since)).unwrap_or_default();
         let is_new = self.change_origin(key, id, now, |host| {
-            host.give_up(id) && host.origin(id).health_mut().note(Health::GivenUp, cause, None, now)
+            let is_new = host.give_up(id);
+            if is_new {
+                host.origin(id).health_mut().note(Health::GivenUp, cause, None, now);
+            }
+            is_new
         });
         if is_new != Some(true) {
             return None;

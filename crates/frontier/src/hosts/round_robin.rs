@@ -64,7 +64,7 @@ impl HostQueues {
     fn screened(&mut self, entry: Entry, is_probe: bool, now: Time) -> Option<Entry> {
         let host = self.hosts.get(entry.queue.as_str());
         let origin = host.as_deref().and_then(|host| host.find(origin_of(&entry)));
-        let screening = self.screen(origin.filter(|_| is_page(&entry)), &entry);
+        let screening = self.screen(origin, &entry);
         if screening == Screening::Fetch {
             return Some(entry);
         }
@@ -79,10 +79,12 @@ impl HostQueues {
         None
     }
 
-    /// Decides whether an entry is fetched at its turn, by the rules of its origin, if they count, and by its near-duplicates. Leases and
-    /// `why` both decide by it.
+    /// Decides whether an entry is fetched at its turn: a page by the rules of its origin, if they count, and by its near-duplicates. Leases
+    /// and `why` both decide by it.
     pub(super) fn screen(&self, origin: Option<&OriginQueue>, entry: &Entry) -> Screening {
-        let forbidden = origin.and_then(|origin| origin.forbids(entry, &self.rules));
+        let forbidden = origin
+            .filter(|_| is_page(entry))
+            .and_then(|origin| origin.forbids(entry, &self.rules));
         let by_rules = forbidden.map(|(why, cause)| Screening::Drop(why, cause));
         by_rules.unwrap_or_else(|| self.traps.screen(entry))
     }

@@ -2,9 +2,25 @@
 //!
 //! It reads, and changes nothing. Where a lease decides, it asks the same functions: `OriginQueue::turn` (a probe, robots.txt or an entry),
 //! `HostQueues::screen` (rules, near-duplicates), `Host::free_at` (delays, rests, requests in flight) and `Host::holds_pages` (the page
-//! budget of the host); `state/inspect.rs` adds the budget of the crawl. The order of its questions is its
-//! own: the first that says no is what the URL waits for. A random walk checks it before each lease. The text of a [`Wait`] is in `report.rs`, its word
-//! in the command's `state/why.rs`.
+//! budget of the host); `state/inspect.rs` adds the budget of the crawl. The first of these questions that is answered with yes decides. What can last
+//! longest comes first, so that the answer does not change while it is read:
+//!
+//! | is… | it waits for |
+//! |---|---|
+//! | its origin one that was asked for nothing? | [`Robots`](Wait::Robots) |
+//! | it forbidden by known rules, or one near-duplicate too many? | nothing: it will be dropped |
+//! | its origin away? | [`Away`](Wait::Away) |
+//! | it postponed, or will it be at its turn? | [`EverythingElse`](Wait::EverythingElse) |
+//! | robots.txt being asked for? | [`Robots`](Wait::Robots) |
+//! | its host busy, or its page budget in flight? | [`InFlight`](Wait::InFlight) |
+//! | another host of its address first? | [`SharedAddress`](Wait::SharedAddress) |
+//! | it too early for the host, or for a retry? | [`Until`](Wait::Until) |
+//! | robots.txt due? | [`Robots`](Wait::Robots) |
+//! | the address of its host unknown? | [`AddressLookup`](Wait::AddressLookup) |
+//! | none of these | its [`Turn`](Wait::Turn) |
+//!
+//! `tests/it/random_walks.rs` compares `Turn` and `Until` with the next lease. The text of a [`Wait`] is in `report.rs`, its word in the command's
+//! `state/why.rs`.
 
 use super::HostQueues;
 use super::host::{Host, HostState};
@@ -48,15 +64,18 @@ impl HostQueues {
         if screening == Screening::Postpone || is_postponed {
             return Some(queued(Wait::EverythingElse));
         }
-        let free = host.free_at(&self.rules).filter(|_| !host.holds_pages(&self.rules));
-        Some(queued(match free.map(|free| free.max(entry.due)) {
-            _ if origin.is_asking => Wait::Robots,
-            None => Wait::InFlight,
+        if origin.is_asking {
+            return Some(queued(Wait::Robots));
+        }
+        let Some(free) = host.free_at(&self.rules).filter(|_| !host.holds_pages(&self.rules)) else {
+            return Some(queued(Wait::InFlight));
+        };
+        Some(queued(match free.max(entry.due) {
             _ if self.is_behind_others(&host, now) => Wait::SharedAddress,
-            Some(time) if time > now => Wait::Until(time),
-            Some(_) if matches!(turn, Turn::Robots) => Wait::Robots,
-            Some(_) if self.rules.politeness.per_address && !host.knows_address(now) => Wait::AddressLookup,
-            Some(_) => Wait::Turn,
+            time if time > now => Wait::Until(time),
+            _ if matches!(turn, Turn::Robots) => Wait::Robots,
+            _ if self.rules.politeness.per_address && !host.knows_address(now) => Wait::AddressLookup,
+            _ => Wait::Turn,
         }))
     }
 
