@@ -370,6 +370,10 @@ mod tests {
         (summary.report.queued_pages, summary.report.postponed) = (3, 3);
         let texts = reporter.texts(&summary);
         assert!(!texts[0].contains("ETA"), "each may lead to more: {texts:?}");
+        summary.report.partition = frontier::Partition::new(1, 4).ok();
+        assert!(!summary.waits_for_others(), "no host of the table waits, but pages do");
+        summary.report.is_budget_spent = true;
+        assert!(reporter.texts(&summary)[0].contains("waits for others"));
     }
 
     /// The figures of a host with a page that waits, after one was answered or refused.

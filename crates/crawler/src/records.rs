@@ -24,7 +24,7 @@ pub struct PageRecord {
     pub was_redirected_from: Option<String>,
     /// The HTTP status.
     pub status: u16,
-    /// Whether that asks for less traffic, as all its answers did.
+    /// Whether that asks for less traffic.
     #[serde(skip)]
     pub is_throttled: bool,
     /// The depth: how many links the crawl followed from a seed to this page; 0 for a seed.

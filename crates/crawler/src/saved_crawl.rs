@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, LockHolder, NotCrawlable, StoredPage, Time,
+    CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, HostKey, HostReport, LockHolder, NotCrawlable,
+    StoredPage, Time,
 };
 
 use crate::config::with_scheme;
@@ -90,7 +91,17 @@ impl SavedCrawl {
     /// Iterates over all hosts, in no particular order, as of the time of the summary. Cost: a look at each host.
     pub fn hosts(&self) -> impl Iterator<Item = HostFigures> {
         let reports = self.frontier.host_reports(self.now);
-        reports.map(move |report| self.answer_times.figures_of(report, self.now).less_ahead(self.ahead))
+        reports.map(|report| self.figures_of(report))
+    }
+
+    /// Returns one host, as of the time of the summary.
+    pub fn host(&self, host: &HostKey) -> Option<HostFigures> {
+        let report = self.frontier.host_report(host, self.now);
+        report.map(|report| self.figures_of(report))
+    }
+
+    fn figures_of(&self, report: HostReport) -> HostFigures {
+        self.answer_times.figures_of(report, self.now).less_ahead(self.ahead)
     }
 
     /// Visits what became of each page of the crawl in a directory, in order, without the rest of its state.

@@ -192,7 +192,8 @@ impl Summary {
 
     /// Returns whether a process that shares its crawl has nothing left to fetch, or has spent its page budget: it ends when the others do.
     pub fn waits_for_others(&self) -> bool {
-        self.report.partition.is_some() && self.host_table.held_up_by().is_none()
+        let report = &self.report;
+        report.partition.is_some() && (report.is_budget_spent || report.queued + report.leased == 0)
     }
 
     /// Returns the links that stand on pages: those of the report without seeds and targets of redirects.

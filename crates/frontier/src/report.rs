@@ -99,6 +99,8 @@ pub struct Report {
     pub postponed: u64,
     /// Entries that are in flight: handed out, and not settled.
     pub leased: u64,
+    /// Whether the page budget is spent: nothing that waits is handed out.
+    pub is_budget_spent: bool,
     /// What became of pages.
     pub pages: PageCounts,
     /// Pages that left the queue without a request, by reason. Those of an origin that was given up are in

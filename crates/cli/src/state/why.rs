@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use crawler::SavedCrawl;
-use crawler::summary::{HostFigures, Rows, counted, grouped};
+use crawler::summary::{Rows, counted, grouped};
 use frontier::{CanonicalUrl, Directory, FailureKind, Health, LockHolder, PageEnd, QueuePlace, Wait, Why};
 use serde::Serialize;
 
@@ -24,8 +24,7 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         url: url.to_owned(),
         why,
     })?;
-    let as_of = now() + crawl.ahead;
-    let mut why = crawl.frontier.why(&url, as_of);
+    let mut why = crawl.frontier.why(&url, now() + crawl.ahead);
     if let Why::Queued {
         wait: Wait::Until(time) | Wait::Away { since: time, .. },
         ..
@@ -33,9 +32,9 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
     {
         *time = crawl.time_of_day(*time);
     }
-    let host = crawl.frontier.host_report(&url.host(), as_of);
+    let host = crawl.host(&url.host());
     let host = host.filter(|host| host.health.state >= Health::Closed && host.health.origin == Some(url.origin()));
-    let host = host.map(|host| HostFigures::new(host, as_of).explained(as_of, &flag::of));
+    let host = host.map(|host| host.explained(crawl.summary.host_table.as_of, &flag::of));
     let is_paused = crawl.is_paused;
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;

@@ -655,6 +655,7 @@ fn a_process_with_nothing_left_or_a_spent_budget_says_that_it_waits_for_the_othe
         let crawl = Crawl::new("cluster-waits");
         let process = crawl.start_with(&(crawl.options(0) + budget), 0);
         let says = "waits for the other partitions: `crawler cluster status` says for which";
+        crawl.wait_for_pages(0, 1);
         let status = eventually(|| {
             let output = crate::program::crawler(&["status", &crawl.state(0)]);
             let text = String::from_utf8(output.stdout).unwrap();

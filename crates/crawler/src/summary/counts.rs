@@ -120,7 +120,7 @@ pub struct FailureCounts {
     pub given_up_origins: Vec<String>,
     /// The causes of all origins that were given up.
     pub given_up_causes: BTreeSet<FailureKind>,
-    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses but 2xx, 304 and redirects. A page whose origin
+    /// Pages that failed, each once, by reason. [`FailureKind::Status`] counts all final statuses but 2xx, 304 and redirects, and those that throttled. A page whose origin
     /// was given up counts under the failure of the origin.
     pub by_kind: BTreeMap<FailureKind, u64>,
     /// Requests that failed and were queued again, by reason.

@@ -172,6 +172,9 @@ impl HostFigures {
         let Some(left) = self.left else {
             return match self.advice(name).filter(|_| health.state >= Health::Closed) {
                 Some(advice) => format!("{text}; {advice}"),
+                None if self.is_budget_spent && self.queued > 0 => {
+                    format!("{text}; {} waiting, the page budget is spent", grouped(self.queued))
+                }
                 None => text + "; nothing waits",
             };
         };
@@ -184,8 +187,10 @@ impl HostFigures {
         if let Some(most) = self.max_alike.filter(|_| self.postponed > 0) {
             let all = duration(left.div_f64(waiting as f64).saturating_mul(most.get()));
             let limit = name("max_near_duplicates_in_all");
-            text +=
-                &format!("; each may lead to more until {most} are fetched, in {all}: lower {limit} to end it sooner");
+            let most = grouped(most.get().into());
+            text += &format!(
+                "; each may lead to more, up to {most} alike, in {all} at most: lower {limit} to end it sooner"
+            );
         }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
@@ -301,11 +306,18 @@ mod tests {
                 }),
                 "closed; look at its robots.txt: nothing is fetched without it",
             ),
-            (explained(|host| host.left = None), "asked; nothing waits"),
+            (
+                explained(|host| (host.report.queued, host.left) = (0, None)),
+                "asked; nothing waits",
+            ),
+            (
+                explained(|host| (host.report.is_budget_spent, host.left) = (true, None)),
+                "asked; 37 waiting, the page budget is spent",
+            ),
             (
                 explained(|host| host.report.postponed = 37),
-                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left; each may lead to more until \
-                 5000 are fetched, in 13.9 h: lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
+                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left; each may lead to more, up to \
+                 5000 alike, in 13.9 h at most: lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
             ),
         ];
         for (found, expected) in cases {

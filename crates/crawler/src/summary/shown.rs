@@ -307,6 +307,7 @@ impl Summary {
             "links_other_scheme": self.unfollowed.other_scheme,
             "links_unresolvable": self.unfollowed.unresolvable,
             "exchange": report.partition.map(|_| report.exchange),
+            "waits_for_others": self.waits_for_others(),
             "sitemaps": self.sitemaps.read,
             "sitemaps_failed": self.sitemaps.failed,
             "sitemap_urls": self.sitemaps.urls,

@@ -76,6 +76,7 @@ impl State {
             queued_pages: queues.queued_pages(),
             postponed: queues.postponed(),
             leased: self.tables.leases.in_flight.len() as u64,
+            is_budget_spent: self.is_budget_spent(),
             pages: self.tables.pages,
             not_fetched: self.tables.not_fetched.clone(),
             links: self.tables.links.clone(),

@@ -86,7 +86,7 @@ function showWrong(status) {
   const lines = summary.missing.map((text) => ["bad", text]);
   const isRunning = status.phase === "running" && !status.finished;
   const slow = isRunning && timeLeft(status) <= summary.held_up_by?.left_seconds ? summary.held_up_by : null;
-  if (isRunning && waitsForOthers(summary)) lines.unshift(["", "Nothing is left to fetch here: this process waits for the other partitions. crawler cluster status says for which."]);
+  if (isRunning && summary.waits_for_others) lines.unshift(["", "Nothing is left to fetch here: this process waits for the other partitions. crawler cluster status says for which."]);
   if (slow) lines.unshift([slow.state === "asked" ? "" : "bad", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   if (summary.hint) lines.push(["bad", summary.hint]);
   const ill = Object.entries(summary.hosts_by_state).filter(([state]) => state !== "asked");
@@ -102,11 +102,6 @@ function showWrong(status) {
   }
   if (lines.every(([kind]) => kind !== "bad")) lines.push(["good", status.finished ? "Nothing is missing." : "Nothing is missing so far."]);
   put(byId("wrong"), ...lines.map(([kind, text]) => make("li", { class: kind }, ...text.split(OPTION).map(asOption))));
-}
-
-/** Returns whether a process that shares its crawl has nothing left to fetch. */
-function waitsForOthers(summary) {
-  return summary.exchange !== null && summary.host_table.every((one) => one.left_seconds === null);
 }
 
 /** A lower rate says nothing of the next minutes. */
