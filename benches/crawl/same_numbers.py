@@ -159,7 +159,7 @@ NUMBERS = {
     "memory_bytes": ("crawler_seen_set_memory_bytes", None),
 }
 # Those that neither the metrics nor the page have.
-OTHER_NUMBERS = """hint exchange retried_by_kind robots_name bodies_truncated bodies_skipped refreshed refreshed_unchanged
+OTHER_NUMBERS = """hint exchange waits_for_others retried_by_kind robots_name bodies_truncated bodies_skipped refreshed refreshed_unchanged
     refreshed_gone refreshed_failed links_nofollow links_dropped links_other_scheme links_unresolvable sitemaps
     sitemaps_failed sitemap_urls cut_short prefixes_postponed prefixes_closed cookies_dropped
     peak_memory_bytes"""

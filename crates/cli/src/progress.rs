@@ -212,9 +212,9 @@ fn pages(summary: &Summary) -> Vec<String> {
     pages
 }
 
-/// A host that is asked is worth a name only if there are others.
+/// A host that is asked is worth a name only if there are others, or if it may go on for long.
 fn is_named(host: &HostFigures, summary: &Summary) -> bool {
-    host.health.state > Health::Asked || summary.report.hosts > 1
+    host.health.state > Health::Asked || host.postponed > 0 || summary.report.hosts > 1
 }
 
 /// `None` if nothing waits.
@@ -432,6 +432,14 @@ mod tests {
             assert_eq!(shown, format!("seen-set{expected}"));
             assert!(shown.len() <= COLUMNS && !pages.contains("seen-set"), "{shown}");
             assert_eq!(template == WARNING, expected == full, "{shown}");
+        }
+        // The only host of a crawl is named if its pages may have no end.
+        let mut endless = figures("d.example", false);
+        summary.report.hosts = 1;
+        for (postponed, is_named) in [(0, false), (3, true)] {
+            endless.report.postponed = postponed;
+            Arc::make_mut(&mut summary.host_table).hosts = vec![endless.clone()];
+            assert_eq!(worst_host(&summary).is_some(), is_named);
         }
     }
 }
