@@ -114,7 +114,7 @@ impl Ended {
             },
             PageEnd::GaveUp(FailureKind::Throttled) => "it was throttled to the end".to_owned(),
             PageEnd::GaveUp(kind) => format!("it failed in all attempts: {kind}"),
-            PageEnd::NotFetched(why) => format!("it was not fetched: {why}"),
+            PageEnd::NotFetched(why) => why.to_string(),
             _ => "it has ended".to_owned(),
         }
     }

@@ -189,15 +189,15 @@ impl Process {
     /// Sends SIGTERM, and checks that the process ends with code 0.
     #[track_caller]
     fn stop(self) {
-        let id = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-s", "TERM", &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        self.signal("TERM");
         self.ends(0);
+    }
+
+    #[track_caller]
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
     }
 
     /// Waits until the process runs as a partition, and stops it.
@@ -663,14 +663,7 @@ fn a_process_with_nothing_left_or_a_spent_budget_says_that_it_waits_for_the_othe
             words.contains(says).then_some(words)
         });
         assert!(!status.contains("held up by"), "{status}");
-        let id = process.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-s", "USR1", &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        process.signal("USR1");
         process.logs(says);
         assert!(process.log().contains("waits for others") && !process.log().contains("ETA"));
         process.stop();
