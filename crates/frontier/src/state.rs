@@ -72,7 +72,7 @@ struct Tables {
     /// The latest time of a call.
     latest: Time,
     records_read: RecordsRead,
-    /// The configuration of an earlier run that has refused links by limits that were widened since, as JSON.
+    /// The configurations of earlier runs that have refused links by limits that were widened since, as JSON.
     refused_under: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Which options of a configuration may change between two runs: all that are not named here may, freely.
+//! Which options of a configuration may change between two runs: `next_run` names those that may not. Of the others, those that refuse links
+//! are in `is_widened`, and in `OF_LINKS` if they say of a link alone whether it is accepted.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

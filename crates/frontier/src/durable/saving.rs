@@ -123,13 +123,12 @@ impl Durable {
 
     /// Writes a row, and then a checkpoint, which it syncs.
     pub(crate) fn checkpoint(&mut self, state: &mut State, attachment: &[u8], now: Time) -> Result<(), FrontierError> {
-        let is_written = self.begins_with_checkpoint;
+        let is_row = !self.begins_with_checkpoint;
         self.write_row(state, attachment, now, false)?;
-        if is_written {
-            Ok(())
-        } else {
-            self.write_checkpoint(state, now)
+        if is_row {
+            self.write_checkpoint(state, now)?;
         }
+        Ok(())
     }
 
     fn remove_replaced(&mut self, batch: &mut Batch) {
