@@ -185,7 +185,8 @@ impl HostFigures {
         };
         text += &format!("; {} waiting{alike}, {} left", grouped(waiting), duration(left));
         if let Some(most) = self.max_alike.filter(|_| self.postponed > 0) {
-            let all = duration(left.div_f64(waiting as f64).saturating_mul(most.get()));
+            let each = left / u32::try_from(waiting).unwrap_or(u32::MAX).max(1);
+            let all = duration(each.saturating_mul(most.get()));
             let limit = name("max_near_duplicates_in_all");
             let most = grouped(most.get().into());
             text += &format!(
