@@ -102,11 +102,6 @@ impl Commit {
         postcard::from_bytes(state).map(Some).map_err(damaged)
     }
 
-    /// Notes that the outputs are synced as they are in this commit.
-    pub(crate) fn note_synced(&mut self) {
-        self.synced = self.outputs.iter().map(|output| output.file.clone()).collect();
-    }
-
     /// Encodes the state with these counts.
     pub(crate) fn write(&self, counts: &Counts) -> Result<Vec<u8>, StateError> {
         let encoded = postcard::to_allocvec(&(VERSION, counts, self));

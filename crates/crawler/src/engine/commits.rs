@@ -50,8 +50,6 @@ impl Commits {
     pub(crate) fn continue_after(&mut self, last: Commit) {
         self.is_continued = true;
         self.saved = last;
-        // The last run has synced them, or `go_back_if_outputs_are_lost` has.
-        self.saved.note_synced();
     }
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait. `commit_when_due` in `plan.rs` asks. `are_all_taken`
@@ -224,7 +222,7 @@ impl<S: Fetcher> Run<S> {
         let saved = &mut self.commits.saved;
         self.observers.save(sync, &mut saved.outputs)?;
         if sync {
-            saved.note_synced();
+            saved.synced = saved.outputs.iter().map(|output| output.file.clone()).collect();
             if let (Some(state), Some(kept)) = (&self.commits.state, self.fetcher.save()) {
                 let written = replace_file(&state.join(FETCHER_FILE), &kept);
                 written.map_err(|error| StateError::NotWritten(error.to_string()))?;
