@@ -181,16 +181,17 @@ impl Reporter {
             format!("{:.1}/s recent", summary.recent_pages_per_second()),
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
-        let (report, held_up_by) = (&summary.report, summary.host_table.held_up_by());
+        let held_up_by = summary.host_table.held_up_by();
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
-            // Each of them may lead to more.
-            Phase::Running if report.postponed > 0 && report.postponed == report.queued_pages => None,
-            Phase::Running if held_up_by.is_some_and(|host| host.postponed > 0) => None,
             Phase::Running => self
                 .pace
                 .remaining(held_up_by.and_then(|host| host.left))
-                .map(|time| format!("ETA {}", duration(time))),
+                .map(|time| match held_up_by {
+                    // Each of them may lead to more.
+                    Some(host) if host.postponed > 0 => format!("ETA < {}", duration(time)),
+                    _ => format!("ETA {}", duration(time)),
+                }),
             phase => Some(phase.name().to_owned()),
         });
         pace.push(size(summary.answers.bytes).to_string());
@@ -367,9 +368,14 @@ mod tests {
         let (_, view) = reporter.view(&summary, Phase::Pausing);
         assert!(view[0].contains("/s mean, pausing, "), "{view:?}");
         assert_eq!(view[1], texts[1]);
-        (summary.report.queued_pages, summary.report.postponed) = (3, 3);
+        let mut endless = figures("d.example", false);
+        (endless.report.postponed, endless.left) = (2, Some(Duration::MAX));
+        Arc::make_mut(&mut summary.host_table).hosts = vec![endless];
         let texts = reporter.texts(&summary);
-        assert!(!texts[0].contains("ETA"), "each may lead to more: {texts:?}");
+        assert!(
+            texts[0].contains(", ETA < 9.0 min, "),
+            "each may lead to more: {texts:?}"
+        );
         summary.report.partition = frontier::Partition::new(1, 4).ok();
         assert!(!summary.waits_for_others(), "no host of the table waits, but pages do");
         summary.report.is_budget_spent = true;

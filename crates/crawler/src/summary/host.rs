@@ -185,13 +185,8 @@ impl HostFigures {
         };
         text += &format!("; {} waiting{alike}, {} left", grouped(waiting), duration(left));
         if let Some(most) = self.max_alike.filter(|_| self.postponed > 0) {
-            let each = left / u32::try_from(waiting).unwrap_or(u32::MAX).max(1);
-            let all = duration(each.saturating_mul(most.get()));
-            let limit = name("max_near_duplicates_in_all");
-            let most = grouped(most.get().into());
-            text += &format!(
-                "; each may lead to more, up to {most} alike, in {all} at most: lower {limit} to end it sooner"
-            );
+            let (most, limit) = (grouped(most.get().into()), name("max_near_duplicates_in_all"));
+            text += &format!(" at most: each may lead to more, up to {most} alike; lower {limit} to end it sooner");
         }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
@@ -317,8 +312,8 @@ mod tests {
             ),
             (
                 explained(|host| host.report.postponed = 37),
-                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left; each may lead to more, up to \
-                 5000 alike, in 13.9 h at most: lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
+                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left at most: each may lead to more, \
+                 up to 5000 alike; lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
             ),
         ];
         for (found, expected) in cases {

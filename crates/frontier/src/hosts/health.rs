@@ -1,5 +1,7 @@
 //! What a host does at present: whether it is asked, and if not, since when, why, and until when.
 
+use std::time::Duration;
+
 use super::host::Host;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
@@ -76,7 +78,15 @@ impl Host {
         match health.state {
             // Another origin may throttle.
             Health::Asked if blocked.is_some() => health.state = Health::Resting,
-            Health::RobotsFailing => health.until = blocked.max(Some(origin.robots_due()).filter(is_ahead)),
+            Health::RobotsFailing => {
+                health.until = blocked.max(Some(origin.robots_due()).filter(is_ahead));
+                // After its last attempt it is closed, unless it has rules to go on with.
+                let attempts = health.times + 1..retries.max_robots_attempts.get().min(u8::MAX.into());
+                let waits: Duration = attempts.map(|times| retries.wait_after(times)).sum();
+                let known = origin.known.as_ref();
+                let closes = known.is_none_or(|known| matches!(known.policy, Policy::Closed(..)));
+                health.given_up_at = health.until.filter(|_| closes).map(|until| until + waits);
+            }
             Health::Resting => {
                 health.times = origin.throttles();
                 let most = retries.max_throttles.get();

@@ -119,9 +119,20 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
     );
     give_rules(&mut frontier, &lease, Forbid::nothing(), at(5));
     assert_eq!(seen(&frontier, at(5)), (Health::Asked, None, None));
+    let page = one(&mut frontier, at(5));
+    settle(&mut frontier, &page, Outcome::Done, at(5));
+    common::offer(&mut frontier, &["http://a.example/next"], at(5));
+    let expired = at(5) + Duration::from_secs(25 * 60 * 60);
+    robots_fail(&mut frontier, FailureKind::Status, expired);
+    let found = health(&frontier, expired);
+    assert_eq!(
+        (found.state, found.given_up_at),
+        (Health::RobotsFailing, None),
+        "it goes on by its rules"
+    );
 
     let mut closed = with_pages(asking(true), &[link("http://a.example/")]);
-    let mut now = START;
+    let (mut now, mut closed_at) = (START, None);
     for failed in 0..8 {
         let notices = robots_fail(&mut closed, FailureKind::Status, now);
         let said: &[_] = if failed == 0 { &["robots failing"] } else { &[] };
@@ -130,8 +141,11 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
             assert_eq!(names(&notices), ["closed"]);
             break;
         }
-        now = health(&closed, now).until.unwrap();
+        let said = health(&closed, now);
+        assert_eq!(said.given_up_at, *closed_at.get_or_insert(said.given_up_at), "{failed}");
+        now = said.until.unwrap();
     }
+    assert_eq!(closed_at, Some(Some(now)));
     let since = common::seconds(now);
     assert_eq!(seen(&closed, now), (Health::Closed, Some(since), Some(since + 600.0)));
     assert_eq!(health(&closed, now).cause.unwrap().kind, FailureKind::Status);

@@ -1,6 +1,7 @@
 //! Near-duplicates: many of them are postponed, and only far too many are refused.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use frontier::{
     FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link, NotFetched, Notice, Outcome,
@@ -8,7 +9,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, START, alike, commit, config, end, failing, link, links, names, next, offer, one, pages, settle, with_pages,
+    self, START, alike, commit, config, end, failing, link, links, names, next, offer, one, pages, settle, url,
+    with_pages,
 };
 
 const REFUSED: Verdict = Verdict::Refused(Refusal::NearDuplicates);
@@ -234,6 +236,24 @@ fn links_of_a_page_repeated_all_over_a_site_are_postponed_and_then_refused() {
         1,
         "the link of the third: the second that resembles the first"
     );
+}
+
+#[test]
+fn a_host_with_pages_that_look_alike_takes_as_long_as_those_to_come_may() {
+    let host = url("https://a.example/").host();
+    for (limits, to_come) in [(limits(3, 100), 95), (limits(3, 0), 1)] {
+        let mut frontier = with_pages(limits, &links(&["https://a.example/calendar/0"]));
+        for n in 1..=5 {
+            let lease = one(&mut frontier, START);
+            let next = links(&[&format!("https://a.example/calendar/{n}")]);
+            seen(&mut frontier, &lease, alike(&lease), next);
+            let left = frontier.host_report(&host, START).unwrap();
+            let left = left.time_left(Duration::from_secs(1), 0.0, START);
+            // The fifth resembles four others, so what it leads to waits behind all other pages.
+            let waiting = if n == 5 { to_come } else { 1 };
+            assert_eq!(left, Some(Duration::from_secs(waiting)), "{n}");
+        }
+    }
 }
 
 #[test]

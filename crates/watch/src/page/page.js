@@ -129,7 +129,8 @@ function showLeft(status) {
   const leads = Math.max(...left.new_per_page) === 0
     ? "in the second half of the crawl, pages led to no new ones"
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
-  const until = timeLeft(status) > 0 ? `, about ${duration(timeLeft(status))}` : "";
+  const about = summary.held_up_by?.postponed > 0 ? "at most" : "about";
+  const until = timeLeft(status) > 0 ? `, ${about} ${duration(timeLeft(status))}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : "the end is not in sight"}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
