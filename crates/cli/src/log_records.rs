@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::{duration, resident_memory_bytes, rfc3339};
+use crawler::summary::{duration, resident_memory_bytes};
 use crawler::{Crawl, CrawlOptions, Ending, FailureKind, HttpOptions, Missing, PageRecord, Summary};
 use frontier::{Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
@@ -29,7 +29,7 @@ pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
         held_up_by = held_up_by.map(|host| host.host.as_str()),
         held_up_seconds = held_up_by.and_then(|host| host.left).map(|left| left.as_secs_f64()),
         host_state = held_up_by.map(|host| host.health.state.name()),
-        host_until = held_up_by.and_then(|host| host.health.until).map(rfc3339),
+        host_until = held_up_by.and_then(|host| host.health.until).map(|time| time.to_string()),
         refused = report.links.refused.values().sum::<u64>(),
         failed = summary.failed_pages(),
         retries = report.pages.retries,

@@ -14,7 +14,6 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use crawler::StartError;
-use crawler::summary::rfc3339;
 use frontier::{FrontierError, NotCrawlable, OpenError, Time};
 
 use crate::failure::{hint_at_start, is_damaged_frontier, is_damaged_store, needs_a_person, repair_hint};

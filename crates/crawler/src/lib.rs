@@ -93,7 +93,6 @@ mod saved_output;
 mod saved_rules;
 mod state;
 pub mod summary;
-mod timestamp;
 
 #[doc(inline)]
 pub use config::{CrawlConfig, CrawlOptions, CrawlOptionsError, PageOptions, ReportOptions};

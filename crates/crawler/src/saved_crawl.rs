@@ -14,8 +14,7 @@ use crate::engine::time_of_day;
 use crate::error::StartError;
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{Commit, PAUSED_FILE};
-use crate::summary::{AnswerTimes, Ending, HostFigures, Summary};
-use crate::timestamp::less_ahead;
+use crate::summary::{AnswerTimes, Ending, HostFigures, Summary, less_ahead};
 
 /// A crawl as it was at its last commit. It is a copy in memory, which takes what the crawl itself takes for its frontier. The crawl
 /// continues meanwhile, and nothing that is done to the copy reaches it.

@@ -36,9 +36,9 @@ use std::time::Duration;
 use frontier::report::LinkCounts;
 use frontier::{Refusal, Report};
 
-pub use crate::timestamp::rfc3339;
 pub(crate) use answers::AnswerTimes;
 pub use counts::{ANSWER_SECONDS, AnswerCounts, Counts, FailureCounts, OutputCounts, UnfollowedLinks};
+pub(crate) use host::less_ahead;
 pub use host::{HostFigures, HostTable};
 pub use missing::{Missing, rounded_down};
 pub use remedy::remedy;

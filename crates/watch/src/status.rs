@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crawler::summary::{ANSWER_SECONDS, Summary, rfc3339};
+use crawler::summary::{ANSWER_SECONDS, Summary};
 use crawler::{Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
 use frontier::Time;
 use prometheus_client::metrics::histogram::Histogram;
@@ -131,7 +131,7 @@ impl Status {
             "version": env!("CARGO_PKG_VERSION"),
             "phase": self.phase.name(),
             "finished": self.is_finished,
-            "as_of": rfc3339(Time::since_epoch(Duration::try_from_secs_f64(self.as_of).unwrap_or_default())),
+            "as_of": Time::since_epoch(Duration::try_from_secs_f64(self.as_of).unwrap_or_default()).to_string(),
             "seeds": seeds,
             "more_seeds": more_seeds,
             "state_dir": self.disks.state.as_ref().map(|state| state.display().to_string()),

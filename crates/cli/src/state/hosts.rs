@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 
 use crawler::SavedCrawl;
-use crawler::summary::{HostFigures, duration, grouped, rfc3339};
+use crawler::summary::{HostFigures, duration, grouped};
 use frontier::{Directory, LockHolder};
 
 use super::StateFailure;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
             "delay",
             "until, why",
         ];
-        writeln!(to, "as of {}", rfc3339(as_of))?;
+        writeln!(to, "as of {as_of}")?;
         if crawl.is_paused && Directory::new(&args.dir).lock_holder()? != LockHolder::Nobody {
             writeln!(to, "in a pause: no host is asked")?;
         }
@@ -64,7 +64,8 @@ fn columns(host: &HostFigures) -> [String; 9] {
     let time = |time: Option<_>| time.map_or_else(|| "-".to_owned(), duration);
     let health = &host.health;
     let why = health.cause.as_ref().map(ToString::to_string);
-    let until_why: Vec<_> = health.until.map(rfc3339).into_iter().chain(why).collect();
+    let until = health.until.map(|time| time.to_string());
+    let until_why: Vec<_> = until.into_iter().chain(why).collect();
     [
         host.host.to_string(),
         host.state_in_words(),

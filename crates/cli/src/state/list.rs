@@ -8,7 +8,7 @@ use crawler::SavedCrawl;
 use frontier::{Entry, NotFetched, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
-use super::{StateFailure, rfc3339};
+use super::StateFailure;
 use crate::options::Which;
 
 pub(super) fn run(dir: &Path, which: Which) -> Result<(), StateFailure> {
@@ -96,7 +96,7 @@ impl<'a> RecordLine<'a> {
             end,
             reason,
             status: record.status,
-            ended_at: rfc3339(record.time),
+            ended_at: record.time.to_string(),
             depth: record.depth,
             attempts: record.attempts,
             referrer: record.referrer.as_deref(),
@@ -132,7 +132,7 @@ impl<'a> WaitingLine<'a> {
                 Purpose::Sitemap(_) => "sitemap",
             },
             host: entry.queue.as_str(),
-            due: (entry.due > Time::EPOCH).then(|| rfc3339(entry.due)),
+            due: (entry.due > Time::EPOCH).then(|| entry.due.to_string()),
             depth: entry.depth,
             attempts: entry.attempts,
             referrer: entry.metadata.referrer.as_deref(),

@@ -9,7 +9,7 @@ use crawler::{Ending, Missing, SavedCrawl};
 use frontier::{Directory, LockHolder, Time};
 use serde_json::{Value, json};
 
-use super::{StateFailure, now, rfc3339};
+use super::{StateFailure, now};
 use crate::flag;
 use crate::options::DirArgs;
 use crate::progress::WAITS_FOR_OTHERS;
@@ -124,7 +124,7 @@ impl<'a> Status<'a> {
 
     fn saved(&self) -> String {
         match self.crawl.saved_at {
-            Some(time) => format!("{}, {} ago", rfc3339(time), duration(self.now.since(time))),
+            Some(time) => format!("{time}, {} ago", duration(self.now.since(time))),
             None => "never".to_owned(),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Status<'a> {
             "paused": self.is_in_pause(),
             "process": process,
             "drained": summary.ending == Ending::Drained,
-            "saved_at": self.crawl.saved_at.map(rfc3339),
+            "saved_at": self.crawl.saved_at.map(|time| time.to_string()),
             "done": report.pages.done,
             "rejected": report.pages.rejected,
             "gave_up": report.pages.gave_up,

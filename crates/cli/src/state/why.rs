@@ -9,7 +9,7 @@ use frontier::{CanonicalUrl, Directory, FailureKind, Health, LockHolder, PageEnd
 use serde::Serialize;
 
 use super::list::words;
-use super::{StateFailure, now, rfc3339};
+use super::{StateFailure, now};
 use crate::flag;
 use crate::options::{DirArgs, check_seed};
 
@@ -94,7 +94,7 @@ impl Ended {
                 found = Some(Self {
                     end: record.end,
                     status: record.status,
-                    ended_at: rfc3339(record.time),
+                    ended_at: record.time.to_string(),
                     depth: record.depth,
                     attempts: record.attempts,
                     referrer: record.referrer.as_deref().map(str::to_owned),

@@ -8,10 +8,9 @@ use std::{fs, io};
 use frontier::{Frontier, HostKey, HostReport, Time};
 use serde::{Deserialize, Serialize};
 
-use super::{HostFigures, HostTable};
+use super::{HostFigures, HostTable, less_ahead};
 use crate::fetch::ResourceKind;
 use crate::records::RequestRecord;
-use crate::timestamp::less_ahead;
 
 /// The file of the table in a state directory.
 const FILE: &str = "hosts.json";

@@ -10,13 +10,17 @@ use serde_json::{Value, json};
 
 use super::remedy::remedy;
 use super::rows::{duration, grouped};
-use crate::timestamp::{less_ahead, rfc3339};
 
 /// The most characters of the cause of a state.
 const CAUSE_CHARACTERS: usize = 120;
 
 /// A longer delay, or time to answer, explains why a host takes long.
 const LONG: Duration = Duration::from_secs(1);
+
+/// Takes how far the clock of the frontier is ahead of the time of day from a time.
+pub(crate) fn less_ahead(time: Time, ahead: Duration) -> Time {
+    Time::EPOCH + time.since(Time::EPOCH + ahead)
+}
 
 /// The hosts of a crawl at one time.
 #[derive(Debug, Clone, Default)]
@@ -114,15 +118,16 @@ impl HostFigures {
     /// Returns them as one JSON object, with times in seconds. `name` returns the name of an option by its field.
     pub fn to_json(&self, as_of: Time, name: &dyn Fn(&str) -> String) -> Value {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let text = |time: Option<Time>| time.map(|time| time.to_string());
         let health = &self.health;
         json!({
             "host": self.host,
             "state": health.state,
             "explanation": self.explained(as_of, name),
             "origin": health.origin.as_ref().map(ToString::to_string),
-            "since": health.since.map(rfc3339),
-            "until": health.until.map(rfc3339),
-            "given_up_at": health.given_up_at.map(rfc3339),
+            "since": text(health.since),
+            "until": text(health.until),
+            "given_up_at": text(health.given_up_at),
             "kind": health.cause.as_ref().map(|cause| cause.kind.name()),
             "cause": self.cause(),
             "retry_after_seconds": seconds(health.asked_for),
@@ -139,7 +144,7 @@ impl HostFigures {
             "delay_seconds": self.delay.as_secs_f64(),
             "shortest_pause_seconds": seconds(self.shortest_gap),
             "median_pause_seconds": seconds(self.median_pause),
-            "robots_fetched_at": self.robots_at.map(rfc3339),
+            "robots_fetched_at": text(self.robots_at),
         })
     }
 
@@ -160,14 +165,10 @@ impl HostFigures {
             text += &format!("; {} times in a row", health.times);
         }
         if let Some(until) = health.until.filter(|_| self.left.is_some()) {
-            text += &format!(
-                "; asked again in {}, at {}",
-                duration(until.since(as_of)),
-                rfc3339(until)
-            );
+            text += &format!("; asked again in {}, at {until}", duration(until.since(as_of)));
         }
         if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
-            text += &format!("; given up at {} at the latest", rfc3339(end));
+            text += &format!("; given up at {end} at the latest");
         }
         let Some(left) = self.left else {
             return match self.advice(name).filter(|_| health.state >= Health::Closed) {

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::rows::{Rows, counted, duration, grouped, listed, size};
 use super::{HostFigures, Summary};
 use crate::fetch::TruncationReason;
-use crate::timestamp::rfc3339;
 
 /// The most hosts and origins that the rows name. JSON has more.
 const HOSTS_SHOWN: usize = 5;
@@ -323,7 +322,7 @@ impl Summary {
             "hosts": report.hosts,
             "least_slack_seconds": self.answers.least_slack_seconds,
             "held_up_by": table.held_up_by().map(host),
-            "hosts_as_of": rfc3339(table.as_of),
+            "hosts_as_of": table.as_of.to_string(),
             "host_table": table.hosts.iter().take(HOSTS_LISTED).map(host).collect::<Vec<_>>(),
             "hosts_by_state": named(&table.by_health, Health::name),
             "origins_given_up": report.origins_given_up,

@@ -258,7 +258,7 @@ fn the_table_of_hosts_has_their_times_and_failures_and_a_stopped_crawl_names_wha
         for pause in ["median_pause_seconds", "shortest_pause_seconds"] {
             assert_eq!(of("slow.example")[pause], 0.5);
         }
-        let robots_at = slow.robots_at.map(crawler::summary::rfc3339);
+        let robots_at = slow.robots_at.map(|time| time.to_string());
         assert_eq!(of("slow.example")["robots_fetched_at"].as_str(), robots_at.as_deref());
         assert_eq!(of("dead.example")["kind"], "connect");
     }

@@ -16,7 +16,6 @@ use crate::event::{LinkRecord, PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, Response, TargetCookies, TruncationReason};
 use crate::known_links::validators_of_body;
 use crate::records::link::{self as link_records, record_of};
-use crate::timestamp::rfc3339;
 
 /// What is reported of a page once its links are offered.
 #[derive(Default)]
@@ -190,7 +189,7 @@ impl Answered<'_> {
                 answer.extent
             },
             truncation: answer.truncation,
-            fetched_at: rfc3339(self.started),
+            fetched_at: self.started.to_string(),
             milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
             links_found: page.links.len() + listed + left_out.known + left_out.nofollow + left_out.dropped,
             unchanged: entry.is_refresh().then(|| self.is_unchanged(page.fingerprint)),

@@ -14,7 +14,6 @@ use super::ArchiveOptions;
 use super::payloads::Original;
 use crate::event::Capture;
 use crate::fetch::{BodyExtent, Header, HttpVersion, TruncationReason};
-use crate::timestamp::rfc3339;
 
 /// The profile of a `revisit` record for a payload that is in the archive (section 6.7.2 of the standard).
 const IDENTICAL_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -202,5 +201,5 @@ fn sha1(bytes: &[u8]) -> String {
 /// Formats a time for `WARC-Date`, which has fractions of a second since version 1.1 (section 5.4).
 fn date(time: SystemTime) -> String {
     let since_epoch = time.duration_since(UNIX_EPOCH);
-    rfc3339(Time::since_epoch(since_epoch.unwrap_or_default()))
+    Time::since_epoch(since_epoch.unwrap_or_default()).to_string()
 }
