@@ -99,11 +99,7 @@ impl HttpFetcher {
             connections: Connections::new(config, http, Arc::new(resolver), guard)?,
             headers: common_headers(options),
             own_headers: OwnHeaders::new(&config.seeds_with_logins(), &http.headers, &http.logins)?,
-            jars: match (&http.cookie_file, http.cookies) {
-                (Some(file), _) => Jars::starting_from(file.clone()),
-                (None, true) => Jars::default(),
-                (None, false) => Jars::unused(),
-            },
+            jars: Jars::new(http),
             saved_looks: AtomicUsize::new(usize::MAX),
             max_sitemap: options.pages.max_sitemap_bytes,
             keep_bodies: options.reports.bodies,

@@ -19,7 +19,7 @@ use url::Url;
 use super::cookie_date::with_max_age;
 use super::cookie_file::CookieFile;
 use super::headers::{header_bytes, text_of};
-use super::{TargetCookies, lock};
+use super::{HttpOptions, TargetCookies, lock};
 
 /// The most cookies of one origin: what RFC 6265, section 6.1, asks for.
 const MAX_COOKIES: usize = 50;
@@ -39,7 +39,7 @@ const MAX_NEW_COOKIES: u8 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Jars {
     held: Mutex<Held>,
-    /// What each jar starts from.
+    /// What each jar starts from. It is the user's, so the limits drop nothing of it.
     file: CookieFile,
     /// Whether this run neither sends nor sets any.
     is_unused: bool,
@@ -51,7 +51,7 @@ pub(super) struct Jars {
 #[derive(Debug, Default)]
 struct Held {
     by_origin: HashMap<Origin, CookieStore>,
-    /// The hash of the last file.
+    /// The hash of the last file of earlier runs.
     file: Option<u64>,
     /// Each URL that was redirected: the hash of the `Cookie` header that it got, and how often it was asked again for new ones.
     redirects: HashMap<String, (u64, u8)>,
@@ -67,19 +67,10 @@ pub(super) struct SavedJars {
 }
 
 impl Jars {
-    /// Makes jars that start from the cookies of a file. Those are the user's, so the limits drop none of them.
-    pub(super) fn starting_from(file: CookieFile) -> Self {
-        let jars = Self {
-            file,
-            ..Self::default()
-        };
-        lock(&jars.held).file = jars.file.hash;
-        jars
-    }
-
-    pub(super) fn unused() -> Self {
+    pub(super) fn new(http: &HttpOptions) -> Self {
         Self {
-            is_unused: true,
+            file: http.cookie_file.clone().unwrap_or_default(),
+            is_unused: http.cookie_file.is_none() && !http.cookies,
             ..Self::default()
         }
     }
@@ -176,7 +167,7 @@ impl Jars {
         let saved = |(origin, jar): (&Origin, &CookieStore)| (origin.clone(), jar.iter_any().cloned().collect());
         SavedJars {
             by_origin: held.by_origin.iter().map(saved).collect(),
-            file: held.file,
+            file: self.file.hash.or(held.file),
         }
     }
 
@@ -185,7 +176,7 @@ impl Jars {
     pub(super) fn restore(&self, saved: SavedJars) {
         let mut held = lock(&self.held);
         let is_new = self.file.hash.is_some_and(|hash| saved.file != Some(hash));
-        held.file = self.file.hash.or(saved.file);
+        held.file = saved.file;
         for (origin, cookies) in saved.by_origin.into_iter().take(MAX_JARS) {
             let url = origin.robots_url();
             let new = self.file.of_host(&url).filter(|_| is_new);
@@ -301,7 +292,10 @@ mod tests {
             "example.com\tFALSE\t/x\tTRUE\t0\tkey\tk",
         ];
         let file = CookieFile::parse(lines.join("\n"), "c.txt").unwrap();
-        let jars = Jars::starting_from(file);
+        let jars = Jars::new(&HttpOptions {
+            cookie_file: Some(file),
+            ..HttpOptions::default()
+        });
         assert_eq!(sent(&jars, "https://example.com/x"), ["id=old", "key=k"]);
         assert_eq!(sent(&jars, "http://example.com/x"), ["id=old"]);
         assert_eq!(sent(&jars, "https://www.example.com/x"), ["id=old"]);
