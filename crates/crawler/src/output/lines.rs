@@ -34,10 +34,7 @@ pub enum Format {
 ///
 /// A file whose name ends in `.gz` is compressed (RFC 1952). Each write is a member of its own, so that a file that is cut between two of them is
 /// whole.
-pub struct Sink {
-    to: Target,
-    is_compressed: bool,
-}
+pub struct Sink(Target);
 
 enum Target {
     Writer(Box<dyn Write + Send>),
@@ -47,7 +44,7 @@ enum Target {
 impl std::fmt::Debug for Sink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Sink");
-        if let Target::File(file) = &self.to {
+        if let Target::File(file) = &self.0 {
             shown.field("file", file);
         }
         shown.finish_non_exhaustive()
@@ -57,18 +54,12 @@ impl std::fmt::Debug for Sink {
 impl Sink {
     /// Writes to `to`, which need not be buffered.
     pub fn new(to: impl Write + Send + 'static) -> Self {
-        Self {
-            to: Target::Writer(Box::new(to)),
-            is_compressed: false,
-        }
+        Self(Target::Writer(Box::new(to)))
     }
 
     /// Writes to a file, or a series of them.
     pub fn file(file: OutputFile) -> Self {
-        Self {
-            is_compressed: is_compressed(file.path()),
-            to: Target::File(file),
-        }
+        Self(Target::File(file))
     }
 
     /// Continues a file, which may be empty, or a series of them. It is [saved](crate::Observer::save) under this name.
@@ -77,42 +68,42 @@ impl Sink {
     }
 
     pub(super) fn continued(&self) -> io::Result<Option<Box<dyn Read>>> {
-        match &self.to {
+        match &self.0 {
             Target::File(file) if !file.is_empty() => Ok(Some(self.decoded(file.reader()?))),
             _ => Ok(None),
         }
     }
 
     pub(super) fn earlier(&self) -> Vec<Box<dyn Read>> {
-        match &self.to {
+        match &self.0 {
             Target::File(file) => file.earlier().map(|file| self.decoded(BufReader::new(file))).collect(),
             Target::Writer(_) => Vec::new(),
         }
     }
 
     fn decoded(&self, file: impl BufRead + 'static) -> Box<dyn Read> {
-        match self.is_compressed {
+        match is_compressed(self.path()) {
             true => Box::new(MultiGzDecoder::new(file)),
             false => Box::new(file),
         }
     }
 
     fn begins_file(&mut self) -> io::Result<bool> {
-        match &mut self.to {
+        match &mut self.0 {
             Target::Writer(_) => Ok(false),
             Target::File(file) => file.make_room().map(|()| file.is_empty()),
         }
     }
 
     fn path(&self) -> &Path {
-        match &self.to {
+        match &self.0 {
             Target::Writer(_) => Path::new("-"),
             Target::File(file) => file.path(),
         }
     }
 
     fn writer(&mut self) -> &mut dyn Write {
-        match &mut self.to {
+        match &mut self.0 {
             Target::Writer(to) => to,
             Target::File(file) => file,
         }
@@ -156,7 +147,7 @@ impl Lines {
             }
         }
         Ok(Self {
-            buffer: match to.to {
+            buffer: match to.0 {
                 Target::Writer(_) => head.clone(),
                 Target::File(_) => Vec::new(),
             },
@@ -171,7 +162,7 @@ impl Lines {
         if !self.buffer.is_empty() {
             self.write_buffer()?;
         }
-        match &mut self.to.to {
+        match &mut self.to.0 {
             Target::Writer(_) => Ok(None),
             Target::File(file) => file.save_with(String::new(), sync),
         }
@@ -193,7 +184,7 @@ impl Lines {
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
         // An output without a line has its header, but a later file of a series begins with a line.
-        let is_later = matches!(&self.to.to, Target::File(file) if file.number > 0);
+        let is_later = matches!(&self.to.0, Target::File(file) if file.number > 0);
         if !self.buffer.is_empty() || !is_later {
             self.write_buffer()?;
         }
@@ -206,7 +197,7 @@ impl Lines {
         if self.to.begins_file()? {
             buffer.splice(..0, self.head.iter().copied());
         }
-        if self.to.is_compressed && !buffer.is_empty() {
+        if is_compressed(self.to.path()) && !buffer.is_empty() {
             self.to.writer().write_all(&gzip(&buffer)?)?;
         } else {
             self.to.writer().write_all(&buffer)?;
@@ -228,7 +219,7 @@ impl Drop for Lines {
     /// Writes the buffer, for a crawl that ends with an error of another observer. Its own error has no receiver.
     fn drop(&mut self) {
         // A file that was only opened stays as it is.
-        if !self.buffer.is_empty() || matches!(self.to.to, Target::Writer(_)) {
+        if !self.buffer.is_empty() || matches!(self.to.0, Target::Writer(_)) {
             let _ = self.flush();
         }
     }

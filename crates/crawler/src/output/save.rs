@@ -73,10 +73,8 @@ pub struct SavedFiles {
     shown: String,
     temporary: PathBuf,
     written: Written,
-    /// Whether files were written since the last sync.
+    /// Whether files were written since the last sync, maybe by an earlier run.
     has_unsynced: bool,
-    /// Whether files of an earlier run may not be synced.
-    has_earlier: bool,
     /// What is to mark the folder, before its first file.
     mark: Option<String>,
 }
@@ -104,7 +102,6 @@ impl SavedFiles {
             temporary,
             written,
             has_unsynced: false,
-            has_earlier: false,
             mark: None,
         })
     }
@@ -117,7 +114,7 @@ impl SavedFiles {
     /// When the system cannot make the folder, or the names cannot be read. Besides, when an earlier run has saved pages, and the folder is
     /// missing, or another one. It may have been moved. Nothing is made or changed then.
     pub fn continuing(name: &str, folder: &Path, names: OutputFile, saved: Option<&SavedOutput>) -> io::Result<Self> {
-        let has_earlier = !names.is_empty();
+        let has_unsynced = !names.is_empty();
         let written = Written::continuing(name, names)?;
         let token = written.token();
         if let Some(earlier) = saved.map(Self::folder_in).filter(|_| !written.is_empty()) {
@@ -126,7 +123,7 @@ impl SavedFiles {
         let is_marked = place::is_marked(folder, &token) == Some(true);
         Ok(Self {
             shown: place::shown(folder)?,
-            has_earlier,
+            has_unsynced,
             mark: (!is_marked).then(|| format!("{token}\n")),
             ..Self::new(folder, &token, written)?
         })
@@ -213,14 +210,11 @@ impl Observer for SavedFiles {
     }
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
-        if sync {
-            if self.written.is_kept() && self.mark.is_none() && self.has_unsynced {
+        if sync && std::mem::take(&mut self.has_unsynced) {
+            if self.written.is_kept() && self.mark.is_none() {
                 place::check_mark(&self.folder, &self.written.token())?;
             }
-            if self.has_unsynced || self.has_earlier {
-                sync_all(&self.folder)?;
-            }
-            (self.has_unsynced, self.has_earlier) = (false, false);
+            sync_all(&self.folder)?;
         }
         self.written.save(self.shown.clone(), sync)
     }

@@ -61,10 +61,9 @@ pub struct ArchiveOptions {
 pub struct Archive {
     to: Option<SyncSender<Job>>,
     writer: Option<JoinHandle<io::Result<()>>>,
-    /// What was saved last, if a later run can continue, and whether captures were written since, or only not synced.
+    /// What was saved last, if a later run can continue, and whether captures were written since.
     saved: Option<SavedOutput>,
     has_unsaved: bool,
-    has_unsynced: bool,
 }
 
 /// What the writer does next.
@@ -114,7 +113,6 @@ impl Archive {
             writer: Some(writer),
             saved,
             has_unsaved: false,
-            has_unsynced: true,
         })
     }
 
@@ -136,7 +134,6 @@ impl Archive {
             return Err(io::Error::other("the archive has ended"));
         };
         (self.saved, self.has_unsaved) = (saved, false);
-        self.has_unsynced &= !sync;
         Ok(())
     }
 
@@ -155,7 +152,7 @@ impl Observer for Archive {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Captured(capture) => {
-                (self.has_unsaved, self.has_unsynced) = (true, true);
+                self.has_unsaved = true;
                 let capture = Arc::clone(capture);
                 self.send(Box::new(move |writer| writer.write(&capture)))
             }
@@ -167,9 +164,8 @@ impl Observer for Archive {
     }
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {
-        let must_wait = self.has_unsaved || sync && self.has_unsynced;
         // After the end all captures are written.
-        if self.saved.is_some() && must_wait && self.to.is_some() {
+        if self.saved.is_some() && (self.has_unsaved || sync) && self.to.is_some() {
             self.wait_until_saved(sync)?;
         }
         Ok(self.saved.clone())
@@ -287,15 +283,7 @@ impl Writer {
         let file = self.file_id();
         let digest = payloads::payload_digest(capture);
         let answer = match digest.and_then(|digest| self.payloads.get(&digest)) {
-            Some(original) => {
-                self.revisits += 1;
-                Record::revisit(capture, original, file)
-            }
-            None if capture.exchange.status == 304 => {
-                self.revisits += 1;
-                Record::not_modified(capture, file)
-            }
-            None => {
+            None if capture.exchange.status != 304 => {
                 self.responses += 1;
                 let response = Record::response(capture, file);
                 if let Some(digest) = digest {
@@ -307,6 +295,10 @@ impl Writer {
                     self.payloads.remember(digest, original);
                 }
                 response
+            }
+            original => {
+                self.revisits += 1;
+                Record::revisit(capture, original, file)
             }
         };
         let request = Record::request(capture, answer.id, file);

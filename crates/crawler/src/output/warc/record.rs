@@ -78,22 +78,19 @@ impl Record {
         record.with_block(&block)
     }
 
-    pub(super) fn revisit(capture: &Capture, original: &Original, file: Uuid) -> Self {
+    /// Without an original, it is of an answer 304: the unchanged payload may be in another archive.
+    pub(super) fn revisit(capture: &Capture, original: Option<&Original>, file: Uuid) -> Self {
         let mut record = Self::of_capture("revisit", capture, file);
-        record.field("WARC-Profile", &IDENTICAL_PAYLOAD);
-        record.id_field("WARC-Refers-To", original.id);
-        record.field("WARC-Refers-To-Target-URI", &original.url);
-        record.field("WARC-Refers-To-Date", &date(original.started));
-        record.field("WARC-Payload-Digest", &sha1(&capture.body));
-        record.field("WARC-Truncated", &"length");
-        record.field("Content-Type", &"application/http; msgtype=response");
-        record.with_block(&response_head(capture))
-    }
-
-    /// Makes the record of an answer 304. The unchanged payload may be in another archive.
-    pub(super) fn not_modified(capture: &Capture, file: Uuid) -> Self {
-        let mut record = Self::of_capture("revisit", capture, file);
-        record.field("WARC-Profile", &NOT_MODIFIED);
+        if let Some(original) = original {
+            record.field("WARC-Profile", &IDENTICAL_PAYLOAD);
+            record.id_field("WARC-Refers-To", original.id);
+            record.field("WARC-Refers-To-Target-URI", &original.url);
+            record.field("WARC-Refers-To-Date", &date(original.started));
+            record.field("WARC-Payload-Digest", &sha1(&capture.body));
+            record.field("WARC-Truncated", &"length");
+        } else {
+            record.field("WARC-Profile", &NOT_MODIFIED);
+        }
         record.field("Content-Type", &"application/http; msgtype=response");
         record.with_block(&response_head(capture))
     }
