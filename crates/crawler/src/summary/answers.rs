@@ -125,9 +125,8 @@ impl AnswerTimes {
     }
 
     pub(crate) fn figures_of(&self, report: HostReport, now: Time) -> HostFigures {
-        let Some(times) = self.hosts.get(&report.host) else {
-            return HostFigures::new(report, now);
-        };
+        let unknown = Times::default();
+        let times = self.hosts.get(&report.host).unwrap_or(&unknown);
         let retried = times.retried as f64 / times.pages.all.max(1) as f64;
         let in_a_row = Some(report.health.times as usize).filter(|_| report.health.pages_hang());
         HostFigures {
@@ -156,6 +155,13 @@ impl AnswerTimes {
             by_health: frontier.hosts_by_health(now),
             as_of: less_ahead(now, ahead),
         }
+    }
+}
+
+impl HostFigures {
+    /// Makes the figures of a host that has not answered.
+    pub fn new(report: HostReport, now: Time) -> Self {
+        AnswerTimes::default().figures_of(report, now)
     }
 }
 

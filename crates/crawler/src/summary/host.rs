@@ -78,19 +78,6 @@ impl Deref for HostFigures {
 }
 
 impl HostFigures {
-    /// Makes the figures of a host that has not answered.
-    pub fn new(report: HostReport, now: Time) -> Self {
-        Self {
-            failures: 0,
-            answers: 0,
-            median: None,
-            longest: None,
-            median_pause: None,
-            left: report.time_left(Duration::ZERO, 0.0, now),
-            report,
-        }
-    }
-
     /// Takes how far the clock of the frontier is ahead of the time of day from all its times.
     pub(crate) fn less_ahead(mut self, ahead: Duration) -> Self {
         // The two clocks were read one after the other.
