@@ -15,7 +15,6 @@ mod tail;
 pub mod warc;
 
 pub use crate::saved_output::{SavedFile, SavedOutput};
-pub use file::OutputFile;
-pub(crate) use file::replace_file;
+pub use file::{OutputFile, replace_file};
 pub use lines::{Format, Sink};
 pub use series::{is_compressed, series_of};

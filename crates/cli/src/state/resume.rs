@@ -6,11 +6,12 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 use clap::parser::ValueSource;
+use crawler::output::replace_file;
 use frontier::Directory;
 use serde::{Deserialize, Serialize};
 
@@ -232,15 +233,8 @@ pub(crate) fn keep(site: &Site, dir: &Path) -> io::Result<()> {
         },
         Err(why) => KeptCommand::NotKept(why.to_owned()),
     };
-    let (file, new) = (dir.join(FILE), dir.join("command.new"));
-    let mut options = fs::File::options();
-    options.write(true).create(true).truncate(true);
-    // Who may not see the arguments of the process need not see them here.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _ = fs::remove_file(&new);
-    options.open(&new)?.write_all(&serde_json::to_vec(&kept)?)?;
-    fs::rename(new, file)
+    // Who may not see the arguments of the process need not see them here: only its owner may read it.
+    replace_file(&dir.join(FILE), &serde_json::to_vec(&kept)?)
 }
 
 fn what_to_keep(site: &Site) -> Result<Vec<String>, &'static str> {

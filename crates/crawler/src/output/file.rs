@@ -340,8 +340,12 @@ impl Write for OutputFile {
     }
 }
 
-/// Replaces a small file as a whole, also across a loss of power. Only its owner may read it.
-pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a small file as a whole, also across a loss of power. Only its owner may read it. It needs the name of the file with the extension `new`.
+///
+/// # Errors
+///
+/// When the system cannot write or rename it.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
