@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crawler::peers::{Exchanged, Peers, PeersError};
+use crawler::summary::Summary;
 use frontier::{Frontier, Time};
 use tokio::sync::Notify;
 
@@ -39,8 +40,6 @@ const WORDS_WEIGH: usize = 32;
 const ENTRIES_AT_ONCE: usize = 8;
 /// For how long Redis keeps the words of a crawl that has ended, in seconds.
 const KEPT_AFTER_END: u32 = 24 * 60 * 60;
-/// The time that the rate of pages is of.
-const RATE_OVER: Duration = Duration::from_secs(10);
 
 /// The other processes of a crawl. [`Joining::join`](crate::Joining::join) makes it.
 #[derive(Debug)]
@@ -54,8 +53,6 @@ pub struct Cluster {
     woken: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
     process: Joining,
-    /// Pages fetched at the last syncs, for their rate.
-    pages: VecDeque<(Time, u64)>,
     has_news: bool,
     is_stopped: bool,
     /// What the others said when this process joined.
@@ -104,7 +101,6 @@ impl Cluster {
             woken,
             thread: Some(thread::spawn(|| courier.run())),
             process,
-            pages: VecDeque::new(),
             has_news: false,
             is_stopped: false,
             said,
@@ -114,28 +110,6 @@ impl Cluster {
     fn send(&self, message: Message) {
         // The thread ends only after it was told to.
         let _ = self.to_thread.send(message);
-    }
-
-    fn status(&mut self, frontier: &Frontier, pages: u64, now: Time) -> PartitionStatus {
-        self.pages.push_back((now, pages));
-        let is_old = |(then, _): &mut (Time, u64)| now.since(*then) > RATE_OVER;
-        while self.pages.len() > 2 && self.pages.pop_front_if(is_old).is_some() {}
-        let rate = self.pages.front().map_or(0.0, |(then, before)| {
-            let seconds = now.since(*then).as_secs_f64();
-            // Two in the same millisecond say nothing.
-            pages.saturating_sub(*before) as f64 / seconds.max(0.001)
-        });
-        let report = frontier.report();
-        PartitionStatus {
-            owner: self.process.owner.clone(),
-            at: 0,
-            pages,
-            rate,
-            waiting: report.queued_pages,
-            to_send: report.exchange.waiting,
-            repeated: self.member.repeated(),
-            has_left: false,
-        }
     }
 }
 
@@ -190,8 +164,17 @@ impl Peers for Cluster {
         Some(postcard::to_allocvec(self.member.kept()).unwrap_or_default())
     }
 
-    fn synced(&mut self, frontier: &Frontier, is_drained: bool, pages: u64, now: Time) {
-        let status = self.status(frontier, pages, now);
+    fn synced(&mut self, frontier: &Frontier, is_drained: bool, summary: &Summary, now: Time) {
+        let status = PartitionStatus {
+            owner: self.process.owner.clone(),
+            at: 0,
+            pages: summary.pages,
+            rate: summary.recent_pages_per_second(),
+            waiting: summary.report.queued_pages,
+            to_send: summary.report.exchange.waiting,
+            repeated: summary.repeated_batches,
+            has_left: false,
+        };
         self.member.synced(frontier, is_drained, status, now);
         self.has_news = true;
     }

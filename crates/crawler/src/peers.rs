@@ -6,6 +6,8 @@ use std::sync::Arc;
 use frontier::{Frontier, Link, Time, Verdict};
 use tokio::sync::Notify;
 
+use crate::summary::Summary;
+
 /// Exchanges links with the other processes of a crawl. The loop owns it as it owns the frontier, and calls it between two of its own steps:
 /// no call may wait.
 ///
@@ -32,8 +34,8 @@ pub trait Peers: Send {
 
     /// All is on the medium as it is now: the frontier, and what the last [`unsaved`](Self::unsaved) returned. Only this may be told to
     /// others. `is_drained` says, from the first call of a run on, whether the seeds are in, and nothing is left to fetch or may be fetched any
-    /// more; `pages` were fetched.
-    fn synced(&mut self, frontier: &Frontier, is_drained: bool, pages: u64, now: Time);
+    /// more. The summary is as of `now`.
+    fn synced(&mut self, frontier: &Frontier, is_drained: bool, summary: &Summary, now: Time);
 
     /// Whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.
     fn knows_end(&self) -> bool;

@@ -122,7 +122,6 @@ impl<S: Fetcher> Run<S> {
             return;
         }
         let is_synced = self.commits.is_synced && !self.has_unsaved();
-        let now = self.clock.now();
         let Some(sharing) = &mut self.sharing else { return };
         if !is_synced {
             sharing.is_told = false;
@@ -131,14 +130,16 @@ impl<S: Fetcher> Run<S> {
         if std::mem::replace(&mut sharing.is_told, true) && !is_committed {
             return;
         }
-        let report = self.frontier.report();
-        let is_drained = match sharing.nothing_left {
+        let (nothing_left, now) = (sharing.nothing_left, self.clock.now());
+        let summary = self.summary(Ending::Drained);
+        let is_drained = match nothing_left {
             None => false,
-            Some(Ending::BudgetSpent) => report.leased == 0,
-            Some(_) => report.is_drained(),
+            Some(Ending::BudgetSpent) => summary.report.leased == 0,
+            Some(_) => summary.report.is_drained(),
         };
-        let pages = self.observers.counts.pages;
-        sharing.peers.synced(&self.frontier, is_drained, pages, now);
+        if let Some(sharing) = &mut self.sharing {
+            sharing.peers.synced(&self.frontier, is_drained, &summary, now);
+        }
     }
 }
 

@@ -76,7 +76,7 @@ impl Peers for Others {
         None
     }
 
-    fn synced(&mut self, _: &Frontier, _: bool, _: u64, _: Time) {}
+    fn synced(&mut self, _: &Frontier, _: bool, _: &Summary, _: Time) {}
 
     fn knows_end(&self) -> bool {
         false

@@ -20,7 +20,7 @@ impl Peers for Others {
         None
     }
 
-    fn synced(&mut self, _: &Frontier, is_drained: bool, _: u64, _: Time) {
+    fn synced(&mut self, _: &Frontier, is_drained: bool, _: &Summary, _: Time) {
         self.0.lock().unwrap().push(is_drained);
     }
 
