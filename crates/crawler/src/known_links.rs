@@ -108,12 +108,6 @@ impl KnownLinks {
         Ok(())
     }
 
-    /// Returns whether there is no link.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty()
-    }
-
     /// Returns whether the crawl of the lines ended before it had fetched all pages, as far as its last line says: then all are requested whole.
     #[must_use]
     pub fn are_partial(&self) -> bool {

@@ -64,25 +64,24 @@ pub enum Ending {
 impl Ending {
     /// Returns the name as one word in snake case.
     pub fn name(self) -> &'static str {
+        self.texts().0
+    }
+
+    /// The name, and what people read.
+    fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::Drained => "drained",
-            Self::BudgetSpent => "budget_spent",
-            Self::TimeUp => "time_up",
-            Self::Stopped => "stopped",
-            Self::Error => "error",
+            Self::Drained => ("drained", "nothing left to fetch"),
+            Self::BudgetSpent => ("budget_spent", "page budget spent"),
+            Self::TimeUp => ("time_up", "time is up"),
+            Self::Stopped => ("stopped", "stopped"),
+            Self::Error => ("error", "ended by an error"),
         }
     }
 }
 
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Drained => "nothing left to fetch",
-            Self::BudgetSpent => "page budget spent",
-            Self::TimeUp => "time is up",
-            Self::Stopped => "stopped",
-            Self::Error => "ended by an error",
-        })
+        f.write_str(self.texts().1)
     }
 }
 
