@@ -288,26 +288,22 @@ impl HostQueues {
         released > 0
     }
 
-    /// Ends a request: the delay of the host counts from now.
-    pub(crate) fn request_ended(&mut self, leased: &LeasedEntry, now: Time) {
+    /// Ends a lease. If its request was made, the delay of the host counts from now; otherwise it spends none, and was no probe.
+    pub(crate) fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
         if let Some(address) = leased.address {
-            self.addresses.end(address, now, &self.rules);
+            match was_made {
+                true => self.addresses.end(address, now, &self.rules),
+                false => self.addresses.take_back(address, leased.started),
+            }
         }
-        self.change(&leased.entry.queue, now, |host, _| {
-            host.request_ended(&leased.entry, leased.gap, now);
+        self.change(&leased.entry.queue, now, |host, _| match was_made {
+            true => host.request_ended(&leased.entry, leased.gap, now),
+            false => host.request_not_made(&leased.entry, leased.started),
         });
         self.admit_waiting(leased.address, now);
-    }
-
-    /// Ends a lease for which no request was made: it spends no delay.
-    pub(crate) fn request_not_made(&mut self, leased: &LeasedEntry, now: Time) {
-        if let Some(address) = leased.address {
-            self.addresses.take_back(address, leased.started);
+        if !was_made {
+            self.probe_not_sent(leased, now);
         }
-        self.change(&leased.entry.queue, now, |host, _| {
-            host.request_not_made(&leased.entry, leased.started);
-        });
-        self.admit_waiting(leased.address, now);
     }
 
     /// Sets the delay of one host. It applies if it is longer than the delay of all hosts.

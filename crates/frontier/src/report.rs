@@ -316,34 +316,6 @@ impl fmt::Display for Wait {
     }
 }
 
-impl Why {
-    /// Returns the text of `Display` with durations from now instead of points in time, as in `in 1.1s`.
-    pub fn at(&self, now: Time) -> impl fmt::Display {
-        fmt::from_fn(move |f| match self {
-            Self::Queued {
-                host,
-                wait: Wait::Until(time),
-                place,
-            } => {
-                let left = time.since(now);
-                write!(f, "queued at {host}: its host can be asked in {left:.1?} ({place})")
-            }
-            Self::Queued {
-                host,
-                wait: Wait::Away { since, cause },
-                place,
-            } => {
-                let away = now.since(*since);
-                write!(
-                    f,
-                    "queued at {host}: its origin is away for {away:.1?}: {cause} ({place})"
-                )
-            }
-            other => fmt::Display::fmt(other, f),
-        })
-    }
-}
-
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,9 +7,6 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::str::FromStr;
-
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -46,44 +43,6 @@ pub enum Reach {
     Prefix,
     /// Everywhere.
     Any,
-}
-
-impl Reach {
-    /// All reaches.
-    pub const ALL: [Self; 4] = [Self::Host, Self::Site, Self::Prefix, Self::Any];
-
-    /// Returns the name, which [`FromStr`] reads.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Site => "site",
-            Self::Prefix => "prefix",
-            Self::Any => "any",
-        }
-    }
-}
-
-impl fmt::Display for Reach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// The text is not the name of a [`Reach`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such scope: choose one of host, site, prefix, any")]
-pub struct UnknownReach;
-
-impl FromStr for Reach {
-    type Err = UnknownReach;
-
-    fn from_str(name: &str) -> Result<Self, UnknownReach> {
-        Self::ALL
-            .into_iter()
-            .find(|reach| reach.name() == name)
-            .ok_or(UnknownReach)
-    }
 }
 
 /// What may be crawled.

@@ -47,7 +47,7 @@ pub(crate) struct Traps {
     queries: FrequentItems,
     hosts: FrequentItems,
     near_duplicates: NearDuplicates,
-    hash: KeyedHash,
+    pub(crate) hash: KeyedHash,
 }
 
 /// The decision on an entry that is about to be leased.
@@ -74,10 +74,10 @@ impl Traps {
     /// Opens what was postponed or closed under lower limits. The next near-duplicate there is counted against the new ones.
     pub(crate) fn limits_changed(&mut self, before: &TrapConfig, after: &TrapConfig) {
         if most(after.max_near_duplicates) > most(before.max_near_duplicates) {
-            self.near_duplicates.open_postponed();
+            self.near_duplicates.postponed.clear();
         }
         if most(after.max_near_duplicates_in_all) > most(before.max_near_duplicates_in_all) {
-            self.near_duplicates.open_closed();
+            self.near_duplicates.closed.clear();
         }
     }
 
@@ -104,7 +104,7 @@ impl Traps {
         };
         has_room(&self.queries, self.limits.max_queries_per_path)
             && has_room(&self.hosts, self.limits.max_hosts_per_site)
-            && !self.near_duplicates.closes_any()
+            && self.near_duplicates.closed.known.is_empty()
     }
 
     /// Checks the first link of a host against the budget of its site. Seeds are exempt.
@@ -147,10 +147,6 @@ impl Traps {
         }
     }
 
-    pub(crate) fn postpones(&self, entry: &Entry) -> bool {
-        self.screen(entry) == Screening::Postpone
-    }
-
     pub(crate) fn count_member(&mut self, entry: &Entry, member: &ClusterMember<'_>) -> LinkTreatment {
         self.near_duplicates.count(entry, member, &self.limits)
     }
@@ -169,10 +165,6 @@ impl Traps {
     /// The numbers of path prefixes that were closed and postponed.
     pub(crate) fn prefixes(&self) -> (u64, u64) {
         self.near_duplicates.prefixes()
-    }
-
-    pub(crate) fn hash(&self) -> KeyedHash {
-        self.hash
     }
 
     fn counted_path(&self, link: &Link) -> Option<u64> {

@@ -39,7 +39,9 @@ pub(super) fn next_run(stored: &FrontierConfig, mut wanted: FrontierConfig) -> R
         })?;
     }
     same("hash", |config| config.seen_set.hash.name().to_owned())?;
-    same("scope.reach", |config| config.scope.reach.to_string())?;
+    same("scope.reach", |config| {
+        format!("{:?}", config.scope.reach).to_lowercase()
+    })?;
     same("partition", |config| match config.partition {
         Some(partition) => partition.to_string(),
         None => "false".to_owned(),

@@ -25,12 +25,12 @@ pub(super) const ROWS_AT_ONCE: u64 = 64;
 pub(crate) struct Restored {
     pub(crate) state: State,
     pub(crate) segments: Arc<StoredSegments>,
-    pub(super) keys: Option<SharedKeys>,
+    pub(crate) keys: Option<SharedKeys>,
     pub(crate) config: FrontierConfig,
     pub(crate) manifest: Manifest,
-    pub(super) attachment: Vec<u8>,
+    pub(crate) attachment: Vec<u8>,
     pub(crate) next_row: u64,
-    pub(super) journal_bytes: u64,
+    pub(crate) journal_bytes: u64,
 }
 
 impl<'s> Source<'s> {
@@ -173,9 +173,8 @@ fn seen_set(
     sizes: Sizes,
 ) -> Result<SeenSet, OpenError> {
     let most = manifest.seen_set_parts.saturating_mul(sizes.part_bytes as u64);
-    let mut reader = PartsReader::new(store, manifest.keys_of_seen_set());
-    let read = read_seen_set(&mut reader, most, config);
-    reader.end(read)
+    let mut reader = PartsReader::new(parts(store, manifest.keys_of_seen_set()));
+    read_seen_set(&mut reader, most, config)
 }
 
 /// Reads the state of a checkpoint, but for the seen-set and the hosts.
@@ -199,25 +198,4 @@ pub(crate) fn readable_hosts(store: &dyn Store, manifest: &Manifest, parse: &Par
     let mut parts = parts(store, manifest.keys_of_hosts());
     let _ = parts.try_for_each(|part| reader.read(&part.ok()?).ok());
     reader.finish_anyway()
-}
-
-#[cfg(fuzzing)]
-impl Restored {
-    /// A state without a journal.
-    pub(crate) fn of(state: State, config: FrontierConfig, segments: Arc<StoredSegments>) -> Self {
-        let manifest = Manifest {
-            logic: super::checkpoint::LOGIC,
-            ..Manifest::default()
-        };
-        Self {
-            state,
-            segments,
-            keys: None,
-            config,
-            manifest,
-            attachment: Vec::new(),
-            next_row: 1,
-            journal_bytes: 0,
-        }
-    }
 }

@@ -44,8 +44,12 @@ pub(crate) fn read_seen_set(reader: &mut impl Read, most: u64, config: &Frontier
 }
 
 fn unreadable(error: impl Into<SnapshotError>) -> OpenError {
-    let error: SnapshotError = error.into();
-    OpenError::damaged(format_args!("its seen-set cannot be read: {error}"))
+    let damaged = |error| OpenError::damaged(format_args!("its seen-set cannot be read: {error}"));
+    match error.into() {
+        // That of a part, as it is.
+        SnapshotError::Io(error) => error.downcast().unwrap_or_else(|error| damaged(error.into())),
+        error => damaged(error),
+    }
 }
 
 pub(crate) fn with_keys(mut seen: SeenSet, config: &FrontierConfig, keys: Option<&SharedKeys>) -> Seen {

@@ -148,7 +148,7 @@ impl HostQueues {
     fn origin_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
         let entry = &failed.leased.entry;
         let (key, id) = (&entry.queue, origin_of(entry));
-        let page = self.traps.hash().of(&*entry.url);
+        let page = self.traps.hash.of(&*entry.url);
         let found = self.change_origin(key, id, failed.now, |host| {
             let origin = host.origin(id);
             (origin.patience(&failed.retries), origin.record_failure(page, failed))
@@ -244,8 +244,8 @@ impl HostQueues {
     /// Records that no probe of an origin is in flight.
     pub(super) fn end_probe(&mut self, key: &HostKey, id: OriginId, now: Time) {
         self.change_origin(key, id, now, |host| {
-            if let Some(health) = host.origin(id).health() {
-                health.probe_not_sent();
+            if let Some(outage) = host.origin(id).health().and_then(|health| health.outage.as_mut()) {
+                outage.is_probing = false;
             }
         });
     }

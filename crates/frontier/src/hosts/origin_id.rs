@@ -6,7 +6,7 @@ use crate::entry::{origin_text, split_scheme};
 use crate::url::{HostKey, Origin};
 
 /// The id of an origin within its host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(crate) struct OriginId {
     /// The number of dots at the end of the host name. They distinguish origins, but not hosts.
     dots: u32,

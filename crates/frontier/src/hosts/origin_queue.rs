@@ -22,7 +22,7 @@ use crate::time::Time;
 use crate::url::HostKey;
 
 /// The queue and the state of one origin.
-#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct OriginQueue {
     pub(crate) id: OriginId,
     /// Its rules of robots.txt, with their lifetime.
@@ -81,19 +81,7 @@ pub(crate) enum Turn<'o> {
 
 impl OriginQueue {
     pub(crate) fn new(id: OriginId) -> Self {
-        Self {
-            id,
-            known: None,
-            is_asking: false,
-            rules_are_fresh: false,
-            robots_attempts: 0,
-            has_answered: false,
-            is_given_up: false,
-            in_round: false,
-            page_is_next: false,
-            pages: PackedEntries::default(),
-            rare: None,
-        }
+        Self { id, ..Self::default() }
     }
 
     /// Queues an entry behind all others of its kind. Retries of pages wait behind pages that were never requested.

@@ -236,13 +236,6 @@ impl OriginHealth {
         self.was_away |= outage.is_certain();
         Some(now.since(outage.since))
     }
-
-    /// Records that a probe was not sent.
-    pub(crate) fn probe_not_sent(&mut self) {
-        if let Some(outage) = &mut self.outage {
-            outage.is_probing = false;
-        }
-    }
 }
 
 impl Outage {

@@ -5,6 +5,7 @@ use crate::entry::Entry;
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::time::Time;
+use crate::traps::Screening;
 use crate::url::HostKey;
 
 impl HostQueues {
@@ -94,7 +95,10 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
         let is_over_budget = self.traps.count(arrival.link, arrival.is_late);
         let entry = Entry::of(arrival.link);
         // What a postponed page leads to waits too: otherwise it would not be known of the next page that it is found on a postponed one.
-        let is_postponed = arrival.is_postponed || arrival.is_late || is_over_budget || self.traps.postpones(&entry);
+        let is_postponed = arrival.is_postponed
+            || arrival.is_late
+            || is_over_budget
+            || self.traps.screen(&entry) == Screening::Postpone;
         self.queue(entry, is_postponed, arrival.at);
     }
 }

@@ -92,7 +92,7 @@ impl HostTable {
     }
 
     pub(crate) fn set_most_resident(&mut self, bytes: u64) {
-        self.workbench.most = bytes;
+        self.workbench.most = Some(bytes);
     }
 
     /// What resident hosts take, in bytes.

@@ -66,14 +66,14 @@ fn every_reach_opens_what_the_data_says() {
     let data: Value = serde_json::from_str(include_str!("../../tests/data/scope.json")).unwrap();
     let mut wrong = Vec::new();
     for group in data.as_array().unwrap() {
-        let reach: Reach = group["reach"].as_str().unwrap().parse().unwrap();
+        let reach: Reach = serde_json::from_value(group["reach"].clone()).unwrap();
         let seed = group["seed"].as_str().unwrap();
         let scope = reaching(reach, &[seed]);
         for case in group["verdicts"].as_array().unwrap() {
             let (link, expected) = (case[0].as_str().unwrap(), case[1].as_str().unwrap());
             let verdict = verdict(&scope, link);
             if verdict != expected {
-                wrong.push(format!("{reach} of {seed}: {link} is {verdict}, not {expected}"));
+                wrong.push(format!("{reach:?} of {seed}: {link} is {verdict}, not {expected}"));
             }
         }
     }
@@ -83,7 +83,7 @@ fn every_reach_opens_what_the_data_says() {
 #[test]
 fn without_seeds_nothing_is_in_reach() {
     for reach in [Reach::Host, Reach::Site, Reach::Prefix] {
-        assert_ne!(verdict(&reaching(reach, &[]), "http://example.com/"), "ok", "{reach}");
+        assert_ne!(verdict(&reaching(reach, &[]), "http://example.com/"), "ok", "{reach:?}");
     }
 }
 
@@ -91,9 +91,9 @@ fn without_seeds_nothing_is_in_reach() {
 fn each_seed_opens_its_own_place() {
     for reach in [Reach::Host, Reach::Site, Reach::Prefix] {
         let scope = reaching(reach, &["http://a.example/", "http://b.example/"]);
-        assert_eq!(verdict(&scope, "http://a.example/x"), "ok", "{reach}");
-        assert_eq!(verdict(&scope, "http://b.example/x"), "ok", "{reach}");
-        assert_ne!(verdict(&scope, "http://c.example/x"), "ok", "{reach}");
+        assert_eq!(verdict(&scope, "http://a.example/x"), "ok", "{reach:?}");
+        assert_eq!(verdict(&scope, "http://b.example/x"), "ok", "{reach:?}");
+        assert_ne!(verdict(&scope, "http://c.example/x"), "ok", "{reach:?}");
     }
 }
 
@@ -327,17 +327,6 @@ fn the_target_of_a_redirected_seed_needs_to_join_the_scope() {
     scope.add_seed(&target.url);
     assert_eq!(scope.judge(&target), Ok(()));
     assert_eq!(verdict(&scope, "http://www.a.example/x"), "ok");
-}
-
-#[test]
-fn reaches_are_read_as_they_are_shown() {
-    for reach in Reach::ALL {
-        assert_eq!(reach.to_string().parse(), Ok(reach));
-    }
-    let message = "Host".parse::<Reach>().unwrap_err().to_string();
-    for reach in Reach::ALL {
-        assert!(message.contains(reach.name()), "{message}");
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The database file: how it is made, and how it is known again.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -31,39 +32,26 @@ pub(super) fn beside(database: &Path, end: &str) -> PathBuf {
 }
 
 /// The statements that make the tables, as SQLite keeps them.
-fn tables() -> Vec<(String, String)> {
-    let spaces = Space::ALL.into_iter().map(|space| {
+fn tables() -> BTreeSet<String> {
+    let spaces = Space::ALL.map(|space| {
         let name = space.name();
         // The seal stands before the value: it is read without the pages of a long value.
-        let sql = format!("CREATE TABLE {name}(key INTEGER PRIMARY KEY, seal INTEGER NOT NULL, value BLOB NOT NULL)");
-        (name.to_owned(), sql)
+        format!("CREATE TABLE {name}(key INTEGER PRIMARY KEY, seal INTEGER NOT NULL, value BLOB NOT NULL)")
     });
     let own = [
-        (
-            "spaces",
-            "CREATE TABLE spaces(space TEXT PRIMARY KEY, rows INTEGER NOT NULL, first INTEGER, last INTEGER, \
-             seals INTEGER NOT NULL, \"commit\" INTEGER NOT NULL) WITHOUT ROWID",
-        ),
-        (
-            "status",
-            "CREATE TABLE status(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-        ),
+        "CREATE TABLE spaces(space TEXT PRIMARY KEY, rows INTEGER NOT NULL, first INTEGER, last INTEGER, \
+         seals INTEGER NOT NULL, \"commit\" INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE status(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ];
-    let own = own.map(|(name, sql)| (name.to_owned(), sql.to_owned()));
-    spaces.chain(own).collect()
+    spaces.into_iter().chain(own.map(str::to_owned)).collect()
 }
 
 /// A database that is there is complete.
 pub(super) fn create(dir: &Path, page_bytes: u32) -> std::result::Result<(), StoreError> {
     let path = dir.join(UNFINISHED);
     let io = |error| StoreError::io(&path, error);
-    for leftover in [
-        &path,
-        &beside(&path, "-wal"),
-        &beside(&path, "-shm"),
-        &beside(&path, "-journal"),
-    ] {
-        unless_missing(&path, fs::remove_file(leftover))?;
+    for end in ["", "-wal", "-shm", "-journal"] {
+        unless_missing(&path, fs::remove_file(beside(&path, end)))?;
     }
     // Open while all is written: an error that the system meets before the sync is reported to this handle.
     let file = create_for_owner(&path).map_err(io)?;
@@ -122,7 +110,7 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     let transaction = connection.transaction()?;
-    for (_, sql) in tables() {
+    for sql in tables() {
         transaction.execute(&sql, [])?;
     }
     for space in Space::ALL {
@@ -144,12 +132,8 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
 /// writes come only to who reads on.
 fn change_to_wal(connection: &Connection) -> Result<String> {
     let mut statement = connection.prepare("PRAGMA journal_mode = wal")?;
-    let mut rows = statement.query([])?;
-    let mut mode = String::new();
-    while let Some(row) = rows.next()? {
-        mode = row.get(0)?;
-    }
-    Ok(mode)
+    let modes = statement.query_map([], |row| row.get(0))?;
+    modes.last().unwrap_or_else(|| Ok(String::new()))
 }
 
 /// Checks that the file is ours and whole, but for its values. Returns what its tables hold. O(rows).
@@ -239,21 +223,13 @@ pub(super) fn check_writable(path: &Path) -> std::result::Result<(), StoreError>
     Err(StoreError::damaged(path, "its head is damaged"))
 }
 
-/// Whether the tables are the ones that were made, each with a tree of its own.
+/// Whether the tables are the ones that were made, each with a tree of its own. SQLite compares the names with the statements.
 fn has_our_tables(connection: &Connection) -> Result<bool> {
-    let mut statement = connection.prepare("SELECT name, sql, rootpage FROM sqlite_schema WHERE type = 'table'")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?)))?;
-    let (mut found, mut roots) = (Vec::new(), Vec::new());
-    for row in rows {
-        let (name, sql, root) = row?;
-        found.push((name, sql));
-        roots.push(root);
-    }
-    let all: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    roots.sort_unstable();
-    roots.dedup();
-    let mut expected = tables();
-    expected.sort_unstable();
-    found.sort_unstable();
-    Ok(found == expected && roots.len() == expected.len() && usize::try_from(all) == Ok(expected.len()))
+    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema")?;
+    let found: BTreeSet<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_>>()?;
+    let sql = "SELECT count(*), count(DISTINCT rootpage) FROM sqlite_schema";
+    let counts: (i64, i64) = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let expected = tables();
+    let all = expected.len() as i64;
+    Ok(counts == (all, all) && found == expected)
 }

@@ -156,7 +156,7 @@ fn is_known((settled, _): &(Settled, Option<Arc<Entry>>)) -> bool {
 }
 
 /// Links that are offered together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Links<'a> {
     pub(crate) links: Cow<'a, [Link]>,
     /// How many others there were.

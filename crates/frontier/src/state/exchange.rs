@@ -90,12 +90,8 @@ impl State {
             has_new_cookies: false,
             ..link.clone()
         };
-        let segments = self.sieve.queue().rules().segments.clone();
-        let exchange = &mut self.tables.exchange;
-        if let Some(peer) = exchange.peers.get_mut(to as usize) {
-            peer.outbox.push(link, segments.as_deref());
-            exchange.counts.sent += 1;
-        }
+        self.change_outbox(to, |outbox, segments| outbox.push(link, segments));
+        self.tables.exchange.counts.sent += 1;
     }
 
     /// Adds the target of a redirected seed to the reach, and tells all other partitions if that has grown.

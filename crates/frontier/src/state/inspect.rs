@@ -21,15 +21,9 @@ impl State {
 
     pub(crate) fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
         let key = url.key();
-        if let Some(taken) = self
-            .tables
-            .leases
-            .in_flight
-            .values()
-            .find(|taken| taken.entry.key() == key)
-        {
+        if let Some(entry) = self.in_flight().find(|entry| entry.key() == key) {
             return Why::Leased {
-                attempt: taken.entry.attempts,
+                attempt: entry.attempts,
             };
         }
         let queues = self.sieve.queue();
@@ -131,10 +125,8 @@ impl State {
         let mut hanging: BTreeMap<&HostKey, &LeasedEntry> = BTreeMap::new();
         let leases = self.tables.leases.in_flight.values();
         for leased in leases.filter(|leased| now.since(leased.started) >= Health::HANGING) {
-            let oldest = hanging.entry(&leased.entry.queue).or_insert(leased);
-            if (leased.started, &leased.entry.url) < (oldest.started, &oldest.entry.url) {
-                *oldest = leased;
-            }
+            // The first one is the oldest.
+            hanging.entry(&leased.entry.queue).or_insert(leased);
         }
         hanging
     }

@@ -1,9 +1,9 @@
 //! Leasing: the next entries, and the entries that were dropped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::State;
 use crate::entry::Entry;
@@ -17,18 +17,12 @@ const IDS_PER_MILLISECOND_BITS: u32 = 20;
 /// What is in flight.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Leases {
-    #[serde(serialize_with = "in_order")]
-    pub(super) in_flight: HashMap<LeaseId, LeasedEntry>,
+    pub(super) in_flight: BTreeMap<LeaseId, LeasedEntry>,
     /// Those that may spend the page budget.
     pages: u64,
     last_id: u64,
     /// The last call returned dropped entries: this one returns leases first.
     has_just_dropped: bool,
-}
-
-/// Serializes leases by their ids, so that equal states are equal bytes.
-fn in_order<S: Serializer>(leases: &HashMap<LeaseId, LeasedEntry>, serializer: S) -> Result<S::Ok, S::Error> {
-    leases.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
 }
 
 impl Leases {

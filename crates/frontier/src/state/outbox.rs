@@ -15,7 +15,7 @@ pub(super) type Segments<'s> = Option<&'s dyn SegmentStore>;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outbox {
     /// Links that have no number yet.
-    open: OpenBatch,
+    open: Links<'static>,
     closed: Closed,
     /// The digest and the links of each closed batch.
     facts: VecDeque<(u64, u32)>,
@@ -24,18 +24,13 @@ pub(super) struct Outbox {
     pub(super) waiting: u64,
 }
 
-#[derive(Debug, Default)]
-struct OpenBatch {
-    links: Vec<Link>,
-    bytes: usize,
-}
-
 impl Outbox {
     /// Adds a link. It closes the batch when that is full.
     pub(super) fn push(&mut self, link: Link, segments: Segments<'_>) {
-        self.open.push(link);
+        self.open.links.to_mut().push(link);
         self.waiting += 1;
-        if self.open.links.len() >= BATCH_LINKS || self.open.bytes >= BATCH_BYTES {
+        let bytes: usize = self.open.links.iter().map(|link| link.url.as_str().len()).sum();
+        if self.open.links.len() >= BATCH_LINKS || bytes >= BATCH_BYTES {
             self.close(segments);
         }
     }
@@ -116,28 +111,6 @@ impl Outbox {
         for (bytes, links) in kept {
             self.add(bytes, links, segments);
         }
-    }
-}
-
-impl OpenBatch {
-    fn push(&mut self, link: Link) {
-        self.bytes += link.url.as_str().len();
-        self.links.push(link);
-    }
-}
-
-impl Serialize for OpenBatch {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Links::from(self.links.as_slice()).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for OpenBatch {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut open = Self::default();
-        let links = Links::deserialize(deserializer)?.links.into_owned();
-        links.into_iter().for_each(|link| open.push(link));
-        Ok(open)
     }
 }
 

@@ -11,8 +11,7 @@ use crate::time::Time;
 impl State {
     /// Queues everything again that is in flight, the oldest lease first. Returns the number of entries.
     pub(super) fn release_all(&mut self, now: Time) -> u64 {
-        let mut leases: Vec<_> = self.tables.leases.in_flight.keys().copied().collect();
-        leases.sort_unstable();
+        let leases: Vec<_> = self.tables.leases.in_flight.keys().copied().collect();
         self.release(&leases, true, now)
     }
 
@@ -31,11 +30,11 @@ impl State {
     /// Queues an entry again, or drops it with its origin. Unlike a retry, it does not count: nothing failed.
     fn queue_released(&mut self, leased: LeasedEntry, was_made: bool, now: Time) {
         if leased.entry.purpose == Purpose::Address {
-            self.hosts().request_not_made(&leased, now);
+            self.hosts().end_request(&leased, false, now);
             self.hosts().set_address(&leased.entry.queue, Address::Unknown, now);
             return;
         }
-        self.end_request(&leased, was_made, now);
+        self.hosts().end_request(&leased, was_made, now);
         // Without a result, it was no probe of its origin.
         self.hosts().probe_not_sent(&leased, now);
         let mut entry = Arc::unwrap_or_clone(leased.entry);

@@ -36,7 +36,7 @@ impl State {
             Purpose::Page | Purpose::Sitemap(_) => (self.settle_page(&leased, settlement, now), Some(entry)),
             Purpose::Robots(origin) => (self.settle_robots(&leased, origin, settlement, now), None),
             Purpose::Address => {
-                self.hosts().request_not_made(&leased, now);
+                self.hosts().end_request(&leased, false, now);
                 let address = settlement.address.filter(|_| settlement.outcome == Outcome::Done);
                 let until = now + settlement.lifetime.unwrap_or(ADDRESS_LIFETIME);
                 let known = Address::Known(address, until);
@@ -46,20 +46,10 @@ impl State {
         }
     }
 
-    /// Ends the request of a lease, or undoes it if none was made.
-    pub(super) fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
-        if was_made {
-            self.hosts().request_ended(leased, now);
-        } else {
-            self.hosts().request_not_made(leased, now);
-            self.hosts().probe_not_sent(leased, now);
-        }
-    }
-
     fn settle_page(&mut self, leased: &LeasedEntry, settlement: &Settlement, now: Time) -> Settled {
         let (outcome, links) = (&settlement.outcome, &settlement.links);
         let entry = &*leased.entry;
-        self.end_request(leased, was_made(outcome), now);
+        self.hosts().end_request(leased, was_made(outcome), now);
         let mut settled = Settled::default();
         let is_redirect = *outcome == Outcome::Redirected;
         if is_redirect && entry.metadata.seed {

@@ -53,8 +53,8 @@ pub(crate) struct LinkTreatment {
 
 /// The latest prefixes or sites with a property, as hashes.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-struct RecentPlaces {
-    known: HashSet<u64>,
+pub(super) struct RecentPlaces {
+    pub(super) known: HashSet<u64>,
     in_order: VecDeque<u64>,
     ever: u64,
 }
@@ -76,7 +76,7 @@ impl RecentPlaces {
     }
 
     /// Removes all places.
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.known.clear();
         self.in_order.clear();
     }
@@ -92,8 +92,8 @@ pub(crate) struct NearDuplicates {
     of_site: FrequentItems,
     /// The estimated number of members of a cluster on a site, compared or not.
     guessed: FrequentItems,
-    postponed: RecentPlaces,
-    closed: RecentPlaces,
+    pub(super) postponed: RecentPlaces,
+    pub(super) closed: RecentPlaces,
     /// Clusters of sites for which a notice was returned.
     reported_sites: RecentPlaces,
     suspects: HashSet<u64>,
@@ -112,16 +112,6 @@ impl NearDuplicates {
             suspects: HashSet::new(),
             hash,
         }
-    }
-
-    /// Forgets which prefixes are postponed.
-    pub(crate) fn open_postponed(&mut self) {
-        self.postponed.clear();
-    }
-
-    /// Forgets which prefixes are closed.
-    pub(crate) fn open_closed(&mut self) {
-        self.closed.clear();
     }
 
     /// Counts a page of a cluster.
@@ -169,10 +159,6 @@ impl NearDuplicates {
 
     pub(crate) fn closes(&self, key: &str) -> bool {
         self.closed.has(|| self.hash.of(&*path_prefix(key)))
-    }
-
-    pub(crate) fn closes_any(&self) -> bool {
-        !self.closed.known.is_empty()
     }
 
     /// Whether a URL is under a postponed prefix.

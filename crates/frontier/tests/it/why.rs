@@ -273,20 +273,15 @@ fn the_chance_that_the_seen_set_is_wrong_is_named_where_there_is_one() {
 }
 
 #[test]
-fn the_time_that_is_left_is_named_on_request() {
+fn a_text_names_the_time_and_what_is_ahead() {
     let mut frontier = with_pages(config(), &pages("https://a.example/", 2));
     let first = one(&mut frontier, START);
     settle(&mut frontier, &first, failing(FailureKind::Status), START);
     let why = frontier.why(&url("https://a.example/0"), at(0.25));
     assert_eq!(
-        why.at(at(0.25)).to_string(),
-        "queued at a.example: its host can be asked in 750.0ms (1 ahead of it; its host has 1 more waiting, 0 in flight)"
-    );
-    assert_eq!(
         why.to_string(),
         "queued at a.example: its host can be asked from 2023-11-14T22:13:21.000Z on (1 ahead of it; its host has 1 more waiting, 0 in flight)"
     );
-    assert_eq!(Why::NeverOffered.at(START).to_string(), Why::NeverOffered.to_string());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use sieve::{Filter as _, ScalableBloomFilter, SeenSet};
 use crate::Canonicalizer;
 use crate::appended::append;
 use crate::config::{FrontierConfig, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig};
+use crate::durable::checkpoint::{LOGIC, Manifest};
 use crate::durable::keys::SharedKeys;
 use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
@@ -158,12 +159,30 @@ fn classify_pages(state: &mut State) {
     }
 }
 
+/// A state without a journal.
+fn restored(state: State, source: Source<'_>) -> Restored {
+    let manifest = Manifest {
+        logic: LOGIC,
+        ..Manifest::default()
+    };
+    Restored {
+        state,
+        segments: source.segments(0),
+        keys: None,
+        config: config(),
+        manifest,
+        attachment: Vec::new(),
+        next_row: 1,
+        journal_bytes: 0,
+    }
+}
+
 /// Makes the calls of a row again, in a frontier that has some pages. Returns whether it could.
 pub fn read_row(row: &[u8]) -> bool {
     let Some((frontier, _)) = prepared() else { return false };
     let (parse, store) = (parse(), store());
     let source = Source::new(&store, &parse);
-    let mut restored = Restored::of(frontier.state, config(), source.segments(0));
+    let mut restored = restored(frontier.state, source);
     let is_read = restored.make_calls(1, row, &parse).is_ok();
     let _ = (
         restored.state.report(),

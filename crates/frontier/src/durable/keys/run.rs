@@ -3,7 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | number · 2³² + part | up to 1024 digests of 16 bytes, little-endian, in order |
-//! | number · 2³² + 2³¹ + n | the first digests of the parts from 1024 · n on |
+//! | number · 2³² + 2³¹ | the first digests of the parts. Earlier versions have further ones of each 1024 parts behind it |
 
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,7 @@ use crate::store::{Batch, Space, StoreError};
 
 /// The bytes of a digest in the store.
 const BYTES: usize = 16;
-/// The first digests of parts that are one value.
-const FENCES_AT_ONCE: usize = 1024;
-/// The number of the first value with first digests.
+/// The number of the value with first digests.
 const FIRST_FENCES: u64 = 1 << 31;
 
 pub(super) fn key(run: u64, part: u64) -> u64 {
@@ -125,7 +123,6 @@ pub(super) struct RunWriter {
     run: Run,
     digests_of_part: usize,
     part: Vec<u8>,
-    fences_written: usize,
 }
 
 impl RunWriter {
@@ -143,7 +140,6 @@ impl RunWriter {
             },
             digests_of_part,
             part: Vec::new(),
-            fences_written: 0,
         }
     }
 
@@ -168,17 +164,6 @@ impl RunWriter {
         let StoredRun { number, parts, .. } = &mut self.run.stored;
         batch.put(Space::Digest, key(*number, *parts), std::mem::take(&mut self.part));
         *parts += 1;
-        if self.run.fences.len() - self.fences_written == FENCES_AT_ONCE {
-            self.write_fences(batch);
-        }
-    }
-
-    fn write_fences(&mut self, batch: &mut Batch) {
-        let new = &self.run.fences[self.fences_written..];
-        let bytes: Vec<u8> = new.iter().flat_map(|fence| fence.to_le_bytes()).collect();
-        let number = FIRST_FENCES + (self.fences_written / FENCES_AT_ONCE) as u64;
-        batch.put(Space::Digest, key(self.run.stored.number, number), bytes);
-        self.fences_written = self.run.fences.len();
     }
 
     /// Writes the rest.
@@ -186,9 +171,8 @@ impl RunWriter {
         if !self.part.is_empty() {
             self.write_part(batch);
         }
-        if self.fences_written < self.run.fences.len() {
-            self.write_fences(batch);
-        }
+        let fences: Vec<u8> = self.run.fences.iter().flat_map(|fence| fence.to_le_bytes()).collect();
+        batch.put(Space::Digest, key(self.run.stored.number, FIRST_FENCES), fences);
         self.run
     }
 }

@@ -3,7 +3,7 @@
 use sieve::snapshot::{Snapshot as _, SnapshotCounts};
 use sieve::{Filter as _, Hashing, OnSaturation, SeenSet};
 
-use super::super::parts::PartsReader;
+use super::super::parts::{self, PartsReader};
 use super::super::seen_set::{encode_seen_set, read_seen_set};
 use super::common::{START, config, url};
 use super::damage::manifest;
@@ -110,20 +110,19 @@ fn a_seen_set_in_many_parts_is_whole_or_an_error() {
     let config = of_capacity(10_000, OnSaturation::Grow);
     let seen = with_keys(&config, 8_000);
     let stored = encode_seen_set(&seen).unwrap();
-    let parts: Vec<_> = stored.chunks(70).collect();
+    let chunks: Vec<_> = stored.chunks(70).collect();
     let read = |missing: Option<usize>| {
         let mut store = MemoryStore::default();
         let mut batch = Batch::default();
-        for (at, part) in parts.iter().enumerate().filter(|(at, _)| Some(*at) != missing) {
+        for (at, part) in chunks.iter().enumerate().filter(|(at, _)| Some(*at) != missing) {
             batch.put(Space::Checkpoint, at as u64, *part);
         }
         store.commit(&batch, false).unwrap();
-        let mut reader = PartsReader::new(&store, 0..parts.len() as u64);
-        let seen = read_seen_set(&mut reader, stored.len() as u64, &config);
-        reader.end(seen)
+        let mut reader = PartsReader::new(parts::parts(&store, 0..chunks.len() as u64));
+        read_seen_set(&mut reader, stored.len() as u64, &config)
     };
     assert_eq!(plain(&read(None).unwrap()), plain(&seen));
-    for missing in 0..parts.len() {
+    for missing in 0..chunks.len() {
         let error = read(Some(missing)).unwrap_err();
         assert!(matches!(error, OpenError::Damaged(_)), "part {missing}: {error}");
     }

@@ -63,10 +63,10 @@ impl Resident {
 }
 
 /// What resident hosts take, and their line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Workbench {
-    /// The bytes that residents may take.
-    pub(super) most: u64,
+    /// The bytes that residents may take; `None` for no bound.
+    pub(super) most: Option<u64>,
     pub(super) bytes: u64,
     /// The bytes of those with a seat.
     seated_bytes: u64,
@@ -74,19 +74,6 @@ pub(super) struct Workbench {
     line: BTreeMap<Place, HostKey>,
     /// The places that were given so far.
     places: u64,
-}
-
-impl Default for Workbench {
-    fn default() -> Self {
-        Self {
-            most: u64::MAX,
-            bytes: 0,
-            seated_bytes: 0,
-            residents: 0,
-            line: BTreeMap::new(),
-            places: 0,
-        }
-    }
 }
 
 impl Workbench {
@@ -97,7 +84,7 @@ impl Workbench {
 
     /// How many bytes are too many.
     pub(super) fn excess(&self) -> u64 {
-        self.bytes.saturating_sub(self.most)
+        self.most.map_or(0, |most| self.bytes.saturating_sub(most))
     }
 
     pub(super) fn add(&mut self, key: &HostKey, resident: &mut Resident) {
@@ -142,7 +129,7 @@ impl Workbench {
             Some(Rank::HasSeat) => self.seated_bytes,
             Some(Rank::NothingWaits) | None => self.seated_bytes + u64::from(resident.bytes),
         };
-        let has_room = seated_bytes <= self.most / 8 * 7;
+        let has_room = self.most.is_none_or(|most| seated_bytes <= most / 8 * 7);
         Some(if has_room { Rank::HasSeat } else { Rank::Passes })
     }
 

@@ -44,7 +44,7 @@ impl State {
     ) -> Settled {
         let (outcome, mut links) = (&settlement.outcome, settlement.links.as_slice());
         let mut settled = Settled::default();
-        self.end_request(leased, was_made(outcome), now);
+        self.hosts().end_request(leased, was_made(outcome), now);
         let notices = &mut settled.notices;
         match (outcome, &settlement.rules) {
             (Outcome::Done, Some(rules)) => {
