@@ -181,17 +181,17 @@ impl Reporter {
             format!("{:.1}/s recent", summary.recent_pages_per_second()),
             format!("{:.1}/s mean", summary.mean_pages_per_second()),
         ];
-        let held_up_by = summary.host_table.held_up_by();
+        let hosts = &summary.host_table;
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
-            Phase::Running => self
-                .pace
-                .remaining(held_up_by.and_then(|host| host.left))
-                .map(|time| match held_up_by {
-                    // Each of them may lead to more.
-                    Some(host) if host.postponed > 0 => format!("ETA < {}", duration(time)),
-                    _ => format!("ETA {}", duration(time)),
-                }),
+            Phase::Running => {
+                self.pace
+                    .remaining(hosts.left())
+                    .map(|time| match hosts.hosts.iter().any(|host| host.alike > 0) {
+                        true => format!("ETA up to {}", duration(time)),
+                        false => format!("ETA {}", duration(time)),
+                    })
+            }
             phase => Some(phase.name().to_owned()),
         });
         pace.push(size(summary.answers.bytes).to_string());
@@ -215,7 +215,7 @@ fn pages(summary: &Summary) -> Vec<String> {
 
 /// A host that is asked is worth a name only if there are others, or if it may go on for long.
 fn is_named(host: &HostFigures, summary: &Summary) -> bool {
-    host.health.state > Health::Asked || host.postponed > 0 || summary.report.hosts > 1
+    host.health.state > Health::Asked || host.alike > 0 || summary.report.hosts > 1
 }
 
 /// `None` if nothing waits.
@@ -369,11 +369,11 @@ mod tests {
         assert!(view[0].contains("/s mean, pausing, "), "{view:?}");
         assert_eq!(view[1], texts[1]);
         let mut endless = figures("d.example", false);
-        (endless.report.postponed, endless.left) = (2, Some(Duration::MAX));
+        (endless.report.alike, endless.left) = (2, Some(Duration::MAX));
         Arc::make_mut(&mut summary.host_table).hosts = vec![endless];
         let texts = reporter.texts(&summary);
         assert!(
-            texts[0].contains(", ETA < 9.0 min, "),
+            texts[0].contains(", ETA up to 9.0 min, "),
             "each may lead to more: {texts:?}"
         );
         summary.report.partition = frontier::Partition::new(1, 4).ok();
@@ -442,8 +442,8 @@ mod tests {
         // The only host of a crawl is named if its pages may have no end.
         let mut endless = figures("d.example", false);
         summary.report.hosts = 1;
-        for (postponed, is_named) in [(0, false), (3, true)] {
-            endless.report.postponed = postponed;
+        for (alike, is_named) in [(0, false), (3, true)] {
+            endless.report.alike = alike;
             Arc::make_mut(&mut summary.host_table).hosts = vec![endless.clone()];
             assert_eq!(worst_host(&summary).is_some(), is_named);
         }

@@ -31,7 +31,7 @@ pub struct PreviousFetch {
     pub validators: Validators,
     /// The URL that was linked to, if redirects led from there to this one.
     pub redirected_from: Option<String>,
-    /// The hash of its bytes, if it was computed. The frontier keeps it only if the page was fetched in this crawl.
+    /// The hash of its bytes, if it was computed.
     pub content: Option<ContentHash>,
     /// Whether it was fetched in this crawl, and is [queued again](crate::Frontier::queue_again).
     pub is_of_this_crawl: bool,

@@ -155,6 +155,10 @@ impl Traps {
         self.near_duplicates.suspects(host.site())
     }
 
+    pub(crate) fn alike_to_come(&self, host: &HostKey) -> u64 {
+        self.near_duplicates.to_come(host.site(), &self.limits)
+    }
+
     pub(crate) fn bounds_near_duplicates(&self) -> bool {
         self.limits
             .max_near_duplicates

@@ -40,6 +40,17 @@ impl HostTable {
         self.hosts.first().filter(|host| host.left.is_some())
     }
 
+    /// Returns how long what waits takes: at the host that takes longest, and then at the one that takes longest of those whose pages wait
+    /// behind all others. `None` if nothing waits.
+    pub fn left(&self) -> Option<Duration> {
+        let longest = |is_behind| {
+            let hosts = self.hosts.iter().filter(|host| host.is_behind() == is_behind);
+            hosts.filter_map(|host| host.left).max()
+        };
+        let left = [longest(false), longest(true)].into_iter().flatten();
+        left.reduce(Duration::saturating_add)
+    }
+
     /// Returns how many hosts are away.
     pub fn away(&self) -> u64 {
         self.by_health.get(&Health::Away).copied().unwrap_or_default()
@@ -94,9 +105,16 @@ impl HostFigures {
         self
     }
 
-    /// Compares hosts: the one that holds the crawl up longest comes first.
+    /// Compares hosts: the one that holds the crawl up longest comes first, and those whose pages wait behind all others come after others.
     pub fn worst_first(&self, other: &Self) -> Ordering {
-        let rank = |one: &Self| Reverse((one.left, one.health.state, one.requests));
+        let rank = |one: &Self| {
+            Reverse((
+                one.left.is_some() && !one.is_behind(),
+                one.left,
+                one.health.state,
+                one.requests,
+            ))
+        };
         rank(self).cmp(&rank(other)).then_with(|| self.host.cmp(&other.host))
     }
 }
@@ -122,6 +140,7 @@ impl HostFigures {
             "advice": self.advice(name),
             "waiting": self.queued,
             "postponed": self.postponed,
+            "alike": self.alike,
             "in_flight": self.in_flight,
             "left_seconds": seconds(self.left),
             "requests": self.requests,
@@ -155,7 +174,7 @@ impl HostFigures {
             text += &format!("; asked again in {}, at {until}", duration(until.since(as_of)));
         }
         if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
-            text += &format!("; given up at {end} at the latest");
+            text += &format!("; given up at {end} if it goes on like this");
         }
         let Some(left) = self.left else {
             return match self.advice(name).filter(|_| health.state >= Health::Closed) {
@@ -172,9 +191,9 @@ impl HostFigures {
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
         text += &format!("; {} waiting{alike}, {} left", grouped(waiting), duration(left));
-        if let Some(most) = self.max_alike.filter(|_| self.postponed > 0) {
-            let (most, limit) = (grouped(most.get().into()), name("max_near_duplicates_in_all"));
-            text += &format!(" at most: each may lead to more, up to {most} alike; lower {limit} to end it sooner");
+        if self.alike > waiting {
+            let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
+            text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
         }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
@@ -280,7 +299,7 @@ mod tests {
                     host.report.health.until = Some(Time::EPOCH + 20 * second);
                     host.report.health.given_up_at = Some(Time::EPOCH + 900 * second);
                 }),
-                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z at the latest; \
+                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if it goes on like this; \
                  37 waiting, 6.2 min left; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
             ),
             (
@@ -299,9 +318,9 @@ mod tests {
                 "asked; 37 waiting, the page budget is spent",
             ),
             (
-                explained(|host| host.report.postponed = 37),
-                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left at most: each may lead to more, \
-                 up to 5000 alike; lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
+                explained(|host| (host.report.postponed, host.report.alike) = (37, 4000)),
+                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left, if up to 4000 follow that look alike: \
+                 lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
             ),
         ];
         for (found, expected) in cases {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::host::Host;
+use super::jitter::with_jitter;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
 use crate::config::RetryPolicy;
@@ -85,12 +86,15 @@ impl Host {
                 let waits: Duration = attempts.map(|times| retries.wait_after(times)).sum();
                 let known = origin.known.as_ref();
                 let closes = known.is_none_or(|known| matches!(known.policy, Policy::Closed(..)));
+                let waits = with_jitter(waits, retries.retry_jitter, 1_000);
                 health.given_up_at = health.until.filter(|_| closes).map(|until| until + waits);
             }
             Health::Resting => {
                 health.times = origin.throttles();
                 let most = retries.max_throttles.get();
                 let longest = retries.rest_after(most, health.asked_for);
+                let jitter = health.asked_for.map_or(retries.retry_jitter, |_| 0);
+                let longest = with_jitter(longest, jitter, 1_000);
                 let rests = longest.saturating_mul(most.saturating_sub(health.times.saturating_add(1)));
                 health.given_up_at = blocked.map(|until| until + rests);
             }
@@ -100,7 +104,7 @@ impl Host {
                 health.cause = Some(outage.cause.clone());
                 health.until = Some(outage.next).filter(|next| !outage.is_probing && is_ahead(next));
                 health.times = outage.probes;
-                health.given_up_at = Some(outage.since + origin.patience(retries)).filter(is_ahead);
+                health.given_up_at = Some(outage.since + origin.patience(retries));
             }
             Health::Closed => {
                 let Some(known) = &origin.known else { return health };

@@ -1,19 +1,17 @@
 //! One host: its origins, its times, its budget.
 
 mod budget;
-mod delayed;
 mod memory;
 mod origins;
 mod politeness;
 mod state;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use delayed::Delayed;
 pub(crate) use state::HostState;
 
 use super::addresses::Address;
@@ -43,26 +41,11 @@ pub(crate) struct Host {
     next_origin: u16,
     /// The `Crawl-delay` of its robots.txt files, in milliseconds; zero for none.
     crawl_delay: u32,
-    requests: Requests,
+    requests: u32,
+    /// The shortest time between the end of a request and the start of the next, in milliseconds.
+    shortest_gap: Option<u32>,
     /// Whether a page or a sitemap was ever queued: it counts among the hosts of its site.
     pub(crate) is_counted: bool,
-}
-
-/// The requests so far.
-#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-struct Requests {
-    count: u32,
-    /// The shortest time between the end of one and the start of the next, in milliseconds; `u32::MAX` for none.
-    shortest_gap: u32,
-}
-
-impl Default for Requests {
-    fn default() -> Self {
-        Self {
-            count: 0,
-            shortest_gap: u32::MAX,
-        }
-    }
 }
 
 /// State that most hosts do not have.
@@ -73,8 +56,10 @@ struct Rare {
     blocked_until: Time,
     origins_given_up: u32,
     postponed: u32,
-    /// Retries that are not due yet.
-    delayed: BinaryHeap<Delayed>,
+    /// Pages that were postponed, and are queued or in flight now.
+    released: u32,
+    /// Retries that are not due yet, by when they are, and by their arrival.
+    delayed: BTreeMap<(Time, u64), Entry>,
     arrivals: u64,
     /// The timers of origins.
     timed: BinaryHeap<Reverse<(Time, OriginId)>>,
@@ -93,16 +78,25 @@ impl Host {
         self.queued += 1;
         self.queued_pages += u32::from(entry.purpose == Purpose::Page);
         self.is_counted |= is_page(&entry);
+        if entry.postponed {
+            self.rare().released += 1;
+        }
         if let Purpose::Robots(_) = entry.purpose {
             self.rare().urgent.push(entry);
         } else if entry.due > now {
             let rare = self.rare();
             rare.arrivals += 1;
-            let arrival = rare.arrivals;
-            rare.delayed.push(Delayed { arrival, entry });
+            rare.delayed.insert((entry.due, rare.arrivals), entry);
         } else {
             self.put_in_queue(entry, now, rules);
         }
+    }
+
+    /// Whether its pages led, or may lead, to more that wait behind everything else of the crawl.
+    pub(crate) fn has_postponed(&self) -> bool {
+        self.rare
+            .as_ref()
+            .is_some_and(|rare| rare.postponed + rare.released > 0)
     }
 
     pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {

@@ -3,10 +3,10 @@
 //! An entry is appended as a record, in segments of about [`SEGMENT_BYTES`]:
 //!
 //! ```text
-//! flags (1 or 2 bytes) | depth | shared, rest of the path | key? | referrer? | redirected from? | rare fields
+//! flags | depth | shared, rest of the path | key? | referrer? | redirected from? | rare fields?
 //! ```
 //!
-//! Numbers are LEB128. A path shares a prefix with the first path of its segment. A text that begins with the origin is stored without
+//! Numbers are LEB128, and rare fields as postcard writes them. A path shares a prefix with the first path of its segment. A text that begins with the origin is stored without
 //! it. A referrer that is already in the segment is stored as its distance, because links of one page come in a row. A segment can be
 //! read by itself.
 //!

@@ -1,6 +1,5 @@
 //! One host: what it was asked, and what it does at present.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +34,9 @@ pub struct HostReport {
     pub per_host: u32,
     /// The most requests for one of its pages: [`RetryPolicy::max_attempts`](crate::RetryPolicy::max_attempts).
     pub max_attempts: u32,
-    /// The most near-duplicates that are fetched: [`TrapConfig::max_near_duplicates_in_all`](crate::TrapConfig::max_near_duplicates_in_all).
-    pub max_alike: Option<NonZeroU32>,
+    /// How many more pages may come that look alike, if some wait behind all other pages, or did: up to
+    /// [`TrapConfig::max_near_duplicates_in_all`](crate::TrapConfig::max_near_duplicates_in_all).
+    pub alike: u64,
     /// Whether the page budget of the crawl is spent: nothing that waits is asked for.
     pub is_budget_spent: bool,
     /// Whether it, or one of its ports, was away for too long and was given up.
@@ -46,12 +46,16 @@ pub struct HostReport {
 }
 
 impl HostReport {
+    /// Whether all that waits for it waits behind all other pages of the crawl.
+    pub fn is_behind(&self) -> bool {
+        self.postponed > 0 && self.queued == self.postponed && self.in_flight == 0
+    }
+
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
     /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. What else goes wrong continues for as long again, at least,
-    /// but not after the host is given up. Pages that look alike may lead to as many as `max_alike` allows after its requests so far: with
-    /// some of them [`postponed`](Self::postponed), the time is what they take at most. `None` if nothing waits or is in flight, or the page
-    /// budget is spent.
+    /// but not after the host is given up. All that may come that looks [alike](Self::alike) counts. `None` if nothing waits or is in
+    /// flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
@@ -60,15 +64,13 @@ impl HostReport {
         let since = health.since.filter(|_| !health.pages_hang());
         let rest = rest.max(since.map_or(Duration::ZERO, |since| now.since(since)));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
-        let alike = self.max_alike.filter(|_| self.postponed > 0);
-        let to_come = alike.map_or(0, |most| u64::from(most.get()).saturating_sub(self.requests));
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
         let retried = if health.pages_hang() { 1.0 } else { retried };
         let attempts = (1.0 - retried)
             .max(0.0)
             .recip()
             .clamp(1.0, self.max_attempts.max(1).into());
-        let all = each.saturating_mul((waiting.max(to_come) as f64 * attempts) as u32);
+        let all = each.saturating_mul((waiting.max(self.alike) as f64 * attempts) as u32);
         (waiting > 0 && !self.is_budget_spent).then(|| rest.saturating_add(all).min(end))
     }
 }
@@ -136,8 +138,8 @@ pub struct HostHealth {
     pub since: Option<Time>,
     /// When it is asked next; `None` if that is now, never, or once a request in flight has ended.
     pub until: Option<Time>,
-    /// When it is given up at the latest if it goes on like this, or closed because its robots.txt fails, and what waits for it is lost;
-    /// `None` if that is not to come.
+    /// When it is given up if it goes on like this, or closed because its robots.txt fails, once its last request has ended: what waits for
+    /// it is lost then. `None` if that is not to come.
     pub given_up_at: Option<Time>,
     /// What went wrong last; `None` if nothing did, or a first request hangs.
     pub cause: Option<Arc<Failure>>,

@@ -148,7 +148,8 @@ impl State {
     }
 
     fn report_of(&self, key: &HostKey, host: &HostRef<'_>, hanging: Option<&LeasedEntry>, now: Time) -> HostReport {
-        let rules = self.sieve.queue().rules();
+        let queues = self.sieve.queue();
+        let rules = queues.rules();
         let oldest = hanging.map(|leased| (leased.started, OriginId::of(&leased.entry.url)));
         HostReport {
             host: key.clone(),
@@ -162,7 +163,11 @@ impl State {
             in_flight: host.pace.in_flight(),
             per_host: rules.politeness.per_host.get(),
             max_attempts: self.retries.max_attempts.get(),
-            max_alike: self.sieve.queue().traps.limits.max_near_duplicates_in_all,
+            alike: if host.has_postponed() {
+                queues.traps.alike_to_come(key)
+            } else {
+                0
+            },
             is_budget_spent: self.is_budget_spent(),
             given_up: host.gave_up_any(),
             health: host.health(key, oldest, &self.retries, now),

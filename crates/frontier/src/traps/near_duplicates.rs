@@ -11,7 +11,8 @@
 //! Pages with too little text to compare are near-duplicates only if their bytes are equal. If they have links, they count as one
 //! cluster per prefix and site, so that a chain of them ends.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::num::NonZeroU32;
 
 use super::frequent_items::FrequentItems;
 use super::most;
@@ -96,7 +97,8 @@ pub(crate) struct NearDuplicates {
     pub(super) closed: RecentPlaces,
     /// Clusters of sites for which a notice was returned.
     reported_sites: RecentPlaces,
-    suspects: HashSet<u64>,
+    /// By site, how many members the cluster has that was counted last there.
+    suspects: HashMap<u64, u32>,
     hash: KeyedHash,
 }
 
@@ -109,7 +111,7 @@ impl NearDuplicates {
             postponed: RecentPlaces::default(),
             closed: RecentPlaces::default(),
             reported_sites: RecentPlaces::default(),
-            suspects: HashSet::new(),
+            suspects: HashMap::new(),
             hash,
         }
     }
@@ -134,8 +136,10 @@ impl NearDuplicates {
         let of_cluster = self.hash.of((site, member.cluster));
         let of_site = self.of_site.add(of_cluster);
         let guessed = self.guessed.add_times(of_cluster, member.stands_for);
-        if guessed >= first.min(second) && self.suspects.len() < MAX_SUSPECTS {
-            self.suspects.insert(self.hash.of(site));
+        let suspect = self.hash.of(site);
+        let is_suspect = guessed >= first.min(second) && self.suspects.len() < MAX_SUSPECTS;
+        if is_suspect || self.suspects.contains_key(&suspect) {
+            self.suspects.insert(suspect, of_site);
         }
         let key = self.hash.of(&*prefix);
         if of_prefix > second {
@@ -167,7 +171,14 @@ impl NearDuplicates {
     }
 
     pub(crate) fn suspects(&self, site: &str) -> bool {
-        self.suspects.len() >= MAX_SUSPECTS || self.suspects.contains(&self.hash.of(site))
+        self.suspects.len() >= MAX_SUSPECTS || self.suspects.contains_key(&self.hash.of(site))
+    }
+
+    /// How many more pages of a suspect site may be fetched that look alike; 0 without a limit.
+    pub(crate) fn to_come(&self, site: &str, limits: &TrapConfig) -> u64 {
+        let most = limits.max_near_duplicates_in_all.map_or(0, NonZeroU32::get);
+        let members = self.suspects.get(&self.hash.of(site));
+        members.map_or(0, |members| most.saturating_sub(*members).into())
     }
 
     /// The numbers of prefixes that were closed and postponed.

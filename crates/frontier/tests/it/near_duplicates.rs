@@ -241,18 +241,32 @@ fn links_of_a_page_repeated_all_over_a_site_are_postponed_and_then_refused() {
 #[test]
 fn a_host_with_pages_that_look_alike_takes_as_long_as_those_to_come_may() {
     let host = url("https://a.example/").host();
-    for (limits, to_come) in [(limits(3, 100), 95), (limits(3, 0), 1)] {
-        let mut frontier = with_pages(limits, &links(&["https://a.example/calendar/0"]));
-        for n in 1..=5 {
+    for (limits, most) in [(limits(3, 100), 100), (limits(3, 0), 0)] {
+        // The ordinary pages are no part of the calendar.
+        let mut frontier = with_pages(limits, &pages("https://a.example/docs/", 50));
+        for _ in 0..50 {
+            let lease = one(&mut frontier, START);
+            settle(&mut frontier, &lease, Outcome::Done, START);
+        }
+        offer(&mut frontier, &["https://a.example/calendar/0"], START);
+        for n in 1..=7 {
             let lease = one(&mut frontier, START);
             let next = links(&[&format!("https://a.example/calendar/{n}")]);
             seen(&mut frontier, &lease, alike(&lease), next);
-            let left = frontier.host_report(&host, START).unwrap();
-            let left = left.time_left(Duration::from_secs(1), 0.0, START);
-            // The fifth resembles four others, so what it leads to waits behind all other pages.
-            let waiting = if n == 5 { to_come } else { 1 };
-            assert_eq!(left, Some(Duration::from_secs(waiting)), "{n}");
+            let report = frontier.host_report(&host, START).unwrap();
+            // The first resembles none. The fifth resembles four others, so what it leads to waits behind all other pages.
+            let is_behind = n >= 5;
+            let alike = if is_behind { (most + 1_u64).saturating_sub(n) } else { 0 };
+            assert_eq!((report.is_behind(), report.alike), (is_behind, alike), "{n}");
+            let left = report.time_left(Duration::from_secs(1), 0.0, START);
+            assert_eq!(left, Some(Duration::from_secs(report.alike.max(1))), "{n}");
         }
+        let lease = one(&mut frontier, START);
+        let report = frontier.host_report(&host, START).unwrap();
+        assert_eq!((report.is_behind(), report.alike > 0), (false, most > 0), "in flight");
+        settle(&mut frontier, &lease, Outcome::Done, START);
+        let report = frontier.host_report(&host, START).unwrap();
+        assert_eq!(report.alike, 0, "nothing waits that looks alike");
     }
 }
 

@@ -85,7 +85,7 @@ function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
   const isRunning = status.phase === "running" && !status.finished;
-  const slow = isRunning && timeLeft(status) <= summary.held_up_by?.left_seconds ? summary.held_up_by : null;
+  const slow = isRunning ? summary.held_up_by : null;
   if (isRunning && summary.waits_for_others) lines.unshift(["", "Nothing is left to fetch here: this process waits for the other partitions. crawler cluster status says for which."]);
   if (slow) lines.unshift([slow.state === "asked" ? "" : "bad", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   if (summary.hint) lines.push(["bad", summary.hint]);
@@ -107,11 +107,16 @@ function showWrong(status) {
 /** A lower rate says nothing of the next minutes. */
 const LOWEST_RATE = 1;
 
-/** Returns how long what is left takes: what waits for the slowest host, or all at the present rate. */
+/** Whether all that waits for a host waits behind all other pages. */
+const isBehind = (one) => one.postponed > 0 && one.postponed === one.waiting && one.in_flight === 0;
+
+/** Returns how long what is left takes: what waits for the slowest host, and then behind all others, or all at the present rate. */
 function timeLeft({ left, summary }) {
   const at = summary.recent_pages_per_second;
   const all = at >= LOWEST_RATE && left && left.about !== null ? left.about / at : 0;
-  return Math.max(all, summary.held_up_by?.left_seconds ?? 0);
+  const longest = (hosts) => Math.max(0, ...hosts.map((one) => one.left_seconds ?? 0));
+  const others = summary.host_table.filter((one) => !isBehind(one));
+  return Math.max(all, longest(others) + longest(summary.host_table.filter(isBehind)));
 }
 
 function showLeft(status) {
@@ -129,10 +134,10 @@ function showLeft(status) {
   const leads = Math.max(...left.new_per_page) === 0
     ? "in the second half of the crawl, pages led to no new ones"
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
-  const about = summary.held_up_by?.postponed > 0 ? "at most" : "about";
-  const until = timeLeft(status) > 0 ? `, ${about} ${duration(timeLeft(status))}` : "";
+  const isOpen = summary.host_table.some((one) => one.alike > 0);
+  const until = timeLeft(status) > 0 ? `, ${isOpen ? "up to" : "about"} ${duration(timeLeft(status))}` : "";
   put(byId("left"), left.about === null
-    ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : "the end is not in sight"}: ${leads}.`
+    ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : isOpen ? "more may follow that look alike" : "the end is not in sight"}${until}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
 }
 

@@ -1,5 +1,7 @@
 //! The page budget of one host, and draining its queue.
 
+use std::collections::BTreeMap;
+
 use super::super::origin_queue::{Drained, OriginQueue};
 use super::super::{HostConfig, OriginId, counts_as_page};
 use super::Host;
@@ -51,7 +53,7 @@ impl Host {
     fn new_pages(&self) -> u64 {
         let refreshes: u64 = self.origins.iter().map(OriginQueue::refreshes).sum();
         let delayed = self.rare.iter().flat_map(|rare| &rare.delayed);
-        let delayed = delayed.filter(|delayed| delayed.entry.is_refresh()).count() as u64;
+        let delayed = delayed.filter(|(_, entry)| entry.is_refresh()).count() as u64;
         (self.queued_pages() + self.postponed()).saturating_sub(refreshes + delayed)
     }
 
@@ -67,15 +69,15 @@ impl Host {
         let postponed = postponed - origin.postponed_len();
         if let Some(rare) = &mut self.rare {
             let is_meant = |entry: &Entry| OriginId::of(&entry.url) == id && (is_all || counts_as_page(entry));
-            let (its, others): (Vec<_>, Vec<_>) = std::mem::take(&mut rare.delayed)
-                .into_iter()
-                .partition(|delayed| is_meant(&delayed.entry));
-            rare.delayed = others.into();
-            drained.entries.extend(its.into_iter().map(|delayed| delayed.entry));
+            let delayed = std::mem::take(&mut rare.delayed).into_iter();
+            let (its, others): (BTreeMap<_, _>, _) = delayed.partition(|(_, entry)| is_meant(entry));
+            rare.delayed = others;
+            drained.entries.extend(its.into_values());
         }
         let less = |count: u32, by: u64| u32::try_from(u64::from(count).saturating_sub(by)).unwrap_or_default();
         if let Some(rare) = &mut self.rare {
             rare.postponed = less(rare.postponed, postponed);
+            rare.released = 0;
         }
         self.queued = less(self.queued, drained.len().saturating_sub(postponed));
         self.queued_pages = less(self.queued_pages, drained.pages().saturating_sub(postponed));

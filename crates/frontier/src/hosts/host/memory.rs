@@ -2,7 +2,6 @@
 
 use super::super::origin_id::OriginId;
 use super::super::origin_queue::OriginQueue;
-use super::delayed::Delayed;
 use super::{Host, Rare};
 use crate::entry::Entry;
 use crate::time::Time;
@@ -21,7 +20,7 @@ impl Host {
 
 impl Rare {
     fn bytes(&self) -> usize {
-        let delayed = self.delayed.capacity() * size_of::<Delayed>();
+        let delayed = self.delayed.len() * size_of::<((Time, u64), Entry)>();
         let urgent = self.urgent.capacity() * size_of::<Entry>();
         let timed = self.timed.capacity() * size_of::<(Time, OriginId)>();
         let texts = (self.delayed.len() + self.urgent.len()) * Entry::BYTES_OF_TEXTS;

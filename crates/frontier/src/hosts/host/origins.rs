@@ -36,10 +36,7 @@ impl Host {
     }
 
     pub(crate) fn delayed(&self) -> impl Iterator<Item = &Entry> {
-        self.rare
-            .iter()
-            .flat_map(|rare| &rare.delayed)
-            .map(|delayed| &delayed.entry)
+        self.rare.iter().flat_map(|rare| rare.delayed.values())
     }
 
     /// Parses the rules of its origins that were read from a store.
@@ -99,10 +96,9 @@ impl Host {
     /// Queues the retries that are due, and adds the origins to the round whose timers are due.
     pub(super) fn bring_due(&mut self, now: Time, rules: &HostConfig) {
         while let Some(rare) = &mut self.rare {
-            if rare.delayed.peek().is_some_and(|delayed| delayed.entry.due <= now) {
-                if let Some(delayed) = rare.delayed.pop() {
-                    self.put_in_queue(delayed.entry, now, rules);
-                }
+            if let Some(delayed) = rare.delayed.first_entry().filter(|delayed| delayed.key().0 <= now) {
+                let entry = delayed.remove();
+                self.put_in_queue(entry, now, rules);
                 continue;
             }
             match rare.timed.peek() {
@@ -158,7 +154,7 @@ impl Host {
             }
         }
         let timed = rare.timed.peek().map(|Reverse((time, _))| *time);
-        let delayed = rare.delayed.peek().map(|delayed| delayed.entry.due);
+        let delayed = rare.delayed.first_key_value().map(|((due, _), _)| *due);
         [urgent, timed, delayed].into_iter().flatten().min()
     }
 }

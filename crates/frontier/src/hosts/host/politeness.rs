@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Host, Requests};
+use super::Host;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, counts_as_page};
 use crate::rules::Policy;
@@ -22,12 +22,9 @@ impl Host {
     pub(crate) fn request_ended(&mut self, entry: &Entry, gap: Option<Duration>, now: Time) {
         self.give_back(entry);
         self.pace.end(now);
-        let gap = gap.map_or(u32::MAX, milliseconds);
-        let Requests { count, shortest_gap } = self.requests;
-        self.requests = Requests {
-            count: count.saturating_add(1),
-            shortest_gap: shortest_gap.min(gap),
-        };
+        self.requests = self.requests.saturating_add(1);
+        let gaps = [self.shortest_gap, gap.map(milliseconds)];
+        self.shortest_gap = gaps.into_iter().flatten().min();
     }
 
     /// Records the end of a lease for which no request was made.
@@ -39,6 +36,9 @@ impl Host {
     fn give_back(&mut self, entry: &Entry) {
         if counts_as_page(entry) {
             self.leased_pages = self.leased_pages.saturating_sub(1);
+        }
+        if let Some(rare) = self.rare.as_mut().filter(|_| entry.postponed) {
+            rare.released = rare.released.saturating_sub(1);
         }
     }
 
@@ -91,16 +91,15 @@ impl Host {
     /// Returns whether its robots.txt was its only request so far. If that was just now, the connection is still open, and a page needs no
     /// handshake.
     pub(crate) fn is_just_met(&self) -> bool {
-        self.requests.count == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
+        self.requests == 1 && self.origins.iter().any(|origin| origin.rules_are_fresh)
     }
 
     pub(crate) fn requests(&self) -> u64 {
-        self.requests.count.into()
+        self.requests.into()
     }
 
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
-        let gap = self.requests.shortest_gap;
-        (gap < u32::MAX).then(|| Duration::from_millis(gap.into()))
+        self.shortest_gap.map(|gap| Duration::from_millis(gap.into()))
     }
 
     pub(crate) fn free_from(&self, rules: &HostConfig) -> Time {
@@ -111,5 +110,5 @@ impl Host {
 
 /// A duration in milliseconds, rounded up: no delay is cut short.
 fn milliseconds(time: Duration) -> u32 {
-    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX - 1)
+    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }

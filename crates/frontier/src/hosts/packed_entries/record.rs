@@ -1,12 +1,14 @@
-//! The format of a record: see [`packed_entries`](super). [`Writer::entry`] writes it, [`Reader::entry`] reads it. The second byte of flags is full.
+//! The format of a record: see [`packed_entries`](super). [`Writer::entry`] writes it, [`Reader::entry`] reads it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::OriginRef;
+use crate::appended::append;
 use crate::entry::{Entry, Metadata, Purpose};
-use crate::fingerprint::ContentHash;
-use crate::link::{PreviousFetch, Validators};
+use crate::link::PreviousFetch;
 use crate::time::Time;
 
 const HAS_KEY: u8 = 1;
@@ -16,45 +18,38 @@ const REFERRER_BACK: u8 = 1 << 2;
 const HAS_REDIRECT: u8 = 1 << 3;
 const IS_SEED: u8 = 1 << 4;
 const IS_POSTPONED: u8 = 1 << 5;
-/// A second byte of flags follows.
+/// [`Rare`] fields are at the end.
 const IS_RARE: u8 = 1 << 6;
 
-const HAS_HOPS: u8 = 1;
-const HAS_EMBEDDED: u8 = 1 << 1;
-const HAS_LASTMOD: u8 = 1 << 2;
-const HAS_PREVIOUS: u8 = 1 << 3;
-const HAS_ETAG: u8 = 1 << 4;
-const HAS_LAST_MODIFIED: u8 = 1 << 5;
-const HAS_PREVIOUS_REDIRECT: u8 = 1 << 6;
-/// It was fetched in this crawl; a hash of its content may follow.
-const IS_REFRESH: u8 = 1 << 7;
+/// The fields that most entries do not have.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Rare {
+    hops: u8,
+    embedded: u8,
+    lastmod: Option<Time>,
+    previous: Option<Arc<PreviousFetch>>,
+}
 
-/// The first byte of flags, and the second, which is left out if it is 0.
-fn flags_of(entry: &Entry) -> (u8, u8) {
+impl Rare {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            hops: entry.hops,
+            embedded: entry.metadata.embedded,
+            lastmod: entry.metadata.lastmod,
+            previous: entry.metadata.previous.clone(),
+        }
+    }
+}
+
+fn flags_of(entry: &Entry, rare: &Rare) -> u8 {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let metadata = &entry.metadata;
-    let previous = metadata.previous.as_deref();
-    let rare = flag(entry.hops > 0, HAS_HOPS)
-        | flag(metadata.embedded > 0, HAS_EMBEDDED)
-        | flag(metadata.lastmod.is_some(), HAS_LASTMOD)
-        | flag(previous.is_some(), HAS_PREVIOUS)
-        | flag(previous.is_some_and(|e| e.validators.etag.is_some()), HAS_ETAG)
-        | flag(
-            previous.is_some_and(|e| e.validators.last_modified.is_some()),
-            HAS_LAST_MODIFIED,
-        )
-        | flag(
-            previous.is_some_and(|e| e.redirected_from.is_some()),
-            HAS_PREVIOUS_REDIRECT,
-        )
-        | flag(entry.is_refresh(), IS_REFRESH);
-    let flags = flag(entry.key.is_some(), HAS_KEY)
+    flag(entry.key.is_some(), HAS_KEY)
         | flag(metadata.referrer.is_some(), HAS_REFERRER)
         | flag(metadata.redirected_from.is_some(), HAS_REDIRECT)
         | flag(metadata.seed, IS_SEED)
         | flag(entry.postponed, IS_POSTPONED)
-        | flag(rare != 0, IS_RARE);
-    (flags, rare)
+        | flag(*rare != Rare::default(), IS_RARE)
 }
 
 pub(super) struct Writer<'a> {
@@ -92,12 +87,10 @@ impl Writer<'_> {
 
     /// Appends a record, and returns the offset of the last referrer: `referrer_at` is that of the records before, 0 for none.
     pub(super) fn entry(&mut self, entry: &Entry, mut referrer_at: u32) -> u32 {
-        let (flags, rare) = flags_of(entry);
+        let rare = Rare::of(entry);
+        let flags = flags_of(entry, &rare);
         let flags_at = self.to.len();
         self.to.push(flags);
-        if rare != 0 {
-            self.to.push(rare);
-        }
         self.number(u64::from(entry.depth));
         self.path(self.relative(&entry.url).0.as_bytes(), flags_at == 0);
         if let Some(key) = &entry.key {
@@ -113,7 +106,13 @@ impl Writer<'_> {
                 self.text(referrer);
             }
         }
-        self.rare_fields(entry);
+        if let Some(from) = &entry.metadata.redirected_from {
+            self.text(from);
+        }
+        if flags & IS_RARE != 0 {
+            // Writing to memory cannot fail, and each field can be written.
+            append(&rare, self.to).unwrap_or_default();
+        }
         referrer_at
     }
 
@@ -124,36 +123,6 @@ impl Writer<'_> {
         self.number(shared as u64);
         self.number((path.len() - shared) as u64);
         self.to.extend_from_slice(&path[shared..]);
-    }
-
-    fn rare_fields(&mut self, entry: &Entry) {
-        let metadata = &entry.metadata;
-        if let Some(from) = &metadata.redirected_from {
-            self.text(from);
-        }
-        if entry.hops > 0 {
-            self.to.push(entry.hops);
-        }
-        if metadata.embedded > 0 {
-            self.to.push(metadata.embedded);
-        }
-        if let Some(time) = metadata.lastmod {
-            self.number(time.as_millis());
-        }
-        let Some(previous) = &metadata.previous else { return };
-        let texts = [
-            &previous.validators.etag,
-            &previous.validators.last_modified,
-            &previous.redirected_from,
-        ];
-        for text in texts.into_iter().flatten() {
-            self.text(text);
-        }
-        if previous.is_of_this_crawl {
-            self.to.push(u8::from(previous.content.is_some()));
-            let hash = previous.content.map(|hash| hash.value().to_le_bytes());
-            self.to.extend(hash.into_iter().flatten());
-        }
     }
 }
 
@@ -177,31 +146,18 @@ struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
+    fn value<T: Deserialize<'a>>(&mut self) -> Option<T> {
+        let (value, rest) = postcard::take_from_bytes(self.bytes.get(self.at..)?).ok()?;
+        self.at = self.bytes.len() - rest.len();
+        Some(value)
+    }
+
     fn byte(&mut self) -> Option<u8> {
-        let byte = self.bytes.get(self.at).copied();
-        self.at += 1;
-        byte
+        self.value()
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    /// Takes a hash, if there is one.
-    fn content(&mut self) -> Option<Option<ContentHash>> {
-        if self.byte()? == 0 {
-            return Some(None);
-        }
-        let hash = self.take(16)?.first_chunk()?;
-        Some(Some(u128::from_le_bytes(*hash).into()))
+        self.value()
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -213,10 +169,8 @@ impl<'a> Bytes<'a> {
 
 /// Reads the path of the first record of a segment, with which the others share a prefix.
 fn anchor(bytes: &[u8]) -> Option<&[u8]> {
-    let mut bytes = Bytes { bytes, at: 0 };
-    if bytes.byte()? & IS_RARE != 0 {
-        bytes.byte()?;
-    }
+    // Behind the flags, the depth, and what it shares with itself: nothing.
+    let mut bytes = Bytes { bytes, at: 1 };
     bytes.number()?;
     bytes.number()?;
     let length = usize::try_from(bytes.number()?).ok()?;
@@ -264,7 +218,6 @@ impl<'a> Reader<'a> {
             at: self.at,
         };
         let flags = bytes.byte()?;
-        let rare = if flags & IS_RARE != 0 { bytes.byte()? } else { 0 };
         let depth = u32::try_from(bytes.number()?).ok()?;
         let url = self.url(&mut bytes)?;
         let key = self.text_if(flags & HAS_KEY != 0, &mut bytes)?.map(Into::into);
@@ -273,29 +226,23 @@ impl<'a> Reader<'a> {
             false => None,
         };
         let redirected_from = self.text_if(flags & HAS_REDIRECT != 0, &mut bytes)?.map(Arc::from);
-        let hops = if rare & HAS_HOPS != 0 { bytes.byte()? } else { 0 };
-        let embedded = if rare & HAS_EMBEDDED != 0 { bytes.byte()? } else { 0 };
-        let lastmod = match rare & HAS_LASTMOD != 0 {
-            true => Some(Time::from_millis(bytes.number()?)),
-            false => None,
-        };
-        let previous = match rare & HAS_PREVIOUS != 0 {
-            true => Some(Arc::new(self.previous(rare, &mut bytes)?)),
-            false => None,
+        let rare = match flags & IS_RARE != 0 {
+            true => bytes.value()?,
+            false => Rare::default(),
         };
         self.at = bytes.at;
         Some(Entry {
             key,
             depth,
-            hops,
+            hops: rare.hops,
             postponed: flags & IS_POSTPONED != 0,
             metadata: Metadata {
                 referrer,
                 redirected_from,
                 seed: flags & IS_SEED != 0,
-                embedded,
-                lastmod,
-                previous,
+                embedded: rare.embedded,
+                lastmod: rare.lastmod,
+                previous: rare.previous,
             },
             ..Entry::new(self.origin_ref.host.clone(), url, Purpose::Page)
         })
@@ -310,22 +257,6 @@ impl<'a> Reader<'a> {
         };
         let url = [self.origin_ref.origin.as_bytes(), start, bytes.take(length)?].concat();
         Some(String::from_utf8(url).ok()?.into_boxed_str())
-    }
-
-    fn previous(&self, rare: u8, bytes: &mut Bytes<'a>) -> Option<PreviousFetch> {
-        let mut text_if = |flag: u8| Some(self.text_if(rare & flag != 0, bytes)?.map(Cow::into_owned));
-        let validators = Validators {
-            etag: text_if(HAS_ETAG)?,
-            last_modified: text_if(HAS_LAST_MODIFIED)?,
-        };
-        let redirected_from = text_if(HAS_PREVIOUS_REDIRECT)?;
-        let is_of_this_crawl = rare & IS_REFRESH != 0;
-        Some(PreviousFetch {
-            validators,
-            redirected_from,
-            content: if is_of_this_crawl { bytes.content()? } else { None },
-            is_of_this_crawl,
-        })
     }
 
     fn read_referrer(&mut self, bytes: &mut Bytes<'a>, is_back: bool) -> Option<Arc<str>> {
