@@ -191,18 +191,10 @@ impl LinkSource {
 
     /// Returns whether the page loads it as a part of itself, rather than linking to it.
     pub fn is_asset(self) -> bool {
-        match self {
-            Self::Image | Self::Media | Self::Script | Self::StyleSheet | Self::Style | Self::Preload => true,
-            Self::Anchor
-            | Self::Area
-            | Self::Frame
-            | Self::Iframe
-            | Self::Next
-            | Self::Canonical
-            | Self::Alternate
-            | Self::Sitemap
-            | Self::Refresh => false,
-        }
+        matches!(
+            self,
+            Self::Image | Self::Media | Self::Script | Self::StyleSheet | Self::Style | Self::Preload
+        )
     }
 }
 
