@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 
 use crate::hash::{Hashing, checksum};
 use crate::sizing::{ConfigError, Sizing};
-use crate::snapshot::{Header, Kind, SnapshotCounts, SnapshotError, fingerprint, hashing_of};
+use crate::snapshot::{Header, Kind, SnapshotCounts, SnapshotError, check_field, fingerprint, hashing_of};
 
 /// The bits that a filter gained since a copy of it was made; see [`BloomFilter::delta`](crate::BloomFilter::delta).
 #[derive(Debug, Clone, PartialEq)]
@@ -142,9 +142,7 @@ impl Delta {
         let bytes = u64::from_le_bytes(length);
         Header::check_limit(bytes.saturating_add(16), limit)?;
         // Each added bit takes at least one bit of code.
-        if header.ones > bytes.saturating_mul(8) {
-            return Err(SnapshotError::Field("number of ones"));
-        }
+        check_field(header.ones <= bytes.saturating_mul(8), "number of ones")?;
         let mut framed = length.to_vec();
         // Reserved exactly: a vector that grows by itself would take up to twice the memory.
         framed

@@ -62,7 +62,7 @@ use crate::hash::{Hashing, checksum};
 use crate::memory::Memory;
 use crate::sizing::ConfigError;
 
-pub(crate) use header::{Header, Kind};
+pub(crate) use header::{Header, Kind, check_field};
 
 /// The bytes between two checksums.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use super::header::{HEADER_BYTES, expect_counted, expect_lost, stored_count, stored_lost};
+use super::header::{HEADER_BYTES, check_field, expect_counted, expect_lost, stored_count, stored_lost};
 use super::{
     Header, Kind, Loaded, Snapshot, SnapshotCounts, SnapshotError, hashing_of, read_words, stored_bytes, write_words,
 };
@@ -21,11 +21,8 @@ fn filter_bytes(words: u64) -> u64 {
 
 impl Header {
     fn check_ones<F: Filter>(&self, filter: F) -> Loaded<F> {
-        if filter.ones() == self.ones {
-            Ok((filter, self.counts))
-        } else {
-            Err(SnapshotError::Field("number of ones"))
-        }
+        check_field(filter.ones() == self.ones, "number of ones")?;
+        Ok((filter, self.counts))
     }
 }
 
@@ -120,12 +117,8 @@ fn load_scalable(
     secret: Option<[u8; 16]>,
 ) -> Loaded<ScalableBloomFilter> {
     let (rate, hidden) = (f64::from_bits(header.extra), f64::from_bits(header.base));
-    if !(1..=MAX_LAYERS).contains(&header.layers) {
-        return Err(SnapshotError::Field("number of layers"));
-    }
-    if !(rate > 0.0 && rate < 1.0) {
-        return Err(SnapshotError::Field("rate"));
-    }
+    check_field((1..=MAX_LAYERS).contains(&header.layers), "number of layers")?;
+    check_field(rate > 0.0 && rate < 1.0, "rate")?;
     expect_lost(hidden)?;
     let hashing = hashing_of(header, secret)?;
     let mut left = limit.saturating_sub(HEADER_BYTES as u64);
@@ -133,19 +126,13 @@ fn load_scalable(
     for _ in 0..header.layers {
         let (layer, counts) = BloomFilter::read_from(reader, left, secret)?;
         Header::expect_unused(&[counts.accepted, counts.lost.to_bits()])?;
-        if layer.hashing() != hashing {
-            return Err(SnapshotError::Field("hash of a layer"));
-        }
+        check_field(layer.hashing() == hashing, "hash of a layer")?;
         left = left.saturating_sub(layer.snapshot_bytes());
         layers.push(layer);
     }
     let filter = ScalableBloomFilter::from_layers(layers, rate, hidden).ok_or(SnapshotError::Damaged)?;
-    if !filter.next_layer_is_plausible() {
-        return Err(SnapshotError::Field("rate"));
-    }
-    if filter.newest.sizing() != header.sizing()? {
-        return Err(SnapshotError::Field("shape"));
-    }
+    check_field(filter.next_layer_is_plausible(), "rate")?;
+    check_field(filter.newest.sizing() == header.sizing()?, "shape")?;
     header.check_ones(filter)
 }
 

@@ -143,12 +143,8 @@ impl Header {
             extra: words[9],
             base: words[10],
         };
-        if index_rule != INDEX_RULE {
-            return Err(SnapshotError::Field("index rule"));
-        }
-        if reserved != [0, 0] {
-            return Err(SnapshotError::Field("reserved field"));
-        }
+        check_field(index_rule == INDEX_RULE, "index rule")?;
+        check_field(reserved == [0, 0], "reserved field")?;
         expect_counted("number of accepted keys", header.counts.accepted)?;
         expect_lost(header.counts.lost)?;
         Ok((header, sum))
@@ -174,11 +170,7 @@ impl Header {
 
     /// Refuses values in fields that this kind does not use.
     pub(crate) fn expect_unused(fields: &[u64]) -> Result<(), SnapshotError> {
-        if fields.iter().all(|&field| field == 0) {
-            Ok(())
-        } else {
-            Err(SnapshotError::Field("unused field"))
-        }
+        check_field(fields.iter().all(|&field| field == 0), "unused field")
     }
 
     pub(crate) fn sizing(&self) -> Result<Sizing, SnapshotError> {
@@ -203,23 +195,21 @@ impl Header {
     }
 }
 
+/// Refuses a field that has no meaning.
+pub(crate) fn check_field(is_valid: bool, field: &'static str) -> Result<(), SnapshotError> {
+    is_valid.then_some(()).ok_or(SnapshotError::Field(field))
+}
+
 /// Refuses a count that no program can reach, and that could overflow later.
 pub(crate) fn expect_counted(what: &'static str, count: u64) -> Result<(), SnapshotError> {
-    if count < MAX_COUNTED {
-        Ok(())
-    } else {
-        Err(SnapshotError::Field(what))
-    }
+    check_field(count < MAX_COUNTED, what)
 }
 
 /// As [`expect_counted`], for lost keys.
 pub(crate) fn expect_lost(lost: f64) -> Result<(), SnapshotError> {
     // A NaN is in no range. A sign is never written.
-    if lost.is_sign_positive() && (0.0..MAX_COUNTED as f64).contains(&lost) {
-        Ok(())
-    } else {
-        Err(SnapshotError::Field("loss"))
-    }
+    let is_valid = lost.is_sign_positive() && (0.0..MAX_COUNTED as f64).contains(&lost);
+    check_field(is_valid, "loss")
 }
 
 /// A count as it is written, so that reading accepts it.
