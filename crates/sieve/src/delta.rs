@@ -131,7 +131,6 @@ impl Delta {
             header.counts.accepted,
             header.counts.lost.to_bits(),
         ])?;
-        let sizing = header.sizing()?;
         let hashing = hashing_of(&header, secret)?;
         let parameter = u32::try_from(header.extra)
             .ok()
@@ -156,7 +155,7 @@ impl Delta {
         }
         framed.drain(..length.len());
         Ok(Self {
-            sizing,
+            sizing: header.sizing,
             hashing,
             base: header.base,
             added: header.ones,

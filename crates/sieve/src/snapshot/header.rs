@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use super::{SnapshotCounts, SnapshotError};
 use crate::hash::{Hashing, checksum};
-use crate::sizing::{Layout, Sizing};
+use crate::sizing::{BLOCK_BITS, Layout, Sizing};
 
 const MAGIC: [u8; 8] = *b"SIEVE\r\n\x1a";
 const VERSION: u16 = 1;
@@ -39,12 +39,9 @@ impl Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
-    pub(crate) layout: Layout,
+    pub(crate) sizing: Sizing,
     pub(crate) hash: u8,
-    pub(crate) hashes: u32,
     pub(crate) layers: u32,
-    pub(crate) bits: u64,
-    pub(crate) capacity: u64,
     pub(crate) seed: u64,
     pub(crate) ones: u64,
     pub(crate) counts: SnapshotCounts,
@@ -56,12 +53,9 @@ impl Header {
     pub(crate) fn new(kind: Kind, sizing: &Sizing, hashing: &Hashing, counts: &SnapshotCounts) -> Self {
         Self {
             kind,
-            layout: sizing.layout(),
+            sizing: *sizing,
             hash: hashing.id(),
-            hashes: sizing.hashes(),
             layers: 0,
-            bits: sizing.bits(),
-            capacity: sizing.capacity(),
             seed: hashing.stored_seed(),
             ones: 0,
             counts: *counts,
@@ -72,7 +66,7 @@ impl Header {
 
     /// The words before the checksum, as [`crate::snapshot`] lists their bytes.
     fn words(&self) -> [u64; 11] {
-        let layout = match self.layout {
+        let layout = match self.sizing.layout() {
             Layout::Classic => 1,
             Layout::Blocks => 2,
         };
@@ -81,9 +75,9 @@ impl Header {
         [
             u64::from_le_bytes(MAGIC),
             u64::from_le_bytes([version, of_version, kind, layout, INDEX_RULE, self.hash, 0, 0]),
-            u64::from(self.hashes) | u64::from(self.layers) << 32,
-            self.bits,
-            self.capacity,
+            u64::from(self.sizing.hashes()) | u64::from(self.layers) << 32,
+            self.sizing.bits(),
+            self.sizing.capacity(),
             self.seed,
             self.ones,
             stored_count(self.counts.accepted),
@@ -119,21 +113,16 @@ impl Header {
         if words[11] != sum {
             return Err(SnapshotError::Damaged);
         }
+        check_field(index_rule == INDEX_RULE, "index rule")?;
+        check_field(reserved == [0, 0], "reserved field")?;
         let header = Self {
             kind: Kind::ALL
                 .into_iter()
                 .find(|known| *known as u8 == kind)
                 .ok_or(SnapshotError::Field("kind"))?,
-            layout: match layout {
-                1 => Layout::Classic,
-                2 => Layout::Blocks,
-                _ => return Err(SnapshotError::Field("layout")),
-            },
+            sizing: sizing_of(layout, words[3], words[2] as u32, words[4])?,
             hash,
-            hashes: words[2] as u32,
             layers: (words[2] >> 32) as u32,
-            bits: words[3],
-            capacity: words[4],
             seed: words[5],
             ones: words[6],
             counts: SnapshotCounts {
@@ -143,8 +132,6 @@ impl Header {
             extra: words[9],
             base: words[10],
         };
-        check_field(index_rule == INDEX_RULE, "index rule")?;
-        check_field(reserved == [0, 0], "reserved field")?;
         expect_counted("number of accepted keys", header.counts.accepted)?;
         expect_lost(header.counts.lost)?;
         Ok((header, sum))
@@ -173,18 +160,6 @@ impl Header {
         check_field(fields.iter().all(|&field| field == 0), "unused field")
     }
 
-    pub(crate) fn sizing(&self) -> Result<Sizing, SnapshotError> {
-        let sizing = match self.layout {
-            Layout::Classic => Sizing::explicit(self.bits, self.hashes),
-            Layout::Blocks => Sizing::explicit_blocks(self.bits / crate::sizing::BLOCK_BITS, self.hashes),
-        };
-        sizing
-            .and_then(|sizing| sizing.with_capacity(self.capacity))
-            .ok()
-            .filter(|sizing| sizing.bits() == self.bits)
-            .ok_or(SnapshotError::Field("shape"))
-    }
-
     /// Refuses a file that needs more bytes than the limit.
     pub(crate) fn check_limit(payload: u64, limit: u64) -> Result<(), SnapshotError> {
         let needed = payload.saturating_add(HEADER_BYTES as u64);
@@ -193,6 +168,19 @@ impl Header {
         }
         Ok(())
     }
+}
+
+fn sizing_of(layout: u8, bits: u64, hashes: u32, capacity: u64) -> Result<Sizing, SnapshotError> {
+    let sizing = match layout {
+        1 => Sizing::explicit(bits, hashes),
+        2 => Sizing::explicit_blocks(bits / BLOCK_BITS, hashes),
+        _ => return Err(SnapshotError::Field("layout")),
+    };
+    sizing
+        .and_then(|sizing| sizing.with_capacity(capacity))
+        .ok()
+        .filter(|sizing| sizing.bits() == bits)
+        .ok_or(SnapshotError::Field("shape"))
 }
 
 /// Refuses a field that has no meaning.

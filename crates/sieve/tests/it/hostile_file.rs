@@ -9,7 +9,9 @@ use sieve::{
 
 const HEADER_BYTES: usize = 96;
 const KIND: usize = 10;
+const LAYOUT: usize = 11;
 const LAYERS: usize = 20;
+const BITS: usize = 24;
 const CAPACITY: usize = 32;
 const ACCEPTED: usize = 56;
 const LOST: usize = 64;
@@ -94,6 +96,21 @@ fn counts_that_nothing_can_have_counted_to_are_refused() {
     let mut removed = with_field(counting, EXTRA, u64::MAX);
     seal(&mut removed, 0);
     names(read::<CountingBloomFilter>(&removed), "number of removals");
+}
+
+#[test]
+fn blocks_that_are_not_whole_are_no_shape_and_a_third_layout_does_not_exist() {
+    for bits in [0, 510, 512] {
+        let mut file = with_field(standard(), BITS, bits);
+        seal(&mut file, 0);
+        names(read::<BloomFilter>(&file), "shape");
+    }
+    for layout in [0, 3] {
+        let mut file = standard();
+        file[LAYOUT] = layout;
+        seal(&mut file, 0);
+        names(read::<BloomFilter>(&file), "layout");
+    }
 }
 
 #[test]
