@@ -37,6 +37,7 @@ mod watch;
 use std::fmt;
 use std::ops::Deref;
 
+pub use rounded::grouped;
 pub(crate) use watch::{Notice, Watch};
 
 use crate::filter::Load;

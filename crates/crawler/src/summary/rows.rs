@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use bytesize::ByteSize;
+pub use sieve::saturation::grouped;
 
 /// The columns of a value: those of a terminal of 80 beside the name.
 const VALUE_COLUMNS: usize = 60;
@@ -81,19 +82,6 @@ fn continues_number(line: &str, word: &str) -> bool {
     }
     let is_group = word.len() >= 3 && word.bytes().take(3).all(|byte| byte.is_ascii_digit());
     is_group && line.ends_with(|end: char| end.is_ascii_digit())
-}
-
-/// Returns a number with a space between groups of three digits, from five digits up.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && digits.len() > 4 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Returns a number and its noun, with a plural `s` unless the number is one.

@@ -29,15 +29,12 @@ fn step_of(number: f64, digits: i32) -> u64 {
     step
 }
 
-/// Writes a whole number; from five digits up, with a space between groups of three.
-pub(crate) fn grouped(number: u64) -> String {
+/// Writes a whole number as the log lines do: from five digits up, with a space between groups of three.
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
     let mut grouped = String::new();
     for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+        if at > 0 && digits.len() > 4 && (digits.len() - at).is_multiple_of(3) {
             grouped.push(' ');
         }
         grouped.push(digit);
