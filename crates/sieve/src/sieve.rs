@@ -126,11 +126,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
     where
         Q: Accepts<T>,
     {
-        // Not by `try_push`: its result goes through memory, which takes eleven instructions.
-        if let Some(by) = self.refusal(&item) {
-            return self.refuse(item, by).unwrap_or(false);
-        }
-        self.sift_admitted(item, |filter, key| filter.insert(key))
+        self.try_push(item).unwrap_or(false)
     }
 
     /// Queues an item unless its key was seen: `Ok(true)` if it was new, `Ok(false)` if it was seen.

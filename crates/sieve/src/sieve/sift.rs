@@ -20,21 +20,12 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         if let Some(by) = self.refusal(&item) {
             return self.refuse(item, by);
         }
-        Ok(self.sift_admitted(item, insert))
-    }
-
-    /// Sifts an item that is not refused.
-    #[inline]
-    pub(super) fn sift_admitted<T: AsRef<[u8]>>(&mut self, item: T, insert: impl FnOnce(&mut F, &[u8]) -> bool) -> bool
-    where
-        Q: Accepts<T>,
-    {
         if !insert(&mut self.filter, item.as_ref()) {
             self.counters.seen += 1;
-            return false;
+            return Ok(false);
         }
         self.accept(item);
-        true
+        Ok(true)
     }
 
     /// Queues a new item. Apart, so that a seen one is a few instructions.
