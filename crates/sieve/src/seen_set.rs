@@ -33,10 +33,9 @@ impl SeenSet {
     pub fn exact() -> Self {
         Self::Exact(ExactFilter::new())
     }
-}
 
-impl SeenSet {
-    /// Returns the filter, of whatever kind. A key for the usual kind is not marked through it.
+    /// Returns the filter, of whatever kind. Not inlined: a push tests for the usual kind first, and does not come here with it.
+    #[inline(never)]
     fn any(&self) -> &dyn Filter<Digest = Digest> {
         match self {
             Self::Fixed(filter) => filter,
@@ -45,28 +44,13 @@ impl SeenSet {
         }
     }
 
+    #[inline(never)]
     fn any_mut(&mut self) -> &mut dyn Filter<Digest = Digest> {
         match self {
             Self::Fixed(filter) => filter,
             Self::Growing(filter) => filter,
             Self::Exact(filter) => filter,
         }
-    }
-
-    /// Not inlined: a push tests for the usual filter first.
-    #[inline(never)]
-    fn insert_into_any(&mut self, key: &[u8]) -> bool {
-        self.any_mut().insert(key)
-    }
-
-    #[inline(never)]
-    fn insert_digest_into_any(&mut self, key: &[u8], digest: Digest) -> bool {
-        self.any_mut().insert_digest(key, digest)
-    }
-
-    #[inline(never)]
-    fn ones_of_any(&self) -> u64 {
-        self.any().ones()
     }
 }
 
@@ -94,7 +78,7 @@ impl Filter for SeenSet {
     fn insert_digest(&mut self, key: &[u8], digest: Digest) -> bool {
         match self {
             Self::Fixed(filter) => filter.insert_digest(key, digest),
-            _ => self.insert_digest_into_any(key, digest),
+            _ => self.any_mut().insert_digest(key, digest),
         }
     }
 
@@ -103,7 +87,7 @@ impl Filter for SeenSet {
     fn insert(&mut self, key: &[u8]) -> bool {
         match self {
             Self::Fixed(filter) => Filter::insert(filter, key),
-            _ => self.insert_into_any(key),
+            _ => self.any_mut().insert(key),
         }
     }
 
@@ -137,7 +121,7 @@ impl Filter for SeenSet {
     fn ones(&self) -> u64 {
         match self {
             Self::Fixed(filter) => filter.ones(),
-            _ => self.ones_of_any(),
+            _ => self.any().ones(),
         }
     }
 
