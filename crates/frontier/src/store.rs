@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 mod error;
 pub(crate) mod lock;
 #[cfg(any(test, fuzzing, feature = "simulation"))]
+#[path = "../tests/shared/memory_store.rs"]
 mod memory;
 mod system_start;
 

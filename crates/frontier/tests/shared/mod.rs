@@ -1,5 +1,5 @@
 //! What the tests of this folder and those inside of the library share. Beside it lie the modules of the library that only tests and fuzz
-//! targets build: `simulation.rs` and `fuzzing.rs`.
+//! targets build: `memory_store.rs`, `simulation.rs` and `fuzzing.rs`.
 
 pub(crate) mod calls;
 pub(crate) mod common;
