@@ -281,21 +281,6 @@ impl TreeSink for MeteredSink {
         self.tree.get_template_contents(target)
     }
 
-    /// Returns whether this `<annotation-xml>` declares that it holds HTML (13.2.6, "HTML integration point").
-    ///
-    /// scraper does not store what the tree builder has found out about it.
-    fn is_mathml_annotation_xml_integration_point(&self, target: &Handle) -> bool {
-        self.tree.0.borrow().tree.get(*target).is_some_and(|node| {
-            node.value().as_element().is_some_and(|element| {
-                element.name.local == local_name!("annotation-xml")
-                    && element.attr("encoding").is_some_and(|encoding| {
-                        encoding.eq_ignore_ascii_case("text/html")
-                            || encoding.eq_ignore_ascii_case("application/xhtml+xml")
-                    })
-            })
-        })
-    }
-
     fn set_quirks_mode(&self, mode: QuirksMode) {
         self.tree.set_quirks_mode(mode);
     }
