@@ -15,7 +15,7 @@ use crate::flag;
 use crate::options::SeedsError;
 use crate::outputs::OutputError;
 use crate::watching::WatchError;
-pub(crate) use damage::{hint_at_start, is_damaged_frontier, is_damaged_store, repair_hint};
+pub(crate) use damage::{hint_at_start, is_damaged_frontier, repair_hint};
 
 /// Why the command fails.
 #[derive(Debug, thiserror::Error)]
@@ -24,10 +24,8 @@ pub(crate) enum Failure {
     Arguments(#[from] crawler::CrawlOptionsError),
     #[error("{}", not_started(.0))]
     Start(#[from] StartError),
-    #[error("{0}. {1}")]
-    Damaged(StartError, String),
-    #[error("{0}. {1}")]
-    DamagedCrawl(CrawlError, String),
+    #[error("{0}")]
+    Damaged(String),
     #[error("{}", crawl_failed(.0))]
     Crawl(#[from] CrawlError),
     #[error(transparent)]
@@ -94,7 +92,7 @@ fn crawl_failed(error: &CrawlError) -> String {
 impl Failure {
     pub(crate) fn at_start(error: StartError, state: Option<&Path>) -> Self {
         match state.and_then(|state| hint_at_start(&error, state)) {
-            Some(hint) => Self::Damaged(error, hint),
+            Some(hint) => Self::Damaged(format!("{error}. {hint}")),
             None => Self::Start(error),
         }
     }
@@ -102,7 +100,7 @@ impl Failure {
     pub(crate) fn of_crawl(error: CrawlError, state: Option<&Path>) -> Self {
         match (&error, state) {
             (CrawlError::Frontier(why), Some(state)) if is_damaged_frontier(why) => {
-                Self::DamagedCrawl(error, repair_hint(state))
+                Self::Damaged(format!("{why}. {}", repair_hint(state)))
             }
             _ => Self::Crawl(error),
         }
@@ -131,8 +129,7 @@ impl Failure {
             | Self::OpenFiles { .. }
             | Self::Output(_)
             | Self::Start(_)
-            | Self::Damaged(..)
-            | Self::DamagedCrawl(..) => 2,
+            | Self::Damaged(_) => 2,
             Self::Cluster(error) if error.is_usage() => 2,
             Self::Crawl(CrawlError::Peers(error)) if error.downcast_ref().is_some_and(MemberError::is_usage) => 2,
             Self::Incomplete(_) | Self::NothingLeft(_) => 3,

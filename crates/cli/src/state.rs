@@ -9,14 +9,14 @@ mod status;
 mod why;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use crawler::StartError;
-use frontier::{FrontierError, NotCrawlable, OpenError, Time};
+use frontier::{NotCrawlable, Time};
 
-use crate::failure::{hint_at_start, is_damaged_frontier, is_damaged_store, needs_a_person, repair_hint};
+use crate::failure::{hint_at_start, needs_a_person};
 use crate::options::{NotASeed, StateCommand};
 
 /// Why a command cannot answer.
@@ -24,10 +24,6 @@ use crate::options::{NotASeed, StateCommand};
 enum StateFailure {
     #[error(transparent)]
     Read(#[from] StartError),
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error(transparent)]
-    Frontier(#[from] FrontierError),
     #[error("{url:?} is not a URL that can be crawled: {why}")]
     Url { url: String, why: NotCrawlable },
     #[error("{:?} is not a URL: write one such as https://example.com/a, or a host with a dot such as example.com", .0.text)]
@@ -49,16 +45,6 @@ impl StateFailure {
             _ => 1,
         }
     }
-
-    /// Says how the directory may be repaired, if it is damaged.
-    fn repair_hint(&self, dir: &Path) -> Option<String> {
-        match self {
-            Self::Read(error) => hint_at_start(error, dir),
-            Self::Open(error) => is_damaged_store(error).then(|| repair_hint(dir)),
-            Self::Frontier(error) => is_damaged_frontier(error).then(|| repair_hint(dir)),
-            _ => None,
-        }
-    }
 }
 
 /// Runs a command, and prints its answer or why there is none.
@@ -78,9 +64,10 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         Err(StateFailure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             // Standard error may be closed. There is no other place to report to.
-            let hint = match command {
-                StateCommand::Repair(_) => None,
-                _ => failure.repair_hint(command.dir()),
+            let hint = match (command, &failure) {
+                (StateCommand::Repair(_), _) => None,
+                (_, StateFailure::Read(error)) => hint_at_start(error, command.dir()),
+                _ => None,
             };
             let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("crawler: {failure}{hint}\n"));

@@ -36,6 +36,8 @@ pub struct SavedCrawl {
     pub saved_at: Option<Time>,
     /// How far the clock of the frontier was ahead of the time of day. It never goes back, so it stays ahead after a clock that was once wrong.
     pub ahead: Duration,
+    /// Who has the directory open.
+    pub holder: LockHolder,
     /// Whether the process that has the directory open is paused, or the last one ended in a pause.
     pub is_paused: bool,
     answer_times: AnswerTimes,
@@ -67,11 +69,11 @@ impl SavedCrawl {
         };
         let ahead = opened.now.since(saved_at.unwrap_or(opened.now));
         // A host that hangs lets nothing be committed.
-        let is_running = Directory::new(dir)
-            .lock_holder()
-            .is_ok_and(|holder| holder != LockHolder::Nobody);
-        let now = if is_running { time_of_day() + ahead } else { Time::EPOCH };
-        let now = now.max(opened.now);
+        let holder = Directory::new(dir).lock_holder()?;
+        let now = match holder {
+            LockHolder::Nobody => opened.now,
+            _ => opened.now.max(time_of_day() + ahead),
+        };
         let answer_times = AnswerTimes::read(dir);
         summary.host_table = Arc::new(answer_times.table(&opened.frontier, now, ahead));
         Ok(Self {
@@ -81,10 +83,16 @@ impl SavedCrawl {
             summary,
             saved_at,
             ahead,
+            holder,
             is_paused: dir.join(PAUSED_FILE).exists(),
             answer_times,
             now,
         })
+    }
+
+    /// Returns whether a process had the directory open when it was read.
+    pub fn is_running(&self) -> bool {
+        self.holder != LockHolder::Nobody
     }
 
     /// Iterates over all hosts, in no particular order, as of the time of the summary. Cost: a look at each host.

@@ -155,9 +155,9 @@ impl Status {
         self.series.to_json()
     }
 
-    /// Returns what is known of a crawl in a state directory, as of its last commit. `is_running` says whether a process crawls there.
-    pub fn of_saved(crawl: &SavedCrawl, dir: &Path, is_running: bool) -> Self {
-        let mut summary = crawl.summary.clone();
+    /// Returns what is known of a crawl in a state directory, as of its last commit.
+    pub fn of_saved(crawl: &SavedCrawl, dir: &Path) -> Self {
+        let (mut summary, is_running) = (crawl.summary.clone(), crawl.is_running());
         if is_running {
             // As each second of a crawl: what is queued is not missing yet.
             summary.ending = Ending::Drained;

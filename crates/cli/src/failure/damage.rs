@@ -19,7 +19,7 @@ pub(crate) fn hint_at_start(error: &StartError, dir: &Path) -> Option<String> {
     }
 }
 
-pub(crate) fn is_damaged_store(error: &OpenError) -> bool {
+fn is_damaged_store(error: &OpenError) -> bool {
     match error {
         OpenError::Damaged(_) | OpenError::Store(StoreError::Damaged { .. } | StoreError::NotAStore { .. }) => true,
         OpenError::Frontier(error) => is_damaged_frontier(error),

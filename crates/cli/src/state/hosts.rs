@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Write};
 
 use crawler::SavedCrawl;
 use crawler::summary::{HostFigures, duration, grouped};
-use frontier::{Directory, LockHolder};
 
 use super::StateFailure;
 use super::list::write_line;
@@ -32,7 +31,7 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
             "until, why",
         ];
         writeln!(to, "as of {as_of}")?;
-        if crawl.is_paused && Directory::new(&args.dir).lock_holder()? != LockHolder::Nobody {
+        if crawl.is_paused && crawl.is_running() {
             writeln!(to, "in a pause: no host is asked")?;
         }
         writeln!(to, "{}", line_of(&heads.map(str::to_owned)))?;

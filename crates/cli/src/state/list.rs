@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crawler::SavedCrawl;
-use frontier::{Entry, NotFetched, PageEnd, Purpose, StoredPage, Time};
+use crawler::{SavedCrawl, StartError};
+use frontier::{Entry, NotFetched, OpenError, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
 use super::StateFailure;
@@ -16,14 +16,15 @@ pub(super) fn run(dir: &Path, which: Which) -> Result<(), StateFailure> {
     if which.waiting {
         let crawl = SavedCrawl::read(dir)?;
         let mut written = Ok(());
-        crawl.frontier.visit_waiting(&mut |mut entry| {
+        let visited = crawl.frontier.visit_waiting(&mut |mut entry| {
             entry.due = crawl.time_of_day(entry.due);
             written = write_line(&mut to, &WaitingLine::of(&entry));
             match written {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
             }
-        })?;
+        });
+        visited.map_err(|error| StartError::from(OpenError::from(error)))?;
         written?;
     } else {
         let mut written = Ok(());

@@ -4,15 +4,13 @@ use std::path::Path;
 
 use crawler::SavedCrawl;
 use crawler_watch::{ReportFile, Status};
-use frontier::{Directory, LockHolder};
 
 use super::StateFailure;
 use crate::flag;
 
 pub(super) fn run(dir: &Path, output: &Path) -> Result<(), StateFailure> {
     let crawl = SavedCrawl::read(dir)?;
-    let is_running = Directory::new(dir).lock_holder()? != LockHolder::Nobody;
-    let status = Status::of_saved(&crawl, dir, is_running);
+    let status = Status::of_saved(&crawl, dir);
     let written = ReportFile::new(output).and_then(|file| file.write(&status, flag::of));
     written.map_err(|source| StateFailure::Written {
         path: output.to_owned(),

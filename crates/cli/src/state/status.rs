@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crawler::summary::{Rows, counted, duration, grouped, size};
 use crawler::{Ending, Missing, SavedCrawl};
-use frontier::{Directory, LockHolder, Time};
+use frontier::{LockHolder, Time};
 use serde_json::{Value, json};
 
 use super::{StateFailure, now};
@@ -27,7 +27,6 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
 struct Status<'a> {
     dir: &'a Path,
     crawl: SavedCrawl,
-    holder: LockHolder,
     disk_bytes: u64,
     now: Time,
 }
@@ -44,18 +43,13 @@ impl<'a> Status<'a> {
         Ok(Self {
             dir,
             crawl,
-            holder: Directory::new(dir).lock_holder()?,
             disk_bytes: bytes_in(dir),
             now,
         })
     }
 
-    fn is_running(&self) -> bool {
-        self.holder != LockHolder::Nobody
-    }
-
     fn is_in_pause(&self) -> bool {
-        self.crawl.is_paused && self.is_running()
+        self.crawl.is_paused && self.crawl.is_running()
     }
 
     fn text(&self) -> String {
@@ -67,7 +61,7 @@ impl<'a> Status<'a> {
         if !self.is_in_pause() {
             summary.add_held_up(&mut rows, &flag::of);
         }
-        if self.is_running() && !self.is_in_pause() && summary.waits_for_others() {
+        if self.crawl.is_running() && !self.is_in_pause() && summary.waits_for_others() {
             rows.add("", WAITS_FOR_OTHERS);
         }
         rows.add("last saved", self.saved());
@@ -81,7 +75,7 @@ impl<'a> Status<'a> {
             format!("{}{postponed}", counted(report.queued_pages, "page")),
         );
         let after = match report.leased {
-            1.. if !self.is_running() => ", to be fetched again",
+            1.. if !self.crawl.is_running() => ", to be fetched again",
             _ => "",
         };
         rows.add("in flight", format!("{}{after}", grouped(report.leased)));
@@ -102,12 +96,12 @@ impl<'a> Status<'a> {
             true => "paused",
             false => "running",
         };
-        match self.holder {
+        match self.crawl.holder {
             LockHolder::Process(Some(process)) if self.crawl.is_paused => {
                 format!("paused, process {process}: Resume on its page, or SIGCONT after Ctrl-Z, continues it")
             }
             LockHolder::Process(Some(process)) => format!("{running}, process {process}"),
-            _ if self.is_running() => running.to_owned(),
+            _ if self.crawl.is_running() => running.to_owned(),
             _ if self.crawl.summary.ending == Ending::Drained && self.crawl.summary.has_unanswered() => {
                 "ended: the same command tries again what got no answer".to_owned()
             }
@@ -133,12 +127,12 @@ impl<'a> Status<'a> {
     fn json(&self) -> Value {
         let summary = &self.crawl.summary;
         let report = &summary.report;
-        let process = match self.holder {
+        let process = match self.crawl.holder {
             LockHolder::Process(process) => process,
             _ => None,
         };
         let mut status = json!({
-            "running": self.is_running(),
+            "running": self.crawl.is_running(),
             "paused": self.is_in_pause(),
             "process": process,
             "drained": summary.ending == Ending::Drained,
@@ -154,7 +148,7 @@ impl<'a> Status<'a> {
         });
         if let (Value::Object(status), Value::Object(summary)) = (&mut status, summary.to_json(flag::of)) {
             status.extend(summary);
-            if self.is_running() {
+            if self.crawl.is_running() {
                 status.insert("ending".to_owned(), Value::Null);
                 status.insert("missing".to_owned(), self.losses().into());
             }

@@ -3,9 +3,9 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crawler::SavedCrawl;
 use crawler::summary::{Rows, counted, grouped};
-use frontier::{CanonicalUrl, Directory, FailureKind, Health, LockHolder, PageEnd, QueuePlace, Wait, Why};
+use crawler::{SavedCrawl, StartError};
+use frontier::{CanonicalUrl, FailureKind, Health, PageEnd, QueuePlace, Wait, Why};
 use serde::Serialize;
 
 use super::list::words;
@@ -35,10 +35,9 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
     let host = crawl.host(&url.host());
     let host = host.filter(|host| host.health.state >= Health::Closed && host.health.origin == Some(url.origin()));
     let host = host.map(|host| host.explained(crawl.summary.host_table.as_of, &flag::of));
-    let is_paused = crawl.is_paused;
+    let (is_paused, is_running) = (crawl.is_paused, crawl.is_running());
     let report = crawl.frontier.report();
     let was_refused = report.refused_earlier;
-    let is_running = Directory::new(&of.dir).lock_holder()? != LockHolder::Nobody;
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
     let ended = match &why {
@@ -86,9 +85,9 @@ struct Ended {
 
 impl Ended {
     /// Finds the record of a key. Cost: a look at all records.
-    fn find(dir: &Path, key: &str) -> Result<Option<Self>, StateFailure> {
+    fn find(dir: &Path, key: &str) -> Result<Option<Self>, StartError> {
         let mut found = None;
-        Directory::new(dir).read_records(&mut |record| {
+        SavedCrawl::read_records(dir, &mut |record| {
             let record_key: &str = record.key.as_ref().unwrap_or(&record.url);
             if record_key == key {
                 found = Some(Self {
