@@ -21,7 +21,6 @@
 //! ```
 
 mod disks;
-mod forecast;
 mod metrics;
 mod metrics_file;
 mod process;

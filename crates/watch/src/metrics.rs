@@ -83,7 +83,6 @@ impl Status {
     fn encode_seen_set(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
         let set = &summary.report.saturation;
         let is_suspicious = matches!(set.check, SelfCheck::Suspicious { .. });
-        let next = self.next_level_seconds.filter(|_| !self.is_finished);
         page.gauge("crawler_seen_set_capacity_keys", "Distinct URLs that the seen-set was made for", set.capacity.map(|keys| keys as f64))?;
         page.gauge("crawler_seen_set_estimated_keys", "Distinct URLs that were offered: an estimate", set.estimated)?;
         page.gauge("crawler_seen_set_accepted_keys", "URLs that were accepted as new", set.accepted as f64)?;
@@ -94,7 +93,7 @@ impl Status {
         page.gauge("crawler_seen_set_layers", "Layers of the filter: more than 1 if it has grown", f64::from(set.layers))?;
         page.gauge("crawler_seen_set_memory_bytes", "Memory of the filter", set.memory_bytes as f64)?;
         page.gauge("crawler_seen_set_suspicious", "1 if the bits that are set and the accepted URLs disagree: crafted URLs, a broken hash or a damaged filter", f64::from(is_suspicious))?;
-        page.gauge("crawler_seen_set_next_level_seconds", "Time until the next level of saturation, at the present pace", next)
+        page.gauge("crawler_seen_set_next_level_seconds", "Time until the next level of saturation, at the present pace", self.next_level_seconds())
     }
 
     fn encode_state(&self, page: &mut Page<'_>, summary: &Summary) -> fmt::Result {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crawler::{Crawl, Ending, Event, Fetcher, Observer, Phase, StopHandle};
 use tokio::sync::watch;
 
-use crate::forecast::Forecast;
 use crate::process;
 use crate::recent::shortened;
 use crate::series::{Series, SeriesFile};
@@ -36,7 +35,6 @@ impl Watch {
         let recorder = Recorder {
             status,
             handle: crawl.stop_handle(),
-            forecast: Forecast::default(),
             file: state.map(SeriesFile::new),
             sender,
         };
@@ -60,7 +58,6 @@ impl Watch {
 pub struct Recorder {
     status: Status,
     handle: StopHandle,
-    forecast: Forecast,
     /// The series in the state directory.
     file: Option<SeriesFile>,
     sender: watch::Sender<Arc<Status>>,
@@ -75,9 +72,6 @@ impl Recorder {
     }
 
     fn publish(&mut self, summary: &crawler::Summary) {
-        let saturation = &summary.report.saturation;
-        self.forecast.note(summary.elapsed, saturation);
-        self.status.next_level_seconds = self.forecast.next_level_seconds(summary.elapsed, saturation);
         self.keep_series(summary);
         self.status.as_of = process::now();
         self.status.summary = Some(summary.clone());

@@ -26,7 +26,7 @@ pub(crate) struct Point {
     links_offered: u64,
     /// Links to new URLs, which were queued; seeds and targets of redirects are among them.
     pub(crate) links_new: u64,
-    estimated: f64,
+    pub(crate) estimated: f64,
     lost: f64,
 }
 

@@ -9,7 +9,6 @@ use crawler::{Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
 use frontier::Time;
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::{Value, json};
-use sieve::Saturation;
 
 use crate::disks::Disks;
 use crate::process;
@@ -32,6 +31,9 @@ const BODY_BYTES: [f64; 8] = [
 /// The upper bounds of the times of commits, in seconds.
 const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
+/// The present pace of the seen-set is that since the last point of the series that is so many seconds old.
+const PACE_SECONDS: f64 = 60.0;
+
 /// What is known of a crawl at one moment: the last [`Summary`], and what the requests and commits of this process were.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -50,8 +52,6 @@ pub struct Status {
     pub(crate) recent: Recent,
     pub(crate) measured: Measured,
     pub(crate) disks: Disks,
-    /// In how many seconds the seen-set reaches its next level.
-    pub(crate) next_level_seconds: Option<f64>,
     /// When this process began to watch, in seconds since 1970.
     pub(crate) started_at: f64,
 }
@@ -138,8 +138,8 @@ impl Status {
             "origins_away": self.origins_away(),
             "point": self.summary.as_ref().map(Point::of),
             "left": left.map(Remaining::to_json),
-            "next_level_seconds": self.next_level_seconds,
-            "next_level_keys": self.summary.as_ref().and_then(|summary| next_level_keys(&summary.report.saturation)),
+            "next_level_seconds": self.next_level_seconds(),
+            "next_level_keys": self.next_level_keys(),
             "last_pages": last_pages,
             "last_failures": last_failures,
             "summary": summary,
@@ -148,6 +148,25 @@ impl Status {
 
     pub(crate) fn origins_away(&self) -> u64 {
         self.summary.as_ref().map_or(0, |summary| summary.host_table.away())
+    }
+
+    /// `None` if the seen-set has no limit.
+    fn next_level_keys(&self) -> Option<f64> {
+        let saturation = &self.summary.as_ref()?.report.saturation;
+        Some(saturation.level.next().threshold() * saturation.capacity? as f64)
+    }
+
+    /// Returns in how many seconds the seen-set reaches its next level, at the present pace; `None` if nothing new is found.
+    pub(crate) fn next_level_seconds(&self) -> Option<f64> {
+        let now = Point::of(self.summary.as_ref().filter(|_| !self.is_finished)?);
+        // The seeds and the links of the first page come at once.
+        let mut points = self.series.points().iter().filter(|point| point.elapsed_seconds > 0.0);
+        let is_before = |point: &&Point| point.elapsed_seconds + PACE_SECONDS <= now.elapsed_seconds;
+        let from = points.clone().rfind(is_before).or_else(|| points.next())?;
+        let seconds = now.elapsed_seconds - from.elapsed_seconds;
+        let keys = now.estimated - from.estimated;
+        let missing = (self.next_level_keys()? - now.estimated).max(0.0);
+        (seconds >= 1.0 && keys > 0.0).then(|| missing * seconds / keys)
     }
 
     /// Returns some numbers over time as one JSON object of lists: at most a thousand points each.
@@ -190,9 +209,4 @@ impl Status {
             ..Self::default()
         }
     }
-}
-
-/// `None` if it has no limit.
-pub(crate) fn next_level_keys(saturation: &Saturation) -> Option<f64> {
-    Some(saturation.level.next().threshold() * saturation.capacity? as f64)
 }

@@ -152,7 +152,7 @@ function showSeenSet(status) {
     `${percent(summary.rate)} of new URLs are wrongly dropped at present`,
   ];
   if (summary.layers > 1) parts.push(`grown to ${summary.layers} layers`);
-  if (status.next_level_seconds !== null && !status.finished) {
+  if (status.next_level_seconds !== null) {
     parts.push(`${grouped(status.next_level_keys)} in ${duration(status.next_level_seconds)}, at the present pace`);
   }
   put(byId("seen-set"), `${parts.join("; ")}.`);
@@ -331,7 +331,7 @@ function newShares() {
   return parts.filter(({ share }) => !Number.isNaN(share));
 }
 
-function showCharts({ summary, next_level_seconds: seconds, next_level_keys: keys, finished }) {
+function showCharts({ summary, next_level_seconds: seconds, next_level_keys: keys }) {
   const times = series.elapsed_seconds;
   draw(byId("pages-chart"), times, [
     { name: "pages", class: "first", values: series.pages },
@@ -343,7 +343,7 @@ function showCharts({ summary, next_level_seconds: seconds, next_level_keys: key
   ], { show: percent, present: times.at(-1) });
   // A capacity far above would make the curve flat.
   const limit = summary.capacity <= 4 * summary.estimated ? summary.capacity : undefined;
-  const future = seconds > 0 && !finished ? { time: times.at(-1) + seconds, value: keys } : undefined;
+  const future = seconds > 0 ? { time: times.at(-1) + seconds, value: keys } : undefined;
   draw(byId("seen-set-chart"), times, [
     { name: summary.capacity === null ? "distinct URLs" : "distinct URLs, estimated", class: "first", values: series.estimated },
   ], { limit, future });

@@ -12,7 +12,8 @@ use crawler::{
 };
 use crawler_watch::{MetricsFile, Status, Watch};
 use frontier::{Frontier, Reach, Time};
-use sieve::OnSaturation;
+use serde_json::Value;
+use sieve::{Level, OnSaturation};
 
 /// A runtime whose clock jumps to the next timer.
 fn runtime() -> tokio::runtime::Runtime {
@@ -170,6 +171,9 @@ fn the_metrics_at_the_end_are_the_numbers_of_the_summary() {
         ("crawler_request_failures_total{kind=\"timeout\"}", silent),
         ("crawler_request_failures_total{kind=\"status\"}", 1.0),
         ("crawler_response_duration_seconds_count", ok + gone),
+        ("crawler_body_size_bytes_bucket{le=\"1024\"}", ok + gone - 1.0),
+        ("crawler_body_size_bytes_bucket{le=\"16384\"}", ok + gone),
+        ("crawler_body_size_bytes_bucket{le=\"1.6777216e+07\"}", ok + gone),
         ("crawler_body_size_bytes_bucket{le=\"+Inf\"}", ok + gone),
         ("crawler_body_bytes_total", summary.answers.bytes as f64),
         ("crawler_politeness_slack_seconds", 0.0),
@@ -261,6 +265,39 @@ fn a_running_crawl_has_its_loss_its_queue_and_the_time_to_the_next_level() {
     assert_eq!(at_five_seconds["crawler_complete"].to_bits(), 0_f64.to_bits());
     // All links were found on the first page.
     assert!(!at_five_seconds.contains_key("crawler_seen_set_next_level_seconds"));
+}
+
+#[test]
+fn the_time_to_the_next_level_follows_from_the_pace_of_the_last_minute() {
+    let (mut summary, _) = crawl(&Site::default(), options(), None);
+    summary.report.saturation.load.capacity = Some(1000);
+    let crawl = Crawl::builder(options()).unwrap().build_with(Site::default()).unwrap();
+    let (watch, mut recorder) = Watch::new(&crawl, None);
+    let mut tick = |second: u64, keys: u64| {
+        summary.elapsed = Duration::from_secs(second);
+        let seen_set = &mut summary.report.saturation;
+        // A part of a key is no news.
+        seen_set.load.estimated = keys as f64 + 0.01 * (second % 3) as f64;
+        seen_set.level = Level::of(seen_set.load.estimated / 1000.0);
+        recorder.on(&Event::Tick(&summary)).unwrap();
+        watch.status().to_json(str::to_owned)["next_level_seconds"].clone()
+    };
+    assert_eq!([tick(0, 1), tick(1, 10)], [Value::Null, Value::Null]);
+    for second in 2..=50 {
+        tick(second, 10 * second);
+    }
+    // The next level begins at 0.8 of the capacity.
+    assert_eq!(tick(51, 510), 29.0);
+    for second in 52..=120 {
+        tick(second, 510 + (second - 51));
+    }
+    // One key per second, since a minute ago.
+    assert_eq!(tick(121, 580), 220.0);
+    let mut left = Value::Null;
+    for second in 122..=182 {
+        left = tick(second, 580);
+    }
+    assert_eq!(left, Value::Null);
 }
 
 #[test]
