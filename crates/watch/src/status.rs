@@ -7,7 +7,7 @@ use std::time::Duration;
 use crawler::summary::{ANSWER_SECONDS, Summary};
 use crawler::{Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
 use frontier::Time;
-use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde_json::{Value, json};
 
 use crate::disks::Disks;
@@ -15,18 +15,6 @@ use crate::process;
 use crate::recent::Recent;
 use crate::remaining::Remaining;
 use crate::series::{Point, Series};
-
-/// The upper bounds of the sizes of bodies, in bytes: powers of four from 1 KiB to 16 MiB.
-const BODY_BYTES: [f64; 8] = [
-    1024.0,
-    4096.0,
-    16_384.0,
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-];
 
 /// The upper bounds of the times of commits, in seconds.
 const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
@@ -75,7 +63,8 @@ impl Default for Measured {
             by_code: BTreeMap::new(),
             failures: BTreeMap::new(),
             answer_seconds: Histogram::new(ANSWER_SECONDS),
-            body_bytes: Histogram::new(BODY_BYTES),
+            // From 1 KiB to 16 MiB.
+            body_bytes: Histogram::new(exponential_buckets(1024.0, 4.0, 8)),
             commit_seconds: Histogram::new(COMMIT_SECONDS),
             last_commit_at: None,
             database_bytes: None,

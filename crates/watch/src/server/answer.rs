@@ -27,18 +27,6 @@ type Body = BoxBody<Bytes, Infallible>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// What can be read.
-const PATHS: [&str; 8] = [
-    "/",
-    "/page.css",
-    "/page.js",
-    "/metrics",
-    "/healthz",
-    "/status.json",
-    "/series.json",
-    "/events",
-];
-
 /// What is served.
 pub(super) struct Site {
     pub(super) watch: Watch,
@@ -71,7 +59,7 @@ impl Site {
                 self.order(path, given)
             }
             _ if is_order => not_allowed("POST"),
-            _ if PATHS.contains(&path) && !is_read => not_allowed("GET"),
+            _ if !is_read => not_allowed("GET"),
             "/metrics" => {
                 let status = self.watch.status();
                 let _ = place.metrics.set(status.as_of);
@@ -177,7 +165,8 @@ fn text(status: StatusCode, message: &'static str) -> Response<Body> {
 }
 
 fn not_allowed(method: &'static str) -> Response<Body> {
-    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "this method does not work here");
+    let why = "this method does not work here: POST is for /pause, /resume and /stop";
+    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, why);
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
     answer
 }
