@@ -21,12 +21,10 @@ const BEGINNING: &str = "# HELP crawler_";
 /// crawl.
 #[derive(Debug)]
 pub struct MetricsFile {
-    file: Replaceable,
-    watch: Watch,
     /// Asks the thread to write now, and to drop what it gets. Ends the thread when it is dropped.
     asks: SyncSender<Sender<()>>,
-    /// Returns the lock of the file.
-    thread: JoinHandle<File>,
+    /// Returns the file, what is written to it, and its lock.
+    thread: JoinHandle<(Replaceable, Watch, File)>,
 }
 
 impl MetricsFile {
@@ -41,31 +39,25 @@ impl MetricsFile {
         let mut lock = file.lock()?;
         write(&file, watch, &mut lock)?;
         let (asks, asked) = sync_channel::<Sender<()>>(0);
-        let (to, of) = (file.clone(), watch.clone());
+        let watch = watch.clone();
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
             let mut has_failed = false;
             loop {
                 let _done = match asked.recv_timeout(EVERY) {
                     Ok(done) => Some(done),
                     Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Disconnected) => return (file, watch, lock),
                 };
-                let written = write(&to, &of, &mut lock);
+                let written = write(&file, &watch, &mut lock);
                 if let Err(error) = &written
                     && !has_failed
                 {
-                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl continues, and writes it again later", to.path().display());
+                    log::warn!(target: "crawler::metrics", "{}: {error}; the crawl continues, and writes it again later", file.path().display());
                 }
                 has_failed = written.is_err();
             }
-            lock
         })?;
-        Ok(Self {
-            file,
-            watch: watch.clone(),
-            asks,
-            thread,
-        })
+        Ok(Self { asks, thread })
     }
 
     /// Writes the file now. An error is logged, as those of other times are.
@@ -83,15 +75,10 @@ impl MetricsFile {
     ///
     /// A file that cannot be written.
     pub fn finish(self) -> io::Result<()> {
-        let Self {
-            file,
-            watch,
-            asks,
-            thread,
-        } = self;
-        drop(asks);
+        drop(self.asks);
         // A panic of it would have been printed.
-        let mut lock = thread.join().map_err(|_| io::Error::other("its writer has panicked"))?;
+        let ended = self.thread.join();
+        let (file, watch, mut lock) = ended.map_err(|_| io::Error::other("its writer has panicked"))?;
         write(&file, &watch, &mut lock)
     }
 }

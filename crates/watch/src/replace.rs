@@ -14,7 +14,7 @@ const MOST_LINKS: usize = 40;
 const MOST_WRITERS: usize = 100;
 
 /// A file that is replaced as a whole.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Replaceable(PathBuf);
 
 impl Replaceable {

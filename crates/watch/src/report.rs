@@ -1,6 +1,5 @@
 //! The report: the live page with its data inside, in one file that needs nothing else.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
@@ -90,9 +89,5 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
 pub(crate) fn random_hex() -> io::Result<String> {
     let mut secret = [0_u8; 16];
     getrandom::fill(&mut secret).map_err(io::Error::other)?;
-    Ok(secret.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    Ok(format!("{:032x}", u128::from_le_bytes(secret)))
 }
