@@ -36,8 +36,7 @@ use tokio::task::JoinError;
 
 use crate::failure::Failure;
 use crate::options::{Command, LogFormat, Options};
-use crate::progress::{Reporter, StatusRequest};
-use crate::signals::SignalLines;
+use crate::progress::Reporter;
 use crate::state::resume;
 use crate::watching::Watching;
 
@@ -264,18 +263,24 @@ async fn run(
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);
     }
-    let (stop, status) = (crawl.stop_handle(), StatusRequest::default());
-    let reporter = Reporter::new(bar.clone(), crawl.config().options(), status.clone(), stop.clone());
+    let (stop, sigusr1) = (crawl.stop_handle(), Arc::default());
+    let reporter = Reporter::new(
+        bar.clone(),
+        crawl.config().options(),
+        Arc::clone(&sigusr1),
+        stop.clone(),
+    );
     let (crawl, watching) = attach(crawl.observe(reporter), options, site, joining, bar).await?;
     made.0.clear();
     let watching = Arc::new(Mutex::new(watching));
-    let signal_lines = signals::handle(stop, status, Arc::clone(&watching)).unwrap_or_else(|error| {
+    let writing = signals::handle(stop, sigusr1, Arc::clone(&watching)).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
-        SignalLines::default()
+        Arc::default()
     });
     // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
     let ended = tokio::spawn(crawl.run()).await;
-    signal_lines.written().await;
+    // The crawl may end, and the process with it, before the line of a signal is written.
+    drop(writing.lock().await);
     let (written, server) = std::mem::take(&mut *watching.lock().await).finish();
     let concluded = conclude(ended, options, state, bar);
     if let Some(server) = server {

@@ -62,23 +62,10 @@ fn style(template: &str, seen_set: String) -> ProgressStyle {
     style.with_key("seen_set", write)
 }
 
-/// A request for a progress line in the log, which comes within a second. Several requests within that time get one line.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct StatusRequest(Arc<AtomicBool>);
-
-impl StatusRequest {
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn take(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
-    }
-}
-
 pub(crate) struct Reporter {
     bar: ProgressBar,
-    request: StatusRequest,
+    /// Whether the signal asks for a progress line in the log, which comes within a second. Several within that time get one line.
+    sigusr1: Arc<AtomicBool>,
     pace: Pace,
     last_line: Duration,
     has_logged_failure: bool,
@@ -92,10 +79,10 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions, request: StatusRequest, stop: StopHandle) -> Self {
+    pub(crate) fn new(bar: ProgressBar, options: &CrawlOptions, sigusr1: Arc<AtomicBool>, stop: StopHandle) -> Self {
         Self {
             bar,
-            request,
+            sigusr1,
             pace: Pace::new(options),
             last_line: Duration::ZERO,
             has_logged_failure: false,
@@ -138,7 +125,7 @@ impl Reporter {
         }));
         texts.extend((is_running && summary.waits_for_others()).then(|| WAITS_FOR_OTHERS.to_owned()));
         let log = |target| log_records::progress(target, summary, &texts.join(", "));
-        if self.request.take() {
+        if self.sigusr1.swap(false, Ordering::Relaxed) {
             log(logging::STATUS);
         }
         if !self.bar.is_hidden() {
@@ -324,7 +311,7 @@ mod tests {
             ..CrawlOptions::default()
         });
         let stop = crawl.unwrap().stop_handle();
-        Reporter::new(bar(true), options, StatusRequest::default(), stop)
+        Reporter::new(bar(true), options, Arc::default(), stop)
     }
 
     #[test]

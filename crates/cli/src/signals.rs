@@ -14,6 +14,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crawler::StopHandle;
@@ -21,7 +22,6 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::progress::StatusRequest;
 use crate::watching::Watching;
 
 #[cfg(unix)]
@@ -40,18 +40,6 @@ const EXIT_CODE: i32 = 1;
 /// The maximum time that a signal waits until its log line is written.
 const MAX_LOG_WAIT: Duration = Duration::from_millis(500);
 
-/// The log lines of signals that are being written.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SignalLines(Arc<Mutex<()>>);
-
-impl SignalLines {
-    /// Waits until the line of a signal that was received is written: the crawl may end, and the process with it, before that. It waits
-    /// only for a short time if the log is not read.
-    pub(crate) async fn written(&self) {
-        drop(self.0.lock().await);
-    }
-}
-
 /// Makes a write beyond the size limit of files (RLIMIT_FSIZE, setrlimit(2)) an error of that write. Without a handler for SIGXFSZ, it ends
 /// the process without a message, and a line or record remains incomplete.
 ///
@@ -64,7 +52,7 @@ pub(crate) fn let_long_writes_fail() -> io::Result<()> {
     Ok(())
 }
 
-/// Spawns a task that handles signals.
+/// Spawns a task that handles signals. Returns what is locked while the line of a signal is written, which is short even if the log is not read.
 ///
 /// # Errors
 ///
@@ -72,12 +60,12 @@ pub(crate) fn let_long_writes_fail() -> io::Result<()> {
 #[cfg_attr(not(unix), expect(unused_variables, reason = "no other system has SIGTSTP"))]
 pub(crate) fn handle(
     stop: StopHandle,
-    status: StatusRequest,
+    sigusr1: Arc<AtomicBool>,
     watching: Arc<Mutex<Watching>>,
-) -> io::Result<SignalLines> {
+) -> io::Result<Arc<Mutex<()>>> {
     let mut signals = platform::Signals::listen()?;
-    let lines = SignalLines::default();
-    let own_lines = lines.clone();
+    let writing = Arc::<Mutex<()>>::default();
+    let own_writing = Arc::clone(&writing);
     tokio::spawn(async move {
         let mut count = 0_u32;
         #[cfg(unix)]
@@ -85,7 +73,7 @@ pub(crate) fn handle(
         loop {
             let signal = match signals.next().await {
                 Received::Status => {
-                    status.set();
+                    sigusr1.store(true, Ordering::Relaxed);
                     continue;
                 }
                 #[cfg(unix)]
@@ -100,7 +88,7 @@ pub(crate) fn handle(
             };
             count = count.saturating_add(1);
             // Held until the line is written.
-            let _writing = own_lines.0.lock().await;
+            let _writing = own_writing.lock().await;
             match count {
                 1 => {
                     stop.finish();
@@ -116,7 +104,7 @@ pub(crate) fn handle(
             }
         }
     });
-    Ok(lines)
+    Ok(writing)
 }
 
 /// Pauses the crawl, then stops the process until it is continued. A crawl that was paused before stays so.
