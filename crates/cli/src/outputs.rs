@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 
 use crate::flag;
 use crate::log_records;
-use crate::options::{LogFormat, Options, Outputs};
+use crate::options::{LogFormat, Options, Outputs, is_same};
 pub(crate) use attached::Output;
 
 /// Why the outputs cannot be opened.
@@ -111,10 +111,10 @@ pub(crate) fn check(
             return Err(OutputError::ReplacedInput { path, option });
         }
     }
-    if let Some(path) = outputs.unknown_format() {
-        return Err(OutputError::UnknownFormat(path.to_owned()));
+    if let Some(path) = outputs.files().find(|path| outputs.format_of(path).is_none()) {
+        return Err(OutputError::UnknownFormat(path.clone()));
     }
-    if outputs.has_format_without_file() {
+    if outputs.format.is_some() && outputs.files().next().is_none() {
         return Err(OutputError::FormatWithoutFile);
     }
     outputs.all_files().try_for_each(|path| check_folder(path))?;
@@ -134,8 +134,14 @@ fn check_folder(path: &Path) -> Result<(), OutputError> {
 }
 
 fn refuse_shared(outputs: &Outputs) -> Result<(), OutputError> {
-    let shared = outputs.shared_file();
-    shared.map_or(Ok(()), |path| Err(OutputError::Shared(path.to_owned())))
+    let mut earlier = Vec::<&PathBuf>::new();
+    for path in outputs.all_files() {
+        if earlier.iter().any(|other| is_same(other, path)) {
+            return Err(OutputError::Shared(path.clone()));
+        }
+        earlier.push(path);
+    }
+    Ok(())
 }
 
 /// Attaches all outputs, and the page lines if they go to standard output.

@@ -138,25 +138,9 @@ impl Outputs {
         [&self.output, &self.links, &self.refused].into_iter().flatten()
     }
 
-    pub(crate) fn format_of(&self, file: &Path) -> Format {
-        self.format
-            .or_else(|| format_by_name(file))
-            .unwrap_or(Format::JsonLines)
-    }
-
-    pub(crate) fn unknown_format(&self) -> Option<&Path> {
-        let is_unknown = |file: &&PathBuf| self.format.is_none() && format_by_name(file).is_none();
-        self.files().find(is_unknown).map(PathBuf::as_path)
-    }
-
-    pub(crate) fn has_format_without_file(&self) -> bool {
-        self.format.is_some() && self.files().next().is_none()
-    }
-
-    pub(crate) fn shared_file(&self) -> Option<&Path> {
-        let files: Vec<&PathBuf> = self.all_files().collect();
-        let is_second = |&(at, file): &(usize, &&PathBuf)| files.iter().take(at).any(|earlier| is_same(earlier, file));
-        files.iter().enumerate().find(is_second).map(|(_, file)| file.as_path())
+    /// `None` if neither the option nor the name says it.
+    pub(crate) fn format_of(&self, file: &Path) -> Option<Format> {
+        self.format.or_else(|| format_by_name(file))
     }
 
     /// Returns whether an output replaces this file. A terminal or a device cannot be replaced.

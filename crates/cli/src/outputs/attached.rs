@@ -52,8 +52,7 @@ impl<'o> Output<'o> {
         ];
         given.into_iter().filter_map(|(option, path)| {
             let path = path.as_deref()?;
-            let has_records = option != WARC && option != SAVE;
-            let format = has_records.then(|| outputs.format_of(path));
+            let format = outputs.format_of(path).filter(|_| option != WARC && option != SAVE);
             Some(Self { option, path, format })
         })
     }
@@ -274,7 +273,7 @@ fn arguments_of(saved: &SavedOutput, outputs: &Outputs) -> String {
         .find_map(of_format)
         .unwrap_or((name, Format::JsonLines));
     let mut arguments = format!("--{option} {path}");
-    if outputs.format_of(Path::new(path)) != format {
+    if outputs.format_of(Path::new(path)) != Some(format) {
         let of_format = FORMATS.iter().filter(|(known, ..)| *known == format);
         of_format.for_each(|(_, name, _)| arguments += &format!(" --format {name}"));
     }
