@@ -8,6 +8,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -23,8 +24,6 @@ use crate::options::{closest, command, given, names_a_file};
 pub(crate) enum ConfigFileError {
     #[error("the configuration {path} cannot be read: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("line {line} of the configuration {path} is not TOML: {what}")]
-    NotToml { path: String, line: usize, what: String },
     #[error("line {line} of the configuration {path}: {what}")]
     Entry { path: String, line: usize, what: String },
 }
@@ -76,10 +75,9 @@ struct File {
 
 impl File {
     fn arguments(&self, command: &Command, given: &ArgMatches) -> Result<Vec<OsString>, ConfigFileError> {
-        let table = DeTable::parse(&self.text).map_err(|error| ConfigFileError::NotToml {
-            path: self.path.clone(),
-            line: self.line(error.span().unwrap_or_default().start),
-            what: error.message().to_owned(),
+        let table = DeTable::parse(&self.text).map_err(|error| {
+            let what = format!("it is not TOML: {}", error.message());
+            self.refused(error.span().unwrap_or_default(), what)
         })?;
         let mut arguments = Vec::new();
         let mut entries = Vec::new();
@@ -93,19 +91,17 @@ impl File {
         for (group, key, value) in entries {
             let texts = check_group(command, group.map(Spanned::get_ref), key.get_ref())
                 .and_then(|()| arguments_of(command, given, key.get_ref(), value.get_ref()));
-            let texts = texts.map_err(|what| ConfigFileError::Entry {
-                path: self.path.clone(),
-                line: self.line(key.span().start),
-                what,
-            })?;
+            let texts = texts.map_err(|what| self.refused(key.span(), what))?;
             arguments.extend(texts.into_iter().map(OsString::from));
         }
         Ok(arguments)
     }
 
-    fn line(&self, offset: usize) -> usize {
-        let before = self.text.as_bytes().get(..offset).unwrap_or_default();
-        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    fn refused(&self, place: Range<usize>, what: String) -> ConfigFileError {
+        let before = self.text.as_bytes().get(..place.start).unwrap_or_default();
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let path = self.path.clone();
+        ConfigFileError::Entry { path, line, what }
     }
 }
 

@@ -211,8 +211,12 @@ impl Options {
         };
         crawl.concurrency = settings.concurrency.unwrap_or_else(|| default_concurrency(per_host));
         crawl.max_memory = memory.map(NonZeroU64::get);
-        let hashing = &mut crawl.frontier.seen_set.hash;
-        *hashing = with_secret(*hashing, settings.hash_seed.map_or(secret, u128::from));
+        let secret = settings.hash_seed.map_or(secret, u128::from);
+        match &mut crawl.frontier.seen_set.hash {
+            Hashing::Hardened { key } => *key = secret.to_le_bytes(),
+            Hashing::Murmur3 { seed } | Hashing::Xxh3 { seed } => *seed = secret as u64,
+            _ => {}
+        }
         crawl.canonicalizer = Canonicalizer::new(settings.rules);
         self.outputs.write_to(&mut crawl, &mut http);
         (crawl, http)
@@ -225,16 +229,5 @@ impl Options {
     /// Reads the cookie file, if the option is set.
     pub(crate) fn cookies_of_file(&self) -> Result<Option<CookieFile>, CookieFileError> {
         self.cookie_file.as_deref().map(CookieFile::open).transpose()
-    }
-}
-
-fn with_secret(hashing: Hashing, secret: u128) -> Hashing {
-    let seed = secret as u64;
-    match hashing {
-        Hashing::Xxh3 { .. } => Hashing::Xxh3 { seed },
-        Hashing::Hardened { .. } => Hashing::Hardened {
-            key: secret.to_le_bytes(),
-        },
-        _ => Hashing::Murmur3 { seed },
     }
 }

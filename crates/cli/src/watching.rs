@@ -19,13 +19,6 @@ pub(crate) enum WatchError {
     File { path: PathBuf, error: io::Error },
 }
 
-impl WatchError {
-    fn file(path: &Path, error: io::Error) -> Self {
-        let path = path.to_owned();
-        Self::File { path, error }
-    }
-}
-
 /// What is to end after the crawl.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
@@ -44,13 +37,13 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
     let handle = crawl.stop_handle();
     let (watch, recorder) = Watch::new(&crawl, state);
     let recorder = recorder.with_outputs(outputs.all_files().cloned());
-    let file = outputs.metrics_file.as_deref().map(|path| {
-        let file = MetricsFile::new(path, &watch);
-        file.map_err(|error| WatchError::file(path, error))
+    let file = outputs.metrics_file.clone().map(|path| {
+        let file = MetricsFile::new(&path, &watch);
+        file.map_err(|error| WatchError::File { path, error })
     });
-    let report = outputs.report.as_deref().map(|path| {
-        let file = ReportFile::new(path).map_err(|error| WatchError::file(path, error))?;
-        Ok((file, path.to_owned(), watch.clone()))
+    let report = outputs.report.clone().map(|path| match ReportFile::new(&path) {
+        Ok(file) => Ok((file, path, watch.clone())),
+        Err(error) => Err(WatchError::File { path, error }),
     });
     let server = options.watch.map(|address| {
         let server = Server::new(address, &watch, handle, flag::of);
@@ -100,7 +93,7 @@ impl Watching {
         }
         let report = self.report.map_or(Ok(()), |(file, path, watch)| {
             let written = file.write(&watch.status(), flag::of);
-            written.map_err(|error| WatchError::file(&path, error))
+            written.map_err(|error| WatchError::File { path, error })
         });
         (report, self.server)
     }

@@ -203,15 +203,11 @@ pub(crate) fn check(text: &str) -> Result<(), NotASeed> {
         let (head, rest) = trimmed.split_at_checked(start.len()).unwrap_or(("", ""));
         head.eq_ignore_ascii_case(start) && !rest.starts_with('/')
     });
-    if has_one_slash {
-        return Err(NotASeed { text: text.to_owned() });
-    }
     let is_url =
         trimmed.contains("://") || Url::parse(trimmed).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    if is_url || has_plain_host(trimmed) {
-        Ok(())
-    } else {
-        Err(NotASeed { text: text.to_owned() })
+    match !has_one_slash && (is_url || has_plain_host(trimmed)) {
+        true => Ok(()),
+        false => Err(NotASeed { text: text.to_owned() }),
     }
 }
 
