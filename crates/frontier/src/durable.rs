@@ -14,7 +14,7 @@
 //! once, and the copy goes to the store in slices, one with each row. What it replaces is removed in slices, too.
 
 mod again;
-mod checkpoint;
+pub(crate) mod checkpoint;
 pub(crate) mod going_back;
 pub(crate) mod journal;
 pub(crate) mod keys;

@@ -258,7 +258,7 @@ pub mod report;
 pub mod rules;
 pub mod scope;
 pub mod settlement;
-#[cfg(feature = "simulation")]
+#[cfg(any(test, feature = "simulation"))]
 #[path = "../tests/shared/simulation.rs"]
 pub mod simulation;
 mod sitemaps;

@@ -17,7 +17,7 @@ use crate::store::{Batch, MAX_KEY, Space};
 pub(crate) const LOGIC: u32 = 12;
 
 /// The key of the manifest in [`Space::Meta`].
-pub(super) const MANIFEST: u64 = 0;
+pub(crate) const MANIFEST: u64 = 0;
 
 /// The key of what checkpoints have replaced and is not removed yet, in [`Space::Meta`].
 pub(super) const REPLACED: u64 = 4;
@@ -28,7 +28,7 @@ pub(super) const LAST_GENERATION: u64 = (MAX_KEY >> 32) - 1;
 /// What a checkpoint consists of.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    pub(super) logic: u32,
+    pub(crate) logic: u32,
     /// As JSON, so that later versions can add fields.
     pub(super) config: String,
     pub(super) generation: u64,

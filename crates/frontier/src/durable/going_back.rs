@@ -133,16 +133,3 @@ pub(crate) fn discard_other_logic(store: &mut dyn Store, wanted: &FrontierConfig
     state_last_row(&mut batch, manifest.covered).map_err(OpenError::damaged)?;
     Ok(store.commit(&batch, true)?)
 }
-
-/// Changes the version of the logic that a store says it was written by, for tests.
-#[cfg(any(test, feature = "simulation"))]
-pub(crate) fn change_logic(store: &mut dyn Store) -> Result<(), OpenError> {
-    let Some((mut manifest, _)) = manifest(store)? else {
-        return Ok(());
-    };
-    manifest.logic += 1;
-    let changed = postcard::to_allocvec(&manifest).map_err(OpenError::damaged)?;
-    let mut batch = Batch::default();
-    batch.put(Space::Meta, super::checkpoint::MANIFEST, changed);
-    Ok(store.commit(&batch, true)?)
-}

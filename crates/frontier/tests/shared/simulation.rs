@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::config::FrontierConfig;
 use crate::durable::OpenError;
 #[cfg(feature = "durable")]
-use crate::durable::going_back;
+use crate::durable::checkpoint::MANIFEST;
 use crate::durable::open;
+#[cfg(feature = "durable")]
+use crate::durable::restore::manifest;
 use crate::durable::sizes::{SIZES, Sizes};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
@@ -90,7 +92,15 @@ impl Disk {
 /// A directory that is open, or cannot be read or written.
 #[cfg(feature = "durable")]
 pub fn change_logic(dir: &Path) -> Result<(), OpenError> {
-    going_back::change_logic(&mut SqliteStore::open(dir)?)
+    let mut store = SqliteStore::open(dir)?;
+    let Some((mut manifest, _)) = manifest(&store)? else {
+        return Ok(());
+    };
+    manifest.logic += 1;
+    let changed = postcard::to_allocvec(&manifest).map_err(OpenError::damaged)?;
+    let mut batch = Batch::default();
+    batch.put(Space::Meta, MANIFEST, changed);
+    Ok(store.commit(&batch, true)?)
 }
 
 impl Store for Disk {

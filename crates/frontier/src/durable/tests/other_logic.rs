@@ -22,6 +22,7 @@ use super::run::{Run, config_of, steps_of};
 use super::seen_sets::SeenSet;
 use super::stores::Recorder;
 use crate::exchange::LinkBatch;
+use crate::simulation::change_logic;
 use crate::sqlite::{FORMAT, SqliteStore};
 use crate::state::Call;
 use crate::store::{MAX_KEY, Space, Store};
@@ -185,7 +186,7 @@ fn a_stored_directory_is_read_as_it_was_written_and_one_of_another_logic_or_form
                 Ok(text) => assert!(text == expected, "{CHANGED}:\n{text}"),
                 Err(error) => panic!("{CHANGED}: {error}"),
             }
-            going_back::change_logic(&mut SqliteStore::open(&dir.0).unwrap()).unwrap();
+            change_logic(&dir.0).unwrap();
         }
         if name.starts_with(&format!("format-{FORMAT}-")) {
             goes_back(&dir);
