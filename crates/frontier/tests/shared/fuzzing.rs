@@ -161,10 +161,8 @@ fn classify_pages(state: &mut State) {
 
 /// A state without a journal.
 fn restored(state: State, source: Source<'_>) -> Restored {
-    let manifest = Manifest {
-        logic: LOGIC,
-        ..Manifest::default()
-    };
+    let mut manifest = Manifest::default();
+    manifest.logic = LOGIC;
     Restored {
         state,
         segments: source.segments(0),
