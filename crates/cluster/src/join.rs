@@ -25,48 +25,9 @@ pub enum JoinError {
     /// Redis does not answer as it should.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The crawl was begun with another number of partitions.
-    #[error(
-        "the crawl {name} has {there} partitions, not {here}: their number is fixed when a crawl begins. Give that number, or begin another crawl \
-         under another name and in new directories"
-    )]
-    OtherCount {
-        /// The name of the crawl.
-        name: String,
-        /// Its number of partitions.
-        there: u32,
-        /// The number of this process.
-        here: u32,
-    },
-    /// The crawl has other rules of which URLs are the same.
-    #[error(
-        "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same --drop-query-param, --set ignore-www and the like"
-    )]
-    OtherRules {
-        /// The name of the crawl.
-        name: String,
-    },
-    /// The crawl was begun with other seeds.
-    #[error(
-        "the crawl {name} was begun with other seeds: they are fixed, and the same for all processes, in the same order. Give those, or begin \
-         another crawl under another name and in new directories"
-    )]
-    OtherSeeds {
-        /// The name of the crawl.
-        name: String,
-    },
-    /// The other processes are of another version.
-    #[error(
-        "the other processes of the crawl {name} are of version {there} of this program, and this one is {here}: run the same everywhere"
-    )]
-    OtherVersion {
-        /// The name of the crawl.
-        name: String,
-        /// Their version.
-        there: String,
-        /// The version of this process.
-        here: String,
-    },
+    /// The other processes have something else that has to be the same everywhere. The text says what, and what to do.
+    #[error("{0}")]
+    Differs(String),
     /// The state directory is of another crawl than the processes that run.
     #[error(
         "another crawl runs under the name {name}, to which this state directory does not belong: give the right directory, or start this crawl under another name \
@@ -103,13 +64,7 @@ impl JoinError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Log(LogError::Unreadable { .. })
-                | Self::OtherCount { .. }
-                | Self::OtherRules { .. }
-                | Self::OtherSeeds { .. }
-                | Self::OtherVersion { .. }
-                | Self::OtherCrawl { .. }
-                | Self::Kept
+            Self::Log(LogError::Unreadable { .. }) | Self::Differs(_) | Self::OtherCrawl { .. } | Self::Kept
         )
     }
 }
@@ -147,7 +102,7 @@ impl Joining {
         };
         // While no other process is alive, nobody else holds the crawl to its seeds; `SavedRules` of the crawler hold it to its rules.
         if kept.seeds.is_some_and(|seeds| seeds != self.seeds) {
-            return Err(JoinError::OtherSeeds { name: self.name() });
+            return Err(JoinError::Differs(self.other_seeds()));
         }
         let partition = self.partition;
         let (mut log, (founded, last)) = self.in_redis(|log| {
@@ -284,22 +239,31 @@ impl Joining {
     /// Checks that the other processes agree, if one is alive: otherwise this one writes what they have to agree with. A field that is new in
     /// [`Founded`] makes the record of another version unreadable.
     fn agreed(&self, found: Founded) -> Result<Founded, JoinError> {
-        let (name, ours) = (self.name(), self.ours(found.id.clone()));
-        match () {
-            () if found.partitions != ours.partitions => Err(JoinError::OtherCount {
-                name,
-                there: found.partitions,
-                here: ours.partitions,
-            }),
-            () if found.version != ours.version => Err(JoinError::OtherVersion {
-                name,
-                there: found.version,
-                here: ours.version,
-            }),
-            () if found.rules != ours.rules => Err(JoinError::OtherRules { name }),
-            () if found.seeds != ours.seeds => Err(JoinError::OtherSeeds { name }),
-            () => Ok(found),
-        }
+        let (name, ours) = (self.address.name(), self.ours(found.id.clone()));
+        Err(JoinError::Differs(match () {
+            () if found.partitions != ours.partitions => format!(
+                "the crawl {name} has {} partitions, not {}: their number is fixed when a crawl begins. Give that number, or begin another crawl \
+                 under another name and in new directories",
+                found.partitions, ours.partitions
+            ),
+            () if found.version != ours.version => format!(
+                "the other processes of the crawl {name} are of version {} of this program, and this one is {}: run the same everywhere",
+                found.version, ours.version
+            ),
+            () if found.rules != ours.rules => format!(
+                "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same --drop-query-param, --set ignore-www and the like"
+            ),
+            () if found.seeds != ours.seeds => self.other_seeds(),
+            () => return Ok(found),
+        }))
+    }
+
+    fn other_seeds(&self) -> String {
+        format!(
+            "the crawl {} was begun with other seeds: they are fixed, and the same for all processes, in the same order. Give those, or begin \
+             another crawl under another name and in new directories",
+            self.address.name()
+        )
     }
 }
 
