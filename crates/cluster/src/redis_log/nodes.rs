@@ -65,7 +65,7 @@ impl Nodes {
         let known = self.routes.get(tag).cloned();
         let mut node = known.map_or_else(|| self.any(), Ok)?;
         let mut is_asking = false;
-        let mut redirects = 0..MOST_REDIRECTS;
+        let (mut redirects, mut others) = (0..MOST_REDIRECTS, 1..self.known.len());
         loop {
             let exchanged = self.connection(&node).and_then(|connection| {
                 let answers = exchange(connection, commands, is_asking);
@@ -79,7 +79,17 @@ impl Nodes {
                     Value::ServerError(error) => Err(errors::of_answer(&node, tag, command, &error)),
                     answer => Ok(answer),
                 });
-                return checked.collect::<Result<_, _>>().inspect_err(|_| self.forget(&node));
+                let checked = checked.collect::<Result<_, _>>().inspect_err(|_| self.forget(&node));
+                // The master may be another one.
+                if let Err(LogError::NotReady { answer, .. }) = &checked
+                    && ["READONLY", "MASTERDOWN", "LOADING"].contains(&answer.split(' ').next().unwrap_or_default())
+                    && others.next().is_some()
+                    && let Ok(other) = self.any()
+                {
+                    (node, is_asking) = (other, false);
+                    continue;
+                }
+                return checked;
             };
             (node, is_asking) = (next, asks);
             if !is_asking {
