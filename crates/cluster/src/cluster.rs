@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::founded::{Founded, Joining};
 use crate::link_log::{LogError, StreamEntry};
-use crate::member::{Member, Orders};
+use crate::member::{Member, MemberError, Orders};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
 use crate::word::{End, PartitionStatus, Words};
@@ -28,6 +28,8 @@ const IDLE: Duration = Duration::from_millis(20);
 const HEAR_EVERY: Duration = Duration::from_secs(1);
 /// How often the own word is said, if nothing has changed.
 const SAY_EVERY: Duration = Duration::from_secs(1);
+/// How often in a row the name is read as that of another crawl, before this one claims it again, or gives it up.
+const MOST_STRANGERS: u32 = 3;
 /// The shortest and the longest wait after an error.
 const WAITS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 /// How long all calls succeed before an error is over.
@@ -73,6 +75,7 @@ struct News {
     words: Option<Words>,
     /// The instances that are to stop.
     stop: Vec<u64>,
+    has_lost_name: bool,
 }
 
 impl Cluster {
@@ -83,6 +86,8 @@ impl Cluster {
         let courier = Courier {
             post,
             founded,
+            has_heard: member.kept().promises.iter().any(|term| *term > 0),
+            strangers: 0,
             messages,
             to_loop,
             woken: Arc::clone(&woken),
@@ -136,6 +141,10 @@ impl Peers for Cluster {
             if news.stop.contains(&self.member.instance()) && !std::mem::replace(&mut self.is_stopped, true) {
                 log::warn!(target: "crawler::cluster", "crawler cluster stop: finishing requests in flight");
                 exchanged.stop = true;
+            }
+            if news.has_lost_name {
+                let name = self.process.address.name().to_owned();
+                return Err(MemberError::OtherCrawl { name }.into());
             }
             self.has_news = true;
         }
@@ -226,6 +235,9 @@ impl Peers for Cluster {
 struct Courier {
     post: Post<RedisLog>,
     founded: Founded,
+    /// Whether another partition was heard in an earlier run: otherwise the directory may be a wrong one.
+    has_heard: bool,
+    strangers: u32,
     messages: Receiver<Message>,
     to_loop: Sender<News>,
     woken: Arc<Notify>,
@@ -294,7 +306,15 @@ impl Courier {
                 .unwrap_or_default();
             // Redis may have forgotten it.
             let (log, text) = (self.post.log_mut(), self.founded.text());
-            let set = log.set_crawl(&text, true).and_then(|_| Founded::read(log));
+            news.has_lost_name = self.strangers >= MOST_STRANGERS && !self.has_heard;
+            let claims = self.strangers >= MOST_STRANGERS && self.has_heard;
+            if claims {
+                let key = log.crawl_key();
+                log::warn!(target: "crawler::cluster", "another crawl has written {key}, and this one does so again: look for a process with a wrong directory or name");
+            }
+            let set = log.set_crawl(&text, !claims).and_then(|_| Founded::read(log));
+            let is_other = matches!(&set, Ok(Some(found)) if found.id != self.founded.id);
+            self.strangers = if is_other { self.strangers + 1 } else { 0 };
             self.unreadable = set.err().or_else(|| log.unreadable_word(&others));
             news.words = Some(words);
             self.heard = Some(Instant::now());

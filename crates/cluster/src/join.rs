@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::Cluster;
 use crate::founded::{Founded, Joining};
 use crate::link_log::{LinkLog as _, LogError};
-use crate::member::{Kept, Limits, Member};
+use crate::member::{Kept, Limits, Member, MemberError};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
 use crate::word::{Word, words_of};
@@ -29,15 +29,8 @@ pub enum JoinError {
     #[error("{0}")]
     Differs(String),
     /// The state directory is of another crawl than the processes that run.
-    #[error(
-        "another crawl runs under the name {name}, to which this state directory does not belong: give the right directory, or start this crawl under another name \
-         (redis://…/NAME). If the directory of partition 0 was lost, start it with --accept-loss: the crawl continues, and ends as \
-         incomplete"
-    )]
-    OtherCrawl {
-        /// The name.
-        name: String,
-    },
+    #[error(transparent)]
+    OtherCrawl(#[from] MemberError),
     /// Another process has the partition.
     #[error(
         "partition {partition} has a process already, {owner}: stop that one first. If it was just killed, start this one again"
@@ -64,7 +57,7 @@ impl JoinError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Log(LogError::Unreadable { .. }) | Self::Differs(_) | Self::OtherCrawl { .. } | Self::Kept
+            Self::Log(LogError::Unreadable { .. }) | Self::Differs(_) | Self::OtherCrawl(_) | Self::Kept
         )
     }
 }
@@ -182,7 +175,7 @@ impl Joining {
     /// | new, another partition | waits | joins if all agree |
     fn find_crawl(&self, log: &mut RedisLog, kept: &Kept) -> Result<Founded, JoinError> {
         let is_first = self.partition.index() == 0;
-        let other = || JoinError::OtherCrawl { name: self.name() };
+        let other = || MemberError::OtherCrawl { name: self.name() }.into();
         let mut last_said: Option<Instant> = None;
         loop {
             let found = Founded::read(log)?;

@@ -47,7 +47,7 @@ pub struct Kept {
     /// Of the last start; each start takes a higher one.
     term: u64,
     /// The highest term of each partition that was heard.
-    promises: Vec<u64>,
+    pub(crate) promises: Vec<u64>,
     ended: Option<End>,
 }
 
@@ -104,6 +104,16 @@ pub enum MemberError {
          --accept-loss this one ends, too"
     )]
     EndedWithout,
+    /// The state directory is of another crawl than the processes that run.
+    #[error(
+        "another crawl runs under the name {name}, to which this state directory does not belong: give the right directory, or start this crawl under another name \
+         (redis://…/NAME). If the directory of partition 0 was lost, start it with --accept-loss: the crawl continues, and ends as \
+         incomplete"
+    )]
+    OtherCrawl {
+        /// The name.
+        name: String,
+    },
     /// The frontier cannot be used.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
@@ -114,7 +124,7 @@ impl MemberError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::OldCopy { .. } | Self::OtherHistory { .. } | Self::EndedWithout
+            Self::OldCopy { .. } | Self::OtherHistory { .. } | Self::OtherCrawl { .. } | Self::EndedWithout
         )
     }
 }

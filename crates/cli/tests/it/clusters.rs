@@ -353,8 +353,20 @@ fn cluster_stop_stops_all_processes_and_the_same_commands_go_on() {
         .cli(&format!("SET web:crawl {}", begun.replace("\"id\":\"", "\"id\":\"0")));
     crawl.start(1).ends_when_stopped(&crawl, 1);
     assert_eq!(crawl.redis.cli("GET web:crawl"), begun);
-    let processes = [0, 1].map(|partition| crawl.start(partition));
-    for process in processes {
+    // Each reads the name of another crawl, as when they start at once and one of them is in a wrong directory.
+    let wrong = crawl.options(0).replace("state-", "state-wrong-");
+    let wrong = crawl.start_with(&wrong.replace("pages-", "pages-wrong-"), 0);
+    let other = eventually(|| Some(crawl.redis.cli("GET web:crawl")).filter(|now| *now != begun));
+    crawl.redis.cli(&format!("SET web:crawl {begun}"));
+    let log = wrong.ends(2);
+    assert!(log.contains("another crawl runs under the name web"), "{log}");
+    let second = crawl.start(1);
+    crawl.wait_for(1, "running");
+    crawl.redis.cli(&format!("SET web:crawl {other}"));
+    second.logs("another crawl has written web:crawl");
+    eventually(|| (crawl.redis.cli("GET web:crawl") == begun).then_some(()));
+    let first = crawl.start(0);
+    for process in [first, second] {
         process.ends(0);
     }
     crawl.has_every_page_once();
