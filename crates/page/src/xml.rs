@@ -127,7 +127,10 @@ struct Writer {
 impl Writer {
     /// Writes what was read; `None` if it is no XML.
     fn write(&mut self, event: &Event<'_>) -> Option<()> {
+        let is_tag = matches!(event, Event::Start(_) | Event::Empty(_) | Event::End(_));
         match event {
+            // It would hide the end of the element that is open.
+            _ if is_tag && self.holder.is_some() && event.contains('<') => return None,
             Event::Start(tag) => self.start_tag(tag)?,
             Event::Empty(tag) => {
                 self.start_tag(tag)?;
@@ -211,6 +214,28 @@ mod tests {
             let xml = pieces.concat();
             let (html, _) = to_html(&xml);
             prop_assert!(html.len() <= 8 * (xml.len() + EXPANDED_BYTES), "{} bytes", html.len());
+        }
+    }
+
+    #[test]
+    fn what_is_not_well_formed_hides_no_link() {
+        let read = |xhtml: &str| {
+            let body = format!("<html xmlns='http://www.w3.org/1999/xhtml'>{xhtml}<a href='/x'/></html>");
+            let content = crate::Content {
+                body: body.as_bytes(),
+                content_type: Some("application/xhtml+xml"),
+                ..crate::Content::default()
+            };
+            crate::read(&content, &"http://a.example/".parse().unwrap(), &crate::ReadOptions::default()).links
+        };
+        for hiding in [
+            "<script>for(i=0;i<n;i++){}</script>",
+            "<script>t.replace(/</g, '')</script>",
+            "<script>if(i<n && n>1){}</script>",
+            "<style>p::before{content:'<b'}</style>",
+            "<textarea>1 <2</textarea>",
+        ] {
+            assert_eq!(read(hiding).len(), 1, "{hiding}");
         }
     }
 
