@@ -226,7 +226,12 @@ mod tests {
                 content_type: Some("application/xhtml+xml"),
                 ..crate::Content::default()
             };
-            crate::read(&content, &"http://a.example/".parse().unwrap(), &crate::ReadOptions::default()).links
+            crate::read(
+                &content,
+                &"http://a.example/".parse().unwrap(),
+                &crate::ReadOptions::default(),
+            )
+            .links
         };
         for hiding in [
             "<script>for(i=0;i<n;i++){}</script>",

@@ -10,6 +10,8 @@ use crate::xml::lenient_reader;
 
 /// Longer URLs and dates are ignored.
 const MAX_FIELD_BYTES: usize = 8 * 1024;
+/// Elements at a greater depth are taken for empty ones, so that each end tag finds its element soon.
+const MAX_DEPTH: usize = 32;
 
 /// The local names of a date of change in all formats: namespaces are often wrong.
 const LASTMOD: [&str; 4] = ["lastmod", "pubDate", "date", "updated"];
@@ -44,19 +46,26 @@ pub(super) fn is_root(name: &str) -> bool {
     format_of(name).is_some()
 }
 
-/// Reads up to the end of the root element, or to the first markup error.
+/// Reads up to the first markup error. What follows the root element counts as if it stood within it.
 pub(super) fn read(text: &str, found: EntryCollector) -> Result<Sitemap, NotASitemap> {
     let mut reader = lenient_reader(text);
-    let mut walk = DocumentReader::new(found);
+    let mut walk = DocumentReader {
+        found,
+        format: None,
+        names: Vec::new(),
+        item: None,
+        media: None,
+        field: None,
+        text: String::new(),
+        locations: Vec::new(),
+        fallback: String::new(),
+        lastmod: String::new(),
+    };
     let broken = loop {
         match reader.read_event() {
+            Ok(Event::Eof) if walk.format.is_some() && walk.names.is_empty() => break None,
             Ok(Event::Eof) => break Some("the file ends before its last end tag".to_owned()),
-            Ok(event) => {
-                walk.step(&event)?;
-                if walk.depth == 0 && walk.format.is_some() {
-                    break None;
-                }
-            }
+            Ok(event) => walk.step(&event)?,
             Err(error) => break Some(error.to_string()),
         }
     };
@@ -75,7 +84,8 @@ enum Field {
 struct DocumentReader {
     found: EntryCollector,
     format: Option<(Lists, Location)>,
-    depth: usize,
+    /// The local names of the open elements.
+    names: Vec<String>,
     /// The open entry, and what its locations are.
     item: Option<(usize, Lists)>,
     /// The open image or video.
@@ -89,34 +99,25 @@ struct DocumentReader {
 }
 
 impl DocumentReader {
-    fn new(found: EntryCollector) -> Self {
-        Self {
-            found,
-            format: None,
-            depth: 0,
-            item: None,
-            media: None,
-            field: None,
-            text: String::new(),
-            locations: Vec::new(),
-            fallback: String::new(),
-            lastmod: String::new(),
-        }
-    }
-
     fn step(&mut self, event: &Event<'_>) -> Result<(), NotASitemap> {
         match event {
             Event::Start(tag) => {
                 self.open(tag)?;
-                self.depth += 1;
+                if self.names.len() < MAX_DEPTH {
+                    self.names.push(tag.local_name().into_inner().to_owned());
+                }
             }
             Event::Empty(tag) => {
                 self.open(tag)?;
                 self.close();
             }
-            Event::End(_) => {
-                self.depth = self.depth.saturating_sub(1);
-                self.close();
+            Event::End(tag) => {
+                let name = tag.local_name().into_inner();
+                // It ends what was not closed in its element, too.
+                if let Some(depth) = self.names.iter().rposition(|open| open == name) {
+                    self.names.truncate(depth);
+                    self.close();
+                }
             }
             Event::Text(text) => self.add(text),
             Event::CData(text) => self.add(text),
@@ -136,7 +137,6 @@ impl DocumentReader {
             }
             return Ok(());
         };
-        let children = self.depth + 1;
         let entry = match (location, name) {
             (Location::Loc, "sitemap") => Some(Lists::Sitemaps),
             (Location::Loc, "url") | (Location::Link, "item") | (Location::Href, "entry") => Some(Lists::Pages),
@@ -144,12 +144,14 @@ impl DocumentReader {
         };
         if let Some(lists) = entry {
             // An item that was never closed ends here.
+            self.names.truncate(self.item.map_or(MAX_DEPTH, |(item, _)| item - 1));
             self.end_item();
+            let children = self.names.len() + 1;
             self.item = Some((children, lists));
             // Some have their location without a `loc`.
             self.field = matches!(location, Location::Loc).then_some((children, Field::Fallback));
         } else if MEDIA.contains(&name) {
-            self.media.get_or_insert(children);
+            self.media.get_or_insert(self.names.len() + 1);
         } else if self.media.is_none() {
             self.open_field(location, name, tag);
         }
@@ -157,7 +159,7 @@ impl DocumentReader {
     }
 
     fn open_field(&mut self, location: Location, name: &str, tag: &BytesStart<'_>) {
-        let is_in_item = self.item.is_some_and(|(item, _)| item == self.depth);
+        let is_in_item = self.item.is_some_and(|(item, _)| item == self.names.len());
         let is_wanted = is_in_item && self.locations.is_empty();
         let field = match (location, name) {
             (Location::Loc, "loc") => Field::Location,
@@ -177,16 +179,17 @@ impl DocumentReader {
             _ => return,
         };
         self.text.clear();
-        self.field = Some((self.depth + 1, field));
+        self.field = Some((self.names.len() + 1, field));
     }
 
-    /// Leaves the element whose children have depth `depth + 1`.
+    /// Leaves the elements that are no longer among the open ones.
     fn close(&mut self) {
-        self.media = self.media.filter(|media| *media <= self.depth);
-        if self.field.is_some_and(|(field, _)| self.depth < field) {
+        let depth = self.names.len();
+        self.media = self.media.filter(|media| *media <= depth);
+        if self.field.is_some_and(|(field, _)| depth < field) {
             self.end_field();
         }
-        if self.item.is_some_and(|(item, _)| self.depth < item) {
+        if self.item.is_some_and(|(item, _)| depth < item) {
             self.end_item();
         }
     }
@@ -221,7 +224,7 @@ impl DocumentReader {
 
     fn add(&mut self, text: &str) {
         // Text of elements inside a field does not belong to the field.
-        if self.field.is_none_or(|(field, _)| self.depth != field) {
+        if self.field.is_none_or(|(field, _)| self.names.len() != field) {
             return;
         }
         if self.text.len() + text.len() <= MAX_FIELD_BYTES {

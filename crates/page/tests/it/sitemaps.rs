@@ -336,6 +336,49 @@ fn nothing_beyond_the_limits_is_kept_even_if_compressed() {
 }
 
 #[test]
+fn tags_that_do_not_match_and_a_second_root_hide_no_entry() {
+    for (form, body) in [
+        (
+            "an end too much",
+            "<urlset><url><loc>/a</loc><lastmod/></lastmod></url><url><loc>/b</loc></url></urlset>",
+        ),
+        (
+            "an entry's end twice",
+            "<urlset><url><loc>/a</loc></url></url><url><loc>/b</loc></url></urlset>",
+        ),
+        (
+            "two files in one",
+            "<urlset><url><loc>/a</loc></url></urlset><?xml version='1.0'?><urlset><url><loc>/b</loc></url></urlset>",
+        ),
+        (
+            "an empty root",
+            "<urlset/><url><loc>/a</loc></url><url><loc>/b</loc></url>",
+        ),
+        (
+            "HTML in a feed",
+            "<rss><channel><item><description>a</br>b<br>c<p>d</description><link>/a</link></item>\
+             <item><description><img></description><link>/b</link></item></channel></rss>",
+        ),
+        (
+            "entries without an end",
+            "<rss><channel><item><link>/a</link><item><description><p></description><link>/b</link></channel></rss>",
+        ),
+    ] {
+        let found = sitemap(body);
+        assert_eq!(
+            (urls(&found), found.broken.as_deref()),
+            (A_AND_B.to_vec(), None),
+            "{form}"
+        );
+    }
+    let unclosed = urlset(&["/a"; 500]).replace("</url>", "");
+    assert_eq!(
+        (sitemap(&unclosed).entries.len(), sitemap(unclosed).broken),
+        (500, None)
+    );
+}
+
+#[test]
 fn entities_are_not_expanded() {
     let mut laughs = "<!DOCTYPE urlset [<!ENTITY a0 'ha'>".to_owned();
     for n in 1..30 {
@@ -358,7 +401,7 @@ fn an_endless_tag_or_text_ends_the_sitemap() {
         assert_eq!(urls(&found), A_AND_B, "{monster}");
         assert!(found.broken.is_some(), "{monster}");
     }
-    let deep = "<urlset>".to_owned() + &"<a>".repeat(500_000);
+    let deep = "<urlset>".to_owned() + &"<a>".repeat(500_000) + &"</b>".repeat(500_000);
     assert!(urls(&sitemap(deep)).is_empty());
     let long = urlset(&[&format!("http://a.example/{}", "y".repeat(100_000)), A_AND_B[0]]);
     let found = sitemap(long);
