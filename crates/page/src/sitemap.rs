@@ -6,7 +6,7 @@
 //! # What it does, and does not
 //!
 //! The reader is lenient where sitemaps are sloppy. It ignores namespaces, resolves relative URLs and takes a bare `&`
-//! literally. From broken markup it keeps the entries before the error.
+//! literally. From broken markup it keeps the entries before the error. An entry of another format than the root's is read by its own.
 //!
 //! Any `loc` counts, wherever it stands: in a `sitemap` as a sitemap, in a `url` as a page, elsewhere as what the root element lists.
 //! The text of an entry without one counts, and so do the pages of other languages (`xhtml:link`). The base of a feed is its `xml:base`.

@@ -15,11 +15,11 @@ const MAX_DEPTH: usize = 32;
 
 /// The local names of a date of change in all formats: namespaces are often wrong.
 const LASTMOD: [&str; 4] = ["lastmod", "pubDate", "date", "updated"];
-/// Elements whose `loc` is no page.
-const MEDIA: [&str; 2] = ["image", "video"];
+/// Elements whose `loc` or `url` is no page.
+const MEDIA: [&str; 3] = ["author", "image", "video"];
 
 /// Where a format has the locations of its entries.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {
     /// The text of each `loc` within the root element.
     Loc,
@@ -86,9 +86,9 @@ struct DocumentReader {
     format: Option<(Lists, Location)>,
     /// The local names of the open elements.
     names: Vec<String>,
-    /// The open entry, and what its locations are.
-    item: Option<(usize, Lists)>,
-    /// The open image or video.
+    /// The open entry, what its locations are and where.
+    item: Option<(usize, Lists, Location)>,
+    /// The open element of [`MEDIA`].
     media: Option<usize>,
     field: Option<(usize, Field)>,
     /// The text of the open field.
@@ -129,7 +129,7 @@ impl DocumentReader {
 
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), NotASitemap> {
         let name = tag.local_name().into_inner();
-        let Some((_, location)) = self.format else {
+        let Some((_, root)) = self.format else {
             let format = format_of(name).ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()));
             self.format = Some(format?);
             if let Some(base) = attribute(tag, "xml:base") {
@@ -137,29 +137,37 @@ impl DocumentReader {
             }
             return Ok(());
         };
-        let entry = match (location, name) {
-            (Location::Loc, "sitemap") => Some(Lists::Sitemaps),
-            (Location::Loc, "url") | (Location::Link, "item") | (Location::Href, "entry") => Some(Lists::Pages),
+        let entry = match name {
+            "sitemap" => Some((Lists::Sitemaps, Location::Loc)),
+            "url" => Some((Lists::Pages, Location::Loc)),
+            "item" => Some((Lists::Pages, Location::Link)),
+            "entry" => Some((Lists::Pages, Location::Href)),
             _ => None,
         };
-        if let Some(lists) = entry {
+        if self.media.is_some() {
+            return Ok(());
+        }
+        // An item may hold elements with the name of another format's entry.
+        let is_entry = |(_, location): &(_, _)| *location == root || self.item.is_none();
+        if let Some((lists, location)) = entry.filter(is_entry) {
             // An item that was never closed ends here.
-            self.names.truncate(self.item.map_or(MAX_DEPTH, |(item, _)| item - 1));
+            self.names.truncate(self.item.map_or(MAX_DEPTH, |(item, ..)| item - 1));
             self.end_item();
             let children = self.names.len() + 1;
-            self.item = Some((children, lists));
+            self.item = Some((children, lists, location));
             // Some have their location without a `loc`.
-            self.field = matches!(location, Location::Loc).then_some((children, Field::Fallback));
+            self.field = (location == Location::Loc).then_some((children, Field::Fallback));
         } else if MEDIA.contains(&name) {
-            self.media.get_or_insert(self.names.len() + 1);
-        } else if self.media.is_none() {
+            self.media = Some(self.names.len() + 1);
+        } else {
+            let location = self.item.map_or(root, |(.., location)| location);
             self.open_field(location, name, tag);
         }
         Ok(())
     }
 
     fn open_field(&mut self, location: Location, name: &str, tag: &BytesStart<'_>) {
-        let is_in_item = self.item.is_some_and(|(item, _)| item == self.names.len());
+        let is_in_item = self.item.is_some_and(|(item, ..)| item == self.names.len());
         let is_wanted = is_in_item && self.locations.is_empty();
         let field = match (location, name) {
             (Location::Loc, "loc") => Field::Location,
@@ -189,7 +197,7 @@ impl DocumentReader {
         if self.field.is_some_and(|(field, _)| depth < field) {
             self.end_field();
         }
-        if self.item.is_some_and(|(item, _)| depth < item) {
+        if self.item.is_some_and(|(item, ..)| depth < item) {
             self.end_item();
         }
     }
@@ -210,7 +218,7 @@ impl DocumentReader {
 
     fn end_item(&mut self) {
         self.end_field();
-        if let Some((_, lists)) = self.item.take() {
+        if let Some((_, lists, _)) = self.item.take() {
             if self.locations.is_empty() {
                 self.locations.push(std::mem::take(&mut self.fallback));
             }

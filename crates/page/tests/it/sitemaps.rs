@@ -379,6 +379,19 @@ fn tags_that_do_not_match_and_a_second_root_hide_no_entry() {
 }
 
 #[test]
+fn an_entry_has_the_location_of_its_own_format() {
+    for body in [
+        "<rss><channel><image><url>/no</url></image><url><loc>/a</loc></url><url><loc>/b</loc></url></channel></rss>",
+        "<rss><channel><entry><link href='/a'/></entry><entry><link rel='alternate' href='/b'/></entry></channel></rss>",
+        "<feed><author><url>/no</url></author><item><link>/a</link></item><item><guid>/b</guid></item></feed>",
+        "<feed><entry><author><url>/no</url></author><link href='/a'/></entry><entry><link href='/b'/></entry></feed>",
+        "<urlset><item><link>/a</link></item><url><loc>/b</loc></url></urlset>",
+    ] {
+        assert_eq!(urls(&sitemap(body)), A_AND_B, "{body}");
+    }
+}
+
+#[test]
 fn entities_are_not_expanded() {
     let mut laughs = "<!DOCTYPE urlset [<!ENTITY a0 'ha'>".to_owned();
     for n in 1..30 {
