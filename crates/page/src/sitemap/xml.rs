@@ -172,7 +172,7 @@ impl DocumentReader {
         let field = match (location, name) {
             (Location::Loc, "loc") => Field::Location,
             (Location::Loc, "link") => {
-                if let Some(alternate) = href(tag) {
+                if let Some(alternate) = href(tag, "alternate") {
                     self.found.push_alternate(&alternate);
                 }
                 return;
@@ -180,7 +180,7 @@ impl DocumentReader {
             (Location::Link, "link") if is_wanted => Field::Location,
             (Location::Link, "guid") if is_wanted && is_permanent(tag) => Field::Fallback,
             (Location::Href, "link") if is_wanted => {
-                self.locations.extend(href(tag));
+                self.locations.extend(href(tag, "alternate"));
                 return;
             }
             _ if is_in_item && LASTMOD.contains(&name) && self.lastmod.is_empty() => Field::Lastmod,
@@ -271,9 +271,12 @@ fn resolved(reference: &BytesRef<'_>) -> Cow<'static, str> {
     }
 }
 
-fn href(link: &BytesStart<'_>) -> Option<String> {
-    let is_alternate = attribute(link, "rel").is_none_or(|rel| rel.trim() == "alternate");
-    is_alternate.then(|| attribute(link, "href")).flatten()
+/// The target of a link with this relation, a word of any case or behind the address of the list of relations. By default it is `alternate`.
+fn href(link: &BytesStart<'_>, relation: &str) -> Option<String> {
+    let names = attribute(link, "rel").unwrap_or_else(|| "alternate".to_owned());
+    let mut names = names.split(|c: char| c.is_ascii_whitespace() || c == '/');
+    let is_one = names.any(|name| name.eq_ignore_ascii_case(relation));
+    is_one.then(|| attribute(link, "href")).flatten()
 }
 
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {

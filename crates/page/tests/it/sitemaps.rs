@@ -392,6 +392,25 @@ fn an_entry_has_the_location_of_its_own_format() {
 }
 
 #[test]
+fn relations_are_words_of_any_case() {
+    for relation in [
+        "Alternate",
+        "alternate canonical",
+        "http://www.iana.org/assignments/relation/alternate",
+    ] {
+        let link = |path| format!("<link rel='{relation}' href='{path}'/>");
+        let (a, b) = (link("/a"), link("/b"));
+        let feed = format!("<feed><entry>{a}</entry><entry>{b}</entry></feed>");
+        assert_eq!(urls(&sitemap(feed)), A_AND_B, "{relation}");
+        assert_eq!(
+            urls(&sitemap(format!("<urlset><url>{a}{b}<loc>/a</loc></url></urlset>"))),
+            A_AND_B,
+            "{relation}"
+        );
+    }
+}
+
+#[test]
 fn entities_are_not_expanded() {
     let mut laughs = "<!DOCTYPE urlset [<!ENTITY a0 'ha'>".to_owned();
     for n in 1..30 {
