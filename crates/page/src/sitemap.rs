@@ -9,7 +9,8 @@
 //! literally. From broken markup it keeps the entries before the error. An entry of another format than the root's is read by its own.
 //!
 //! Any `loc` counts, wherever it stands: in a `sitemap` as a sitemap, in a `url` as a page, elsewhere as what the root element lists.
-//! The text of an entry without one counts, and so do the pages of other languages (`xhtml:link`). The base of a feed is its `xml:base`.
+//! The text of an entry without one counts, and so do the pages of other languages (`xhtml:link`). The base of a feed is its `xml:base`, and
+//! what its link with `rel=next` leads to is a further sitemap.
 //!
 //! It expands no entities but character references and the five of XML, so that no file grows when it is read. It
 //! ignores `changefreq` and `priority`, which are hints only. It also ignores images, videos and news.

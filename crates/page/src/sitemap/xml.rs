@@ -169,6 +169,13 @@ impl DocumentReader {
     fn open_field(&mut self, location: Location, name: &str, tag: &BytesStart<'_>) {
         let is_in_item = self.item.is_some_and(|(item, ..)| item == self.names.len());
         let is_wanted = is_in_item && self.locations.is_empty();
+        // The next part of a feed (RFC 5005, section 3).
+        if name == "link"
+            && self.item.is_none()
+            && let Some(next) = href(tag, "next")
+        {
+            self.found.push(&next, "", Lists::Sitemaps);
+        }
         let field = match (location, name) {
             (Location::Loc, "loc") => Field::Location,
             (Location::Loc, "link") => {

@@ -392,7 +392,7 @@ fn an_entry_has_the_location_of_its_own_format() {
 }
 
 #[test]
-fn relations_are_words_of_any_case() {
+fn relations_are_words_of_any_case_and_the_next_file_of_a_feed_is_a_sitemap() {
     for relation in [
         "Alternate",
         "alternate canonical",
@@ -406,6 +406,22 @@ fn relations_are_words_of_any_case() {
             urls(&sitemap(format!("<urlset><url>{a}{b}<loc>/a</loc></url></urlset>"))),
             A_AND_B,
             "{relation}"
+        );
+    }
+    for feed in [
+        "<feed><link rel='self' href='/1'/><link rel='next' href='/2'/><entry><link href='/a'/><link rel='next' href='/no'/></entry></feed>",
+        "<rss><channel><item><link>/a</link></item><atom:link rel='Next' href='/2'></atom:link></channel></rss>",
+    ] {
+        let found = sitemap(feed);
+        let next: Vec<_> = found
+            .entries
+            .iter()
+            .filter(|entry| entry.lists == Lists::Sitemaps)
+            .collect();
+        assert_eq!(
+            (next.len(), next[0].url.path(), found.entries.len()),
+            (1, "/2", 2),
+            "{feed}"
         );
     }
 }
