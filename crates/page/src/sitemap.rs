@@ -137,7 +137,7 @@ fn is_http(url: &Url) -> bool {
 }
 
 fn is_blank(c: char) -> bool {
-    c.is_whitespace() || c == '\u{feff}'
+    c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
 }
 
 /// Returns whether a body is compressed with gzip.
@@ -191,7 +191,7 @@ impl EntryCollector {
     }
 
     fn resolved(&self, location: &str) -> Option<Url> {
-        let location = location.trim();
+        let location = location.trim_matches(is_blank);
         let url = reference::resolve(Some(&self.base), location, None).ok()?;
         (!location.is_empty()).then_some(url)
     }

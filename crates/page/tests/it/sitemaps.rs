@@ -95,6 +95,7 @@ fn a_location_is_parsed_as_xml_and_leniently_where_it_is_invalid() {
         ("http://a.example/?a=1&copy;b", "http://a.example/?a=1&copy;b"),
         ("<![CDATA[http://a.example/?a&b]]>", "http://a.example/?a&b"),
         ("http://a.example/<!-- x -->a", "http://a.example/a"),
+        ("\u{feff}http://a.example/a\u{200b}", "http://a.example/a"),
         ("http://a.example/ä", "http://a.example/%C3%A4"),
         ("/a", "http://a.example/a"),
         ("b", "http://a.example/maps/b"),
