@@ -163,7 +163,7 @@ pub enum LinkSource {
     StyleSheet,
     /// `url()` or `image-set()` in a style sheet or a `style` attribute: mostly images and fonts.
     Style,
-    /// `<link rel=preload>` or `<link rel=manifest>`.
+    /// `<link rel=preload>`, `<link rel=prefetch>` or `<link rel=manifest>`.
     Preload,
 }
 

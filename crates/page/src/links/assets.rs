@@ -63,7 +63,7 @@ fn visit_link(to: &mut Collector<'_>, element: &Attributes<'_>) {
         LinkSource::Image
     } else if has_token(&rel, "modulepreload") {
         LinkSource::Script
-    } else if is_any(&["preload", "manifest"]) {
+    } else if is_any(&["preload", "manifest", "prefetch"]) {
         LinkSource::Preload
     } else {
         return;
