@@ -183,13 +183,13 @@ impl<'a, 'o, const ASSETS: bool, R: ReadText> Scan<'a, 'o, ASSETS, R> {
 impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
     #[inline]
     fn text(&mut self, text: &'a [u8]) {
-        // In SVG the text of a style sheet is text like any other.
+        // In SVG the text of a style sheet is text like any other, which CDATA may split.
         if ASSETS
             && self.foreign.depth > 0
-            && let Some(RawText::Style(kind)) = self.open.take()
+            && let Some(RawText::Style(kind)) = &self.open
         {
             let text = String::from_utf8_lossy(text);
-            assets::visit_style_element(&mut self.collector, kind, &decoded(&text, TextContext::Text));
+            assets::visit_style_element(&mut self.collector, *kind, &decoded(&text, TextContext::Text));
         }
         if !self.is_hidden {
             self.reader.read(text);
@@ -237,6 +237,7 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
 
     fn end_tag(&mut self, name: &Name<'a>) {
         self.is_hidden = false;
+        self.open = None;
         self.foreign.end_tag(name);
         if name.code() == TEMPLATE {
             // Within a template that is no shadow root, none is one.
