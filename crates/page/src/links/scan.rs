@@ -86,6 +86,8 @@ struct Foreign {
     /// How many `svg` and `math` are open.
     depth: usize,
     is_svg: bool,
+    /// How many of its elements with the name of a template are open.
+    templates: usize,
 }
 
 impl Foreign {
@@ -95,7 +97,7 @@ impl Foreign {
         let name = tag.name.code();
         if name == SVG || name == MATH {
             if self.depth == 0 {
-                self.is_svg = name == SVG;
+                (self.is_svg, self.templates) = (name == SVG, 0);
             }
             self.depth += usize::from(!tag.self_closing);
             return true;
@@ -212,7 +214,9 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         self.is_hidden = matches!(tag.name.code(), SCRIPT | STYLE | IFRAME | NOEMBED | NOFRAMES);
         let is_foreign = self.foreign.start_tag(tag);
         let name = tag.name.code();
-        if name == TEMPLATE && !is_foreign {
+        if name == TEMPLATE && is_foreign {
+            self.foreign.templates += usize::from(!tag.self_closing);
+        } else if name == TEMPLATE {
             if self.templates == 0 && is_shadow_root(tag.attributes) {
                 self.shadow_roots += 1;
             } else {
@@ -241,7 +245,9 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         self.foreign.end_tag(name);
         if name.code() == TEMPLATE {
             // Within a template that is no shadow root, none is one.
-            let open = if self.templates > 0 {
+            let open = if self.foreign.depth > 0 && self.foreign.templates > 0 {
+                &mut self.foreign.templates
+            } else if self.templates > 0 {
                 &mut self.templates
             } else {
                 &mut self.shadow_roots
