@@ -120,7 +120,14 @@ pub fn read(
     limits: &SitemapLimits,
 ) -> Result<Sitemap, NotASitemap> {
     let (file, broken) = unpack::text(body, content_type, limits.max_bytes);
-    let found = EntryCollector::new(url, limits.max_urls);
+    let found = EntryCollector {
+        base: url.clone(),
+        max_urls: limits.max_urls,
+        entries: Vec::new(),
+        alternates: IndexSet::new(),
+        cut: 0,
+        invalid: 0,
+    };
     // Some files have two byte order marks, or one behind blank lines.
     let text = file.trim_start_matches(is_blank);
     let mut sitemap = match text.bytes().next() {
@@ -169,17 +176,6 @@ struct EntryCollector {
 }
 
 impl EntryCollector {
-    fn new(base: &Url, max_urls: usize) -> Self {
-        Self {
-            base: base.clone(),
-            max_urls,
-            entries: Vec::new(),
-            alternates: IndexSet::new(),
-            cut: 0,
-            invalid: 0,
-        }
-    }
-
     /// Adds an entry. The URL may be relative to that of the sitemap.
     fn push(&mut self, location: &str, lastmod: &str, lists: Lists) {
         self.push_url(self.resolved(location), lastmod, lists);

@@ -179,17 +179,12 @@ impl DocumentReader {
         let field = match (location, name) {
             (Location::Loc, "loc") => Field::Location,
             (Location::Loc, "link") => {
-                if let Some(alternate) = href(tag, "alternate") {
-                    self.found.push_alternate(&alternate);
-                }
-                return;
+                let alternate = href(tag, "alternate");
+                return alternate.iter().for_each(|url| self.found.push_alternate(url));
             }
             (Location::Link, "link") if is_wanted => Field::Location,
             (Location::Link, "guid") if is_wanted && is_permanent(tag) => Field::Fallback,
-            (Location::Href, "link") if is_wanted => {
-                self.locations.extend(href(tag, "alternate"));
-                return;
-            }
+            (Location::Href, "link") if is_wanted => return self.locations.extend(href(tag, "alternate")),
             _ if is_in_item && LASTMOD.contains(&name) && self.lastmod.is_empty() => Field::Lastmod,
             _ => return,
         };
