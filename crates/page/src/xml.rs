@@ -38,7 +38,8 @@ const LEFT_OUT: [&str; 4] = ["noembed", "noframes", "plaintext", "xmp"];
 pub(crate) fn to_html(xml: &str) -> (String, bool) {
     let body = after_prolog(xml);
     let prolog = xml.strip_suffix(body).unwrap_or_default();
-    let (document, is_cut) = expanded(if body.is_empty() { xml } else { body }, &entities_of(prolog));
+    let entities = entities_of(prolog);
+    let (document, is_cut) = expanded(if body.is_empty() { xml } else { body }, &entities);
     let mut writer = Writer {
         html: String::with_capacity(document.len()),
         names: NamespaceResolver::default(),
@@ -69,7 +70,7 @@ pub(crate) fn lenient_reader(xml: &str) -> Reader<&[u8]> {
     reader
 }
 
-fn entities_of(prolog: &str) -> HashMap<&str, &str> {
+fn entities_of(prolog: &str) -> HashMap<&str, String> {
     let mut entities = HashMap::new();
     for entity in prolog.split("<!ENTITY").skip(1) {
         let (name, rest) = entity.trim_start().split_once(char::is_whitespace).unwrap_or_default();
@@ -77,14 +78,18 @@ fn entities_of(prolog: &str) -> HashMap<&str, &str> {
         let quote = quoted.chars().next().filter(|quote| matches!(quote, '"' | '\''));
         let value = quote.and_then(|quote| quoted.split(quote).nth(1));
         if let Some(value) = value.filter(|_| resolve_predefined_entity(name).is_none()) {
-            entities.entry(name).or_insert(value);
+            // In an attribute, a quote would end its value.
+            entities.entry(name).or_insert_with(|| match value.contains('<') {
+                true => value.to_owned(),
+                false => value.replace('"', "&#34;").replace('\'', "&#39;"),
+            });
         }
     }
     entities
 }
 
 /// Returns a text with its entities replaced, and whether some were left out. HTML knows those that are not declared.
-fn expanded<'t>(text: &'t str, entities: &HashMap<&str, &'t str>) -> (Cow<'t, str>, bool) {
+fn expanded<'t>(text: &'t str, entities: &'t HashMap<&str, String>) -> (Cow<'t, str>, bool) {
     if entities.is_empty() {
         return (Cow::Borrowed(text), false);
     }
@@ -242,6 +247,17 @@ mod tests {
         ] {
             assert_eq!(read(hiding).len(), 1, "{hiding}");
         }
+    }
+
+    #[test]
+    fn quotes_of_an_entity_end_no_attribute() {
+        let dtd = "<!DOCTYPE a [<!ENTITY t 'The \"best\" site'><!ENTITY u \"Ann's &t;\"><!ENTITY v '<b id=\"c\"/>'>]>";
+        let (html, _) = to_html(&format!("{dtd}<a title=\"&u;\" href='/&u;'>&v;</a>"));
+        let (quoted, apostrophe) = ("The &#34;best&#34; site", "Ann&#39;s");
+        assert_eq!(
+            html,
+            format!("<a title=\"{apostrophe} {quoted}\" href='/{apostrophe} {quoted}'><b id=\"c\"></b></a>")
+        );
     }
 
     #[test]
