@@ -45,6 +45,10 @@ pub(crate) fn to_html(xml: &str) -> (String, bool) {
         names: NamespaceResolver::default(),
         holder: None,
     };
+    for sheet in prolog.split("<?xml-stylesheet").skip(1) {
+        let attributes = sheet.split("?>").next().unwrap_or_default();
+        writer.html.extend(["<link rel=stylesheet ", attributes, ">"]);
+    }
     let mut reader = lenient_reader(&document);
     loop {
         let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use encoding_rs::UTF_8;
 use page::links::{LinkOptions, LinkSource, extract, extract_from_style_sheet};
+use page::{Content, ReadOptions, read};
 use serde_json::Value;
 use url::{Position, Url};
 
@@ -75,4 +76,22 @@ fn urls_in_a_style_sheet_are_resolved_on_its_own_url() {
         urls,
         ["http://site.test/css/a.css", "http://site.test/i/%C3%A9.png?%C3%A9"]
     );
+}
+
+#[test]
+fn a_style_sheet_may_be_named_before_the_root_element() {
+    let content = Content {
+        body: b"<?xml version='1.0'?><?xml-stylesheet type='text/css' href='/s.css'?><?xml-stylesheet href='t.css'?><svg/>",
+        content_type: Some("image/svg+xml"),
+        ..Content::default()
+    };
+    let with = |links| ReadOptions {
+        links,
+        ..ReadOptions::default()
+    };
+    let found = read(&content, &page(), &with(OPTIONS)).links;
+    let found: Vec<_> = found.iter().map(|link| (link.source, link.url.path())).collect();
+    let [s, t] = ["/s.css", "/dir/t.css"].map(|path| (LinkSource::StyleSheet, path));
+    assert_eq!(found, [s, t]);
+    assert_eq!(read(&content, &page(), &with(LinkOptions::default())).links, []);
 }
