@@ -111,6 +111,7 @@ impl Foreign {
     #[inline]
     fn end_tag(&mut self, name: &Name<'_>) {
         if self.depth == 0 {
+            self.templates = 0;
             return;
         }
         match name.code() {
@@ -216,12 +217,10 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         let name = tag.name.code();
         if name == TEMPLATE && is_foreign {
             self.foreign.templates += usize::from(!tag.self_closing);
+        } else if name == TEMPLATE && self.templates == 0 && is_shadow_root(tag.attributes) {
+            self.shadow_roots += 1;
         } else if name == TEMPLATE {
-            if self.templates == 0 && is_shadow_root(tag.attributes) {
-                self.shadow_roots += 1;
-            } else {
-                self.templates += 1;
-            }
+            self.templates += 1;
         }
         if self.templates == 0 {
             if ASSETS && name == STYLE {
@@ -245,14 +244,10 @@ impl<'a, const ASSETS: bool, R: ReadText> Sink<'a> for Scan<'a, '_, ASSETS, R> {
         self.foreign.end_tag(name);
         if name.code() == TEMPLATE {
             // Within a template that is no shadow root, none is one.
-            let open = if self.foreign.depth > 0 && self.foreign.templates > 0 {
-                &mut self.foreign.templates
-            } else if self.templates > 0 {
-                &mut self.templates
-            } else {
-                &mut self.shadow_roots
-            };
-            *open = open.saturating_sub(1);
+            let open = [&mut self.foreign.templates, &mut self.templates, &mut self.shadow_roots];
+            if let Some(innermost) = open.into_iter().find(|open| **open > 0) {
+                *innermost -= 1;
+            }
         }
     }
 

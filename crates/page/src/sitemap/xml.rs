@@ -15,6 +15,7 @@ const MAX_DEPTH: usize = 32;
 
 /// The local names of a date of change in all formats: namespaces are often wrong.
 const LASTMOD: [&str; 4] = ["lastmod", "pubDate", "date", "updated"];
+const ENTRIES: [&str; 4] = ["url", "sitemap", "item", "entry"];
 /// Elements whose `loc` or `url` is no page.
 const MEDIA: [&str; 3] = ["author", "image", "video"];
 
@@ -30,20 +31,20 @@ enum Location {
     Href,
 }
 
-/// `None` if it is none of a sitemap.
-fn format_of(root: &str) -> Option<(Lists, Location)> {
-    Some(match root {
-        "urlset" => (Lists::Pages, Location::Loc),
-        "sitemapindex" => (Lists::Sitemaps, Location::Loc),
+/// Returns the format of a root element or an entry; `None` if it is none of a sitemap.
+fn format_of(name: &str) -> Option<(Lists, Location)> {
+    Some(match name {
+        "urlset" | "url" => (Lists::Pages, Location::Loc),
+        "sitemapindex" | "sitemap" => (Lists::Sitemaps, Location::Loc),
         // RDF is the root of RSS 0.9 and 1.0.
-        "rss" | "RDF" => (Lists::Pages, Location::Link),
-        "feed" => (Lists::Pages, Location::Href),
+        "rss" | "RDF" | "item" => (Lists::Pages, Location::Link),
+        "feed" | "entry" => (Lists::Pages, Location::Href),
         _ => return None,
     })
 }
 
 pub(super) fn is_root(name: &str) -> bool {
-    format_of(name).is_some()
+    !ENTRIES.contains(&name) && format_of(name).is_some()
 }
 
 /// Reads up to the first markup error. What follows the root element counts as if it stood within it.
@@ -130,23 +131,16 @@ impl DocumentReader {
     fn open(&mut self, tag: &BytesStart<'_>) -> Result<(), NotASitemap> {
         let name = tag.local_name().into_inner();
         let Some((_, root)) = self.format else {
-            let format = format_of(name).ok_or_else(|| NotASitemap::OtherRoot(name.chars().take(40).collect()));
-            self.format = Some(format?);
+            if !is_root(name) {
+                return Err(NotASitemap::OtherRoot(name.chars().take(40).collect()));
+            }
+            self.format = format_of(name);
             if let Some(base) = attribute(tag, "xml:base") {
                 self.found.rebase(&base);
             }
             return Ok(());
         };
-        let entry = match name {
-            "sitemap" => Some((Lists::Sitemaps, Location::Loc)),
-            "url" => Some((Lists::Pages, Location::Loc)),
-            "item" => Some((Lists::Pages, Location::Link)),
-            "entry" => Some((Lists::Pages, Location::Href)),
-            _ => None,
-        };
-        if self.media.is_some() {
-            return Ok(());
-        }
+        let entry = format_of(name).filter(|_| ENTRIES.contains(&name) && self.media.is_none());
         // An item may hold elements with the name of another format's entry.
         let is_entry = |(_, location): &(_, _)| *location == root || self.item.is_none();
         if let Some((lists, location)) = entry.filter(is_entry) {
@@ -158,8 +152,8 @@ impl DocumentReader {
             // Some have their location without a `loc`.
             self.field = (location == Location::Loc).then_some((children, Field::Fallback));
         } else if MEDIA.contains(&name) {
-            self.media = Some(self.names.len() + 1);
-        } else {
+            self.media.get_or_insert(self.names.len() + 1);
+        } else if self.media.is_none() {
             let location = self.item.map_or(root, |(.., location)| location);
             self.open_field(location, name, tag);
         }
