@@ -81,7 +81,7 @@ impl Writer<'_> {
     fn has_text_at(&self, at: usize, text: &str) -> bool {
         let (rest, is_relative) = self.relative(text);
         let mut reader = Bytes { bytes: self.to, at };
-        reader.number() == Some(rest.len() as u64 * 2 + u64::from(is_relative))
+        reader.value() == Some(rest.len() * 2 + usize::from(is_relative))
             && reader.bytes.get(reader.at..reader.at + rest.len()) == Some(rest.as_bytes())
     }
 
@@ -152,14 +152,6 @@ impl<'a> Bytes<'a> {
         Some(value)
     }
 
-    fn byte(&mut self) -> Option<u8> {
-        self.value()
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        self.value()
-    }
-
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let taken = self.bytes.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
@@ -171,9 +163,7 @@ impl<'a> Bytes<'a> {
 fn anchor(bytes: &[u8]) -> Option<&[u8]> {
     // Behind the flags, the depth, and what it shares with itself: nothing.
     let mut bytes = Bytes { bytes, at: 1 };
-    bytes.number()?;
-    bytes.number()?;
-    let length = usize::try_from(bytes.number()?).ok()?;
+    let [_, _, length]: [usize; 3] = bytes.value()?;
     bytes.take(length)
 }
 
@@ -196,8 +186,8 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&self, bytes: &mut Bytes<'a>) -> Option<Cow<'a, str>> {
-        let number = bytes.number()?;
-        let rest = std::str::from_utf8(bytes.take(usize::try_from(number / 2).ok()?)?).ok()?;
+        let number: usize = bytes.value()?;
+        let rest = std::str::from_utf8(bytes.take(number / 2)?).ok()?;
         Some(if number % 2 == 1 {
             [self.origin_ref.origin, rest].concat().into()
         } else {
@@ -217,8 +207,7 @@ impl<'a> Reader<'a> {
             bytes: self.bytes,
             at: self.at,
         };
-        let flags = bytes.byte()?;
-        let depth = u32::try_from(bytes.number()?).ok()?;
+        let (flags, depth): (u8, u32) = bytes.value()?;
         let url = self.url(&mut bytes)?;
         let key = self.text_if(flags & HAS_KEY != 0, &mut bytes)?.map(Into::into);
         let referrer = match flags & HAS_REFERRER != 0 {
@@ -249,8 +238,7 @@ impl<'a> Reader<'a> {
     }
 
     fn url(&self, bytes: &mut Bytes<'a>) -> Option<Box<str>> {
-        let shared = usize::try_from(bytes.number()?).ok()?;
-        let length = usize::try_from(bytes.number()?).ok()?;
+        let [shared, length]: [usize; 2] = bytes.value()?;
         let start = match shared > 0 {
             true => anchor(self.bytes)?.get(..shared)?,
             false => &[],
@@ -262,7 +250,7 @@ impl<'a> Reader<'a> {
     fn read_referrer(&mut self, bytes: &mut Bytes<'a>, is_back: bool) -> Option<Arc<str>> {
         let here = bytes.at;
         let at = if is_back {
-            here.checked_sub(usize::try_from(bytes.number()?).ok()?)?
+            here.checked_sub(bytes.value()?)?
         } else {
             here
         };
