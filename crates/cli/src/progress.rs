@@ -115,10 +115,7 @@ impl Reporter {
         let mut texts = self.texts(summary).to_vec();
         let table = &summary.host_table;
         let is_running = self.stop.phase() == Phase::Running;
-        let eta = self.pace.remaining(table.held_up_by().and_then(|host| host.left));
-        let held_up_by = table
-            .held_up_by()
-            .filter(|host| is_running && is_named(host, summary) && host.left >= eta);
+        let held_up_by = table.held_up_by().filter(|host| is_running && is_named(host, summary));
         texts.extend(held_up_by.map(|host| {
             let explained = host.explained(table.as_of, &flag::of);
             format!("held up by {}: {explained}", host.host)
@@ -172,12 +169,11 @@ impl Reporter {
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
             Phase::Running => {
-                self.pace
-                    .remaining(hosts.left())
-                    .map(|time| match hosts.hosts.iter().any(|host| host.alike > 0) {
-                        true => format!("ETA up to {}", duration(time)),
-                        false => format!("ETA {}", duration(time)),
-                    })
+                // Each of those that look alike may lead to more.
+                let is_bound = hosts.hosts.iter().any(|host| host.alike > 0);
+                let up_to = if is_bound { "up to " } else { "" };
+                let left = self.pace.remaining(hosts.left(), is_bound);
+                left.map(|left| format!("ETA {up_to}{}", duration(left)))
             }
             phase => Some(phase.name().to_owned()),
         });

@@ -57,9 +57,9 @@ impl Pace {
     }
 
     /// Estimates the time until the page budget is spent at this rate, the queue is empty if it keeps shrinking, or the time is up. The queue
-    /// is not empty before what waits for the host is fetched that takes longest: `held_up`. Returns `None` if the queue grows and there is
-    /// no limit.
-    pub(super) fn remaining(&self, held_up: Option<Duration>) -> Option<Duration> {
+    /// is not empty before what waits for the host is fetched that takes longest: `held_up`. Returns `None` if the queue grows, or stays while
+    /// pages are fetched, there is no limit, and `held_up` is not what all that may come takes at most.
+    pub(super) fn remaining(&self, held_up: Option<Duration>, is_bound: bool) -> Option<Duration> {
         let (first, last) = self.ends()?;
         let window = last.elapsed - first.elapsed;
         // A time that `Duration` cannot hold gives no estimate.
@@ -73,7 +73,8 @@ impl Pace {
         });
         let shrunk = first.queued.saturating_sub(last.queued);
         let drain = at_rate(last.queued, shrunk).filter(|_| window >= MIN_SHRINKING && shrunk >= MIN_SHRUNK);
-        let drain = drain.max(held_up.filter(|_| last.queued <= first.queued));
+        let is_growing = last.queued > first.queued || last.queued == first.queued && last.finished > first.finished;
+        let drain = drain.max(held_up.filter(|_| is_bound || !is_growing));
         let limit = self.max_time.map(|max| max.saturating_sub(last.of_run));
         budget.into_iter().chain(drain).chain(limit).min()
     }
@@ -116,23 +117,23 @@ mod tests {
     #[test]
     fn a_growing_queue_gives_no_estimate() {
         let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
-        assert_eq!(growing.remaining(None), None);
+        assert_eq!(growing.remaining(None, false), None);
     }
 
     #[test]
     fn a_shrinking_queue_gives_the_time_until_it_is_empty() {
         let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(shrinking.remaining(None), Some(Duration::from_secs(400)));
+        assert_eq!(shrinking.remaining(None, false), Some(Duration::from_secs(400)));
         let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(too_short.remaining(None), None);
+        assert_eq!(too_short.remaining(None, false), None);
     }
 
     #[test]
     fn a_queue_that_hardly_shrinks_takes_as_long_as_its_slowest_host() {
         let hardly = pace(&options(None, None), 100, |second| (5 * second, 1000 - second / 2));
-        assert_eq!(hardly.remaining(None), None);
+        assert_eq!(hardly.remaining(None, false), None);
         let slowest = Some(Duration::from_secs(90));
-        assert_eq!(hardly.remaining(slowest), slowest);
+        assert_eq!(hardly.remaining(slowest, false), slowest);
     }
 
     #[test]
@@ -140,15 +141,25 @@ mod tests {
         let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
         let remaining = |seconds| {
             shrinking
-                .remaining(Some(Duration::from_secs(seconds)))
+                .remaining(Some(Duration::from_secs(seconds)), false)
                 .unwrap()
                 .as_secs()
         };
         assert_eq!([399, 720].map(remaining), [400, 720]);
         let still = pace(&options(None, None), 100, |_| (0, 4));
         assert_eq!(
-            still.remaining(Some(Duration::from_secs(720))),
+            still.remaining(Some(Duration::from_secs(720)), false),
             Some(Duration::from_secs(720))
+        );
+    }
+
+    #[test]
+    fn a_queue_that_stays_while_pages_are_fetched_has_no_end_unless_that_is_bounded() {
+        let calendar = pace(&options(None, None), 100, |second| (5 * second, 2));
+        let bound = Some(Duration::from_secs(90));
+        assert_eq!(
+            [false, true].map(|is_bound| calendar.remaining(bound, is_bound)),
+            [None, bound]
         );
     }
 
@@ -157,16 +168,16 @@ mod tests {
         // Ten pages per second in the first minute, then one.
         let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
         let budget = pace(&options(Some(1000), None), 100, slowed);
-        assert_eq!(budget.remaining(None), Some(Duration::from_secs(360)));
+        assert_eq!(budget.remaining(None, false), Some(Duration::from_secs(360)));
         let limit = pace(&options(Some(1000), Some(150)), 100, slowed);
-        assert_eq!(limit.remaining(None), Some(Duration::from_secs(50)));
+        assert_eq!(limit.remaining(None, false), Some(Duration::from_secs(50)));
         let only_limit = pace(&options(None, Some(150)), 100, slowed);
-        assert_eq!(only_limit.remaining(None), Some(Duration::from_secs(50)));
+        assert_eq!(only_limit.remaining(None, false), Some(Duration::from_secs(50)));
     }
 
     #[test]
     fn a_page_budget_beyond_all_time_has_no_known_end() {
         let endless = pace(&options(Some(u64::MAX), None), 30, |second| (second, 100 + second));
-        assert_eq!(endless.remaining(None), None);
+        assert_eq!(endless.remaining(None, false), None);
     }
 }
