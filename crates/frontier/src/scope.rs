@@ -267,27 +267,15 @@ fn of_file_names(pattern: &str) -> String {
     format!("; it is a regular expression, not a pattern of file names: write {written}")
 }
 
-/// Segments that are compared each with each.
-const FEW_SEGMENTS: usize = 12;
-
 /// Returns whether a segment of the path occurs more than `most` times. Empty segments count, except the one after the last slash.
 ///
-/// Cost: n log n comparisons for n segments, if they are more than a few. With nested loops, a long URL would take seconds.
+/// Cost: n log n comparisons for n segments. With nested loops, a long URL would take seconds.
 fn repeats_itself(path: &str, most: usize) -> bool {
     let path = path.strip_prefix('/').unwrap_or(path);
     let path = path.strip_suffix('/').unwrap_or(path);
     let slashes = path.bytes().filter(|&byte| byte == b'/').count();
     if path.is_empty() || slashes < most {
         return false;
-    }
-    // Comparing a few segments costs less than sorting them.
-    let mut few = [""; FEW_SEGMENTS];
-    if let Some(few) = few.get_mut(..=slashes) {
-        few.iter_mut()
-            .zip(path.split('/'))
-            .for_each(|(place, segment)| *place = segment);
-        let times = |at: usize| few[at..].iter().filter(|other| **other == few[at]).count();
-        return (0..few.len()).any(|at| times(at) > most);
     }
     let mut segments: Vec<&str> = path.split('/').collect();
     segments.sort_unstable();
