@@ -50,7 +50,8 @@ pub(super) async fn read(
     let (received, end) = receive(&mut from, cap, time.end).await;
     answer.elapsed = time.start.elapsed();
     let unannounced = (end == Received::Unannounced).then(|| Origin::of(from.url()));
-    let is_part = answer.status == 206 && !from.headers().get(CONTENT_RANGE).is_some_and(is_whole);
+    let range = from.headers().get(CONTENT_RANGE);
+    let is_part = answer.status == 206 && !range.is_some_and(|range| is_whole(range, received.len()));
     drop(from);
     // Decoding and parsing run through other code than receiving. So other tasks of this thread, which may receive, go on first, and the
     // processor loads that code less often.
@@ -71,14 +72,10 @@ pub(super) async fn read(
     end == Received::CutByHttp2
 }
 
-/// Returns whether a `Content-Range` such as `bytes 0-99/100` has all of the body (RFC 9110, section 14.4).
-fn is_whole(range: &HeaderValue) -> bool {
-    let range = range
-        .to_str()
-        .ok()
-        .and_then(|range| range.trim().strip_prefix("bytes 0-"));
-    let parts = range.and_then(|range| range.split_once('/'));
-    parts.is_some_and(|(last, length)| last.parse::<u64>().ok().map(|last| last + 1) == length.parse().ok())
+/// Returns whether a `Content-Range` such as `bytes 0-99/100` says that these bytes are all of the body (RFC 9110, section 14.4).
+fn is_whole(range: &HeaderValue, bytes: usize) -> bool {
+    let whole = format!("bytes 0-{}/{bytes}", bytes.saturating_sub(1));
+    range.as_bytes().trim_ascii() == whole.as_bytes()
 }
 
 /// What was received, of at most `cap` bytes.

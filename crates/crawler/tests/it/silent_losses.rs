@@ -416,10 +416,13 @@ async fn a_part_of_a_page_that_nobody_asked_for_counts_as_truncated() {
             Script::say(answer("206 Partial Content", &headers, "<p>abc"))
         };
         match &*request.target {
-            "/" => Script::say(html("<a href=/1></a><a href=/2></a><a href=/3></a><a href=/whole></a>")),
+            "/" => Script::say(html(
+                "<a href=/1></a><a href=/2></a><a href=/3></a><a href=/4></a><a href=/whole></a>",
+            )),
             "/1" => part(""),
             "/2" => part("Content-Range: bytes 0-5/12\r\n"),
             "/3" => part("Content-Range: bytes 6-11/12\r\n"),
+            "/4" => part("Content-Range: bytes 0-99999/100000\r\n"),
             _ => part("Content-Range: bytes 0-5/6\r\n"),
         }
     })
@@ -427,7 +430,7 @@ async fn a_part_of_a_page_that_nobody_asked_for_counts_as_truncated() {
     let mut options = scripted::everywhere(&format!("http://127.0.0.1:{}/", server.port));
     options.frontier.politeness.ask_robots = false;
     let summary = crawl_over_http(options, HttpOptions::default()).await;
-    assert_eq!(summary.failures.bodies_truncated.values().sum::<u64>(), 3);
+    assert_eq!(summary.failures.bodies_truncated.values().sum::<u64>(), 4);
     assert!(!summary.missing().is_empty());
 }
 
