@@ -226,7 +226,12 @@ impl HttpFetcher {
     async fn attempt(&self, request: &Request, route: &mut Route, started: Instant) -> Result<Response, FetchError> {
         let deadline = started + self.http.timeout;
         let url = &request.url;
-        let headers = self.request_headers(url, request.validators.as_ref());
+        let mut headers = self.request_headers(url, request.validators.as_ref());
+        if request.kind != ResourceKind::Page {
+            // The user's conditions are for pages: a 304 has no rules and no sitemap.
+            headers.remove(IF_NONE_MATCH);
+            headers.remove(IF_MODIFIED_SINCE);
+        }
         let cookies = headers.get(COOKIE).cloned();
         let has_condition = headers.contains_key(IF_NONE_MATCH) || headers.contains_key(IF_MODIFIED_SINCE);
         let sent = self.http.keep_exchanges.then(|| headers.clone());
