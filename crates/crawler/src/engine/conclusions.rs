@@ -127,13 +127,13 @@ fn request_record(kind: ResourceKind, lease: &Lease, result: &Result<Response, F
     }
 }
 
-fn head_of(answer: &Response) -> Answer {
+fn head_of(answer: &Response, asked_for: &Purpose) -> Answer {
     Answer {
         status: answer.status,
         location: answer.location.clone(),
         retry_after: answer.retry_after,
-        // The fetch task has refused those that nobody asked for.
-        conditional: true,
+        // The fetch task has refused those of pages that nobody asked for.
+        conditional: *asked_for == Purpose::Page,
     }
 }
 
@@ -141,7 +141,7 @@ fn head_of(answer: &Response) -> Answer {
 fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Option<Link> {
     let target = match answer.status {
         200..=299 => entry.canonical_url()?,
-        _ => head_of(answer).target(entry, &config.options().canonicalizer)?,
+        _ => head_of(answer, &entry.purpose).target(entry, &config.options().canonicalizer)?,
     };
     Some(Link {
         has_new_cookies: answer.target_cookies == TargetCookies::New,
@@ -165,7 +165,7 @@ fn outcome_of(answer: &Response, asked_for: &Purpose) -> Outcome {
             let why = format!("the body is truncated: {}", reason.name());
             Outcome::failed(Failure::new(FailureKind::Incomplete, why))
         }
-        None => head_of(answer).outcome(asked_for),
+        None => head_of(answer, asked_for).outcome(asked_for),
     }
 }
 

@@ -63,10 +63,10 @@ pub(crate) async fn fetch<S: Fetcher>(
     let status = answer.status;
     let head = Answer {
         status,
-        conditional: (has_validators || answer.has_own_condition) && kind == ResourceKind::Page,
+        conditional: has_validators || answer.has_own_condition,
         ..Answer::default()
     };
-    if head.is_unasked() {
+    if kind == ResourceKind::Page && head.is_unasked() {
         let why = format!("status {status} answers what was not asked");
         return Fetched::not_parsed(Err(FetchError::Other(why)));
     }

@@ -104,6 +104,7 @@ fn a_304_that_nobody_asked_for_is_a_failed_attempt() {
         ],
     );
     assert_eq!((run.summary.sitemaps.failed, run.summary.sitemaps.read), (1, 0));
+    assert_eq!(run.reports.sitemaps[0].status, Some(304));
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn well_known_paths_are_tried_in_turn_if_robots_txt_names_no_sitemap() {
         ("404", 1, 1, 0, 0),
         ("<!DOCTYPE html><html>Not here</html>", 1, 1, 0, 0),
         ("500", 3, 1, 1, 0),
+        ("304", 3, 1, 1, 0),
         ("301 /sitemap_index.xml", 1, 1, 0, 0),
         // The start of a sitemap that stays truncated counts.
         ("cut http://a.example/1\nhttp://a.exa", 3, 0, 0, 1),
