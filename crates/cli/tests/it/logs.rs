@@ -80,6 +80,20 @@ fn a_warning_can_be_selected_by_its_level_and_is_the_same_in_text() {
     assert!(String::from_utf8_lossy(&text.stdout).contains("pages "), "the summary");
 }
 
+#[test]
+fn a_robots_txt_that_is_cut_is_logged_as_a_warning() {
+    for (lines, warnings) in [(10, 0), (25_000, 1)] {
+        let robots = "# a comment in a line\n".repeat(lines);
+        let seed = site_of(move |path| (path == "/robots.txt").then(|| robots.clone()));
+        let records = records(&crawler(&format!("--delay 0 --log-format json -q {seed}")));
+        let cut = records.iter().filter(|record| {
+            let message = record["message"].as_str().unwrap();
+            record["level"] == "WARN" && message.contains("/robots.txt: only the first 500 KiB")
+        });
+        assert_eq!(cut.count(), warnings, "{records:?}");
+    }
+}
+
 /// Pages are missing long before the end: the log, a status line, `status` and the summary say so alike. The tests of the library have the
 /// times.
 #[cfg(unix)]

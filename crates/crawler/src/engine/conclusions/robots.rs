@@ -26,6 +26,10 @@ pub(super) fn conclude(
     let sitemaps = |rules: Option<&RobotsTxt>| sitemap_links(&lease.entry, origin, rules, config);
     match outcome_of(answer, &lease.entry.purpose) {
         Outcome::Done => {
+            if answer.truncation.is_some() {
+                let url = &lease.entry.url;
+                log::warn!(target: "crawler::fetch", "{url}: only the first 500 KiB are read, rules and sitemaps after them are lost");
+            }
             let rules = RobotsTxt::parse(&answer.body, config.product_token());
             let (links, unusable) = sitemaps(Some(&rules));
             let settlement = lease.settle(Outcome::Done).with_links(links);
