@@ -132,12 +132,14 @@ impl KnownLinks {
 pub(crate) fn validators_of_body(status: u16, truncation: Option<&str>, validators: Validators) -> Validators {
     let is_fetched = matches!(status, 200..=299 | 304);
     let is_whole = !matches!(truncation, Some("time" | "connection" | "coding" | "part"));
-    let is_short = |text: &String| text.len() <= MAX_VALIDATOR_BYTES;
+    // What can be no header value is not sent, and 304 would not answer it.
+    let is_value = |c: char| c <= '\u{ff}' && (c == '\t' || !c.is_ascii_control());
+    let can_be_sent = |text: &String| text.len() <= MAX_VALIDATOR_BYTES && text.chars().all(is_value);
     if !is_fetched || !is_whole {
         return Validators::default();
     }
     Validators {
-        etag: validators.etag.filter(is_short),
-        last_modified: validators.last_modified.filter(is_short),
+        etag: validators.etag.filter(can_be_sent),
+        last_modified: validators.last_modified.filter(can_be_sent),
     }
 }

@@ -330,18 +330,20 @@ fn the_lastmod_of_a_sitemap_and_the_validators_that_a_304_omits_are_kept() {
 }
 
 #[test]
-fn a_very_long_validator_is_not_sent() {
-    let long = format!(
-        "{{\"url\":\"http://a.example/x\",\"status\":200,\"etag\":\"{}\"}}\n",
-        "x".repeat(2000)
-    );
+fn a_validator_that_is_very_long_or_no_header_value_is_not_sent() {
+    let tags = ["x".repeat(2000), "中".to_owned(), r"a\u0000".to_owned()];
+    let lines = tags
+        .iter()
+        .enumerate()
+        .map(|(page, tag)| format!("{{\"url\":\"http://a.example/{page}\",\"status\":200,\"etag\":\"{tag}\"}}\n"));
+    let lines = lines.collect::<String>();
     let is_conditional = Arc::new(Mutex::new(false));
     let seen = Arc::clone(&is_conditional);
     let reply = move |request: &Request| {
         *seen.lock().unwrap() |= request.validators.is_some();
         Response::default()
     };
-    crawl_with("http://a.example/", |_| {}, &long, reply);
+    crawl_with("http://a.example/", |_| {}, &lines, reply);
     assert!(!*is_conditional.lock().unwrap());
 }
 
