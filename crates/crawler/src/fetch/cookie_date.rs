@@ -51,8 +51,11 @@ fn parse(date: &str) -> Option<Timestamp> {
 
 fn time_of(token: &str) -> Option<[i8; 3]> {
     let mut parts = token.splitn(3, ':');
-    let mut next = || parts.next();
-    Some([next()?.parse().ok()?, next()?.parse().ok()?, number(next()?, 1..=2)?])
+    let mut field = |may_go_on| {
+        let digits = |part: &&str| may_go_on || part.bytes().all(|byte| byte.is_ascii_digit());
+        number(parts.next().filter(digits)?, 1..=2)
+    };
+    Some([field(false)?, field(false)?, field(true)?])
 }
 
 fn month_of(token: &str) -> Option<i8> {
@@ -114,6 +117,8 @@ mod tests {
             "06 Nov 1994 08:60:37",
             "06 Nov 1994 08:49:60",
             "06 Nov 1994 08:49",
+            "06 Nov 1994 008:49:37",
+            "06 Nov 1994 08:+9:37",
             "1994-11-06T08:49:37Z",
         ] {
             assert_eq!(parse(no_date), None, "{no_date}");

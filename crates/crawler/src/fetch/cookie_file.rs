@@ -139,10 +139,11 @@ fn read_line(line: &str) -> Result<Cookie<'static>, &'static str> {
         return Err("has a path that does not start with /");
     }
     // Some exports have fractions of seconds.
-    let whole = expires.split_once('.').map_or(expires, |(whole, _)| whole);
-    let expires: i64 = whole
-        .parse()
-        .map_err(|_| "has an end of life that is no number of seconds")?;
+    let (whole, fraction) = expires.split_once('.').unwrap_or((expires, ""));
+    let expires = whole.parse::<i64>().ok();
+    let expires = expires
+        .filter(|_| fraction.bytes().all(|byte| byte.is_ascii_digit()))
+        .ok_or("has an end of life that is no number of seconds")?;
     let mut set_cookie = format!("{name}={value}; Path={path}");
     if subdomains && matches!(host, Host::Domain(_)) {
         set_cookie += &format!("; Domain={host}");
@@ -218,6 +219,7 @@ mod tests {
             ("ex\u{80}ample.com\tFALSE\t/\tFALSE\t0\ta\tsecret", "a host"),
             ("example.com\tFALSE\tx\tFALSE\t0\ta\tsecret", "start with /"),
             ("example.com\tFALSE\t/\tFALSE\tsoon\ta\tsecret", "seconds"),
+            ("example.com\tFALSE\t/\tFALSE\t1.999999999e+09\ta\tsecret", "seconds"),
             ("example.com\tFALSE\t/\tFALSE\t0\t\tsecret", "name"),
             ("example.com\tFALSE\t/\tFALSE\t0\ta\tsecret; Domain=x", "value"),
         ] {
