@@ -170,11 +170,18 @@ fn a_command_that_cannot_start_keeps_the_previous_results() {
     let arguments = format!("--output {pages} --warc {archive} http://127.0.0.1:1/");
     fails(&arguments, 2, &["torn.warc"]);
     assert_eq!(
-        fs::read_to_string(pages).unwrap(),
+        fs::read_to_string(&pages).unwrap(),
         text,
         "nothing was started, and yet it is gone"
     );
     assert_eq!(fs::read_to_string(archive).unwrap(), "my thesis");
+    let new = folder.path("new.warc.gz");
+    fails(
+        &format!("--warc {new} --save {pages} http://127.0.0.1:1/"),
+        2,
+        &["pages.jsonl"],
+    );
+    assert!(!fs::exists(new).unwrap(), "the next start refuses it");
 }
 
 #[cfg(unix)]
@@ -292,7 +299,11 @@ fn an_incomplete_crawl_fails_with_fail_on_incomplete() {
 fn the_first_line_names_the_cause_of_a_refused_port_and_the_crawl_ends_soon() {
     let seed = format!("http://127.0.0.1:{}/", closed_port());
     let begun = Instant::now();
-    let output = crawler(&format!("--set max-first-downtime=1 --log-format json {seed}"));
+    let folder = folder("refused-port");
+    let archive = folder.path("a.warc");
+    let output = crawler(&format!(
+        "--set max-first-downtime=1 --log-format json --warc {archive} {seed}"
+    ));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(output.status.code(), Some(1));
     let log = String::from_utf8(output.stderr).unwrap();
@@ -301,6 +312,7 @@ fn the_first_line_names_the_cause_of_a_refused_port_and_the_crawl_ends_soon() {
     assert!(first.contains(seed.trim_end_matches('/')), "{log}");
     let last = log.lines().last().unwrap();
     assert!(last.contains("nothing was fetched"), "{log}");
+    assert!(fs::read_to_string(archive).unwrap().contains("warcinfo"));
     let names_cause = |line: &str| line.to_lowercase().contains("connection refused");
     assert!(names_cause(first) && names_cause(last), "{log}");
     assert!(!log.contains("every seed was refused"), "{log}");

@@ -70,15 +70,13 @@ pub struct Archive {
 type Job = Box<dyn FnOnce(&mut Writer) -> io::Result<()> + Send>;
 
 impl Archive {
-    /// Opens the file, and writes the first record.
+    /// Opens the file. The first record is written with the first answer, or at the end.
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened or written, or exists and is not empty.
+    /// When the file cannot be opened, or exists and is not empty.
     pub fn create(options: ArchiveOptions) -> io::Result<Self> {
-        let mut writer = Writer::create(options)?;
-        writer.begin()?;
-        Self::start(writer)
+        Self::start(Writer::create(options)?)
     }
 
     /// Opens the file of a crawl that can be continued, or continues after the last record that was [saved](Observer::save). It is
@@ -158,7 +156,10 @@ impl Observer for Archive {
             }
             Event::Tick(_) if self.writer.as_ref().is_some_and(JoinHandle::is_finished) => self.end(),
             // An archive that is saved is needed until the last save.
-            Event::Finished(_) if self.saved.is_none() => self.end(),
+            Event::Finished(_) if self.saved.is_none() => {
+                self.send(Box::new(Writer::begin))?;
+                self.end()
+            }
             _ => Ok(()),
         }
     }
@@ -260,8 +261,11 @@ impl Writer {
         id_of_file(self.series_id, self.file.number)
     }
 
-    /// Writes the first record of a file.
+    /// Writes the first record of a file, unless it is there.
     fn begin(&mut self) -> io::Result<()> {
+        if !self.file.is_empty() {
+            return Ok(());
+        }
         let record = Record::info(self.file_id(), self.file.path(), &self.options);
         self.append(&[&record.bytes])
     }
@@ -277,9 +281,7 @@ impl Writer {
 
     fn write(&mut self, capture: &Capture) -> io::Result<()> {
         self.file.make_room()?;
-        if self.file.is_empty() {
-            self.begin()?;
-        }
+        self.begin()?;
         let file = self.file_id();
         let digest = payloads::payload_digest(capture);
         let answer = match digest.and_then(|digest| self.payloads.get(&digest)) {

@@ -420,6 +420,6 @@ fn a_full_file_is_followed_by_the_next() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_archive_on_a_full_disk_names_the_file() {
-    let full = Archive::create(options(Path::new("/dev/full"))).unwrap_err();
+    let full = crawl(&Server::start(), options(Path::new("/dev/full"))).unwrap_err();
     assert!(full.to_string().contains("/dev/full"), "{full}");
 }
