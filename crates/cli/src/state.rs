@@ -19,6 +19,9 @@ use frontier::{NotCrawlable, Time};
 use crate::failure::{hint_at_start, needs_a_person};
 use crate::options::{NotASeed, StateCommand};
 
+/// What follows on the damage of a directory that cannot be repaired.
+const NOTHING_READ: &str = "; nothing of it can be read: begin in another directory, with other names for the outputs";
+
 /// Why a command cannot answer.
 #[derive(Debug, thiserror::Error)]
 enum StateFailure {
@@ -64,14 +67,19 @@ pub(crate) fn run(command: &StateCommand) -> ExitCode {
         Err(StateFailure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             // Standard error may be closed. There is no other place to report to.
-            let hint = match (command, &failure) {
-                (StateCommand::Repair(_), _) => None,
-                (_, StateFailure::Read(error)) => hint_at_start(error, command.dir()),
+            let hint = match &failure {
+                StateFailure::Read(error) => hint_at_start(error, command.dir()),
                 _ => None,
             };
-            let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
+            let (code, hint) = match (command, hint) {
+                (StateCommand::Repair(_), Some(_)) => (repair::NOT_CONTINUED, NOTHING_READ.to_owned()),
+                (_, hint) => (
+                    failure.exit_code(),
+                    hint.map_or_else(String::new, |hint| format!(". {hint}")),
+                ),
+            };
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("crawler: {failure}{hint}\n"));
-            ExitCode::from(failure.exit_code())
+            ExitCode::from(code)
         }
     }
 }

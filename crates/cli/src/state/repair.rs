@@ -15,7 +15,7 @@ use crate::options::DirArgs;
 
 /// The exit codes if something was lost, and if the crawl cannot be continued.
 const SOME_LOST: u8 = 3;
-const NOT_CONTINUED: u8 = 4;
+pub(super) const NOT_CONTINUED: u8 = 4;
 
 /// Repairs a directory. Returns the exit code.
 pub(super) fn run(args: &DirArgs) -> Result<u8, StateFailure> {

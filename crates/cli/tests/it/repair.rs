@@ -71,28 +71,32 @@ fn a_directory_that_is_whole_stays_as_it_is() {
 fn a_database_of_which_nothing_can_be_read_and_one_of_another_program_are_refused_and_left_alone() {
     let crawl = interrupted("repair-cut");
     let whole = fs::read(crawl.database()).unwrap();
+    let log = Path::new(&crawl.state).join("frontier.sqlite-wal");
+    let nothing = "nothing of it can be read: begin in another directory";
     let no_store = "is not the store of a frontier";
     for (bytes, message) in [
         (vec![], no_store),
         (whole[..50].to_vec(), "is damaged"),
+        (whole[..2000].to_vec(), "is damaged"),
         (vec![0; whole.len()], no_store),
     ] {
         fs::write(crawl.database(), &bytes).unwrap();
-        fails(
-            &["repair", &crawl.state],
-            1,
-            &["frontier.sqlite", message, "from a copy"],
-        );
-        assert_eq!(fs::read(crawl.database()).unwrap(), bytes);
+        fs::write(&log, "log").unwrap();
+        let says = ["frontier.sqlite", message, "from a copy", nothing];
+        fails(&["repair", &crawl.state], 4, &says);
+        let left = (fs::read(crawl.database()).unwrap(), fs::read(&log).unwrap());
+        assert_eq!(left, (bytes, b"log".to_vec()));
     }
     fs::remove_file(crawl.database()).unwrap();
+    fails(&["repair", &crawl.state], 4, &["but its log is there", nothing]);
+    fs::remove_file(log).unwrap();
     let other = rusqlite::Connection::open(crawl.database()).unwrap();
     other
         .execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES (1)")
         .unwrap();
     other.close().unwrap();
     let before = fs::read(crawl.database()).unwrap();
-    fails(&["repair", &crawl.state], 1, &[no_store]);
+    fails(&["repair", &crawl.state], 4, &[no_store, nothing]);
     assert_eq!(fs::read(crawl.database()).unwrap(), before);
 }
 

@@ -60,9 +60,9 @@ impl Repair {
     pub(crate) fn readable(&self) -> Vec<Readable> {
         let path = self.dir.join(FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let with_log = connect(&path, flags)
-            .ok()
-            .filter(|_| path.metadata().is_ok_and(|file| file.len() > 0));
+        // SQLite deletes the log of an empty file.
+        let has_pages = path.metadata().is_ok_and(|file| file.len() > 0);
+        let with_log = has_pages.then(|| connect(&path, flags).ok()).flatten();
         let with_log = with_log.map(|connection| Readable {
             is_one_state: !is_log_cut_off(&connection, &path),
             connection,
