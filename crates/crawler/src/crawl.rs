@@ -174,8 +174,13 @@ impl<S: Fetcher> Crawl<S> {
         let mut outputs = self.run.commits.saved.outputs.iter_mut();
         if let Some(output) = outputs.find(|output| output.name == name) {
             output.file = output.file.begun_anew(first);
-            self.run.observers.counts.outputs.lost += 1;
+            self.count_lost_output();
         }
+    }
+
+    /// Counts an output that lacks what earlier runs have written: the crawl is incomplete.
+    pub fn count_lost_output(&mut self) {
+        self.run.observers.counts.outputs.lost += 1;
     }
 
     /// Gives up an output that earlier runs have saved: this run and later ones need not attach it.

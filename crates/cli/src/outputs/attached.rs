@@ -106,7 +106,12 @@ pub(super) fn attach(
             Some(names) => SavedFiles::continuing(SAVE, folder, names, crawl.saved_output(SAVE)),
             None => SavedFiles::create(folder),
         };
-        crawl = crawl.observe(matching(saved.map_err(OutputError::Open)?, options));
+        let saved = saved.map_err(OutputError::Open)?;
+        if saved.was_emptied() {
+            log::warn!(target: "crawler::state", "{}: the bodies of earlier runs are gone: the crawl continues without them, and is incomplete", folder.display());
+            crawl.count_lost_output();
+        }
+        crawl = crawl.observe(matching(saved, options));
     }
     for (output, format, to) in files {
         let attached = match output.option {

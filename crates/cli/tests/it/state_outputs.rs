@@ -66,6 +66,12 @@ fn save_is_named_when_it_is_left_out_and_another_one_is_refused() {
     crawl.succeeds(&format!("--save {other} -o {pages}"));
     crawl.misses(&format!("-o {pages}"), "--save");
     assert_eq!(fs::read(&pages).unwrap(), lines);
+
+    fs::remove_dir_all(&other).unwrap();
+    fs::create_dir(&other).unwrap();
+    let options = format!("--save {other} -o {pages} --fail-on-incomplete");
+    let message = format!("{other}: the bodies of earlier runs are gone");
+    fails(&crawl.with(&options), 3, &[&message, "1 output begun anew"]);
 }
 
 #[test]

@@ -129,6 +129,11 @@ impl SavedFiles {
         })
     }
 
+    /// Returns whether the bodies of earlier runs are gone: somebody has emptied the folder.
+    pub fn was_emptied(&self) -> bool {
+        self.mark.is_some() && !self.written.is_empty()
+    }
+
     /// Returns the folder of an output that was [saved](Observer::save), with its full path.
     pub fn folder_in(saved: &SavedOutput) -> &str {
         &saved.extra

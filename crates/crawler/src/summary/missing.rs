@@ -110,7 +110,7 @@ impl Summary {
         }
         if self.outputs.lost > 0 {
             let outputs = counted(self.outputs.lost, "output");
-            let what = format!("{outputs} begun anew: the lines of earlier runs were no longer there");
+            let what = format!("{outputs} begun anew: what earlier runs wrote was no longer there");
             let remedy = "a crawl in a new directory writes all";
             missing.push(Missing::new("lost_outputs", 0, what, remedy));
         }
