@@ -308,6 +308,7 @@ async fn attach(
     if let (Some(site), Some(state)) = (site, state) {
         resume::keep(site, state).map_err(Failure::CommandNotKept)?;
     }
+    watching.write_metrics();
     Ok((crawl, watching))
 }
 

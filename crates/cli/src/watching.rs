@@ -78,11 +78,16 @@ impl Watching {
                 return;
             }
         }
-        if let Some(file) = &self.file {
-            file.write_now();
-        }
+        self.write_metrics();
         if let Some(server) = &self.server {
             server.scraped().await;
+        }
+    }
+
+    /// Writes the metrics now. The first time it is sure that the crawl starts: until then they are those of the run before.
+    pub(crate) fn write_metrics(&self) {
+        if let Some(file) = &self.file {
+            file.write_now();
         }
     }
 

@@ -24,11 +24,11 @@ pub struct MetricsFile {
     /// Asks the thread to write now, and to drop what it gets. Ends the thread when it is dropped.
     asks: SyncSender<Sender<()>>,
     /// Returns the file, what is written to it, and its lock.
-    thread: JoinHandle<(Replaceable, Watch, File)>,
+    thread: JoinHandle<(Replaceable, Watch, Option<File>)>,
 }
 
 impl MetricsFile {
-    /// Writes the file a first time, and begins. The name must end in `.prom` for the node exporter to read it.
+    /// Begins. The file is written ten seconds later, or by [`write_now`](Self::write_now). The name must end in `.prom` for the node exporter to read it.
     ///
     /// # Errors
     ///
@@ -36,8 +36,8 @@ impl MetricsFile {
     /// thread that cannot start.
     pub fn new(path: &Path, watch: &Watch) -> io::Result<Self> {
         let file = Replaceable::new(path, BEGINNING)?;
-        let mut lock = file.lock()?;
-        write(&file, watch, &mut lock)?;
+        // One that is not there is made by the first write: a start that is refused leaves none.
+        let mut lock = path.exists().then(|| file.lock()).transpose()?;
         let (asks, asked) = sync_channel::<Sender<()>>(0);
         let watch = watch.clone();
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
@@ -84,9 +84,9 @@ impl MetricsFile {
 }
 
 /// Writes the file, and locks the new one before the old one gets free.
-fn write(file: &Replaceable, watch: &Watch, lock: &mut File) -> io::Result<()> {
-    if let Some(new) = file.replace(watch.status().metrics().as_bytes())? {
-        *lock = new;
-    }
+fn write(file: &Replaceable, watch: &Watch, lock: &mut Option<File>) -> io::Result<()> {
+    *lock = Some(lock.take().map_or_else(|| file.lock(), Ok)?);
+    let new = file.replace(watch.status().metrics().as_bytes())?;
+    *lock = new.or_else(|| lock.take());
     Ok(())
 }

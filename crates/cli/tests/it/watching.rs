@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -151,6 +152,16 @@ fn an_address_that_cannot_be_opened_and_a_file_that_cannot_be_written_are_errors
     fails(&["--metrics-file", &metrics, &seed], 1, &["another crawl writes"]);
     drop(other);
     succeeds(&["--metrics-file", &metrics, &seed]);
+    // A start that is refused leaves those of the run before.
+    let (pages, state) = (folder.path("pages.jsonl"), folder.path("state"));
+    let arguments = format!("--delay 0 --state {state} -o {pages} --metrics-file {metrics} {seed}");
+    succeeds(&arguments);
+    fs::remove_file(&pages).unwrap();
+    let before = fs::read(&metrics).unwrap();
+    for name in ["crawler.prom", "new.prom"] {
+        fails(&arguments.replace("crawler.prom", name), 2, &["put that file back"]);
+    }
+    assert!(fs::read(&metrics).unwrap() == before && !Path::new(&folder.path("new.prom")).exists());
     let pages = folder.path("one");
     fails(
         &["--metrics-file", &pages, "-o", &pages, "--format", "jsonl", &seed],

@@ -325,6 +325,8 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
     assert!(MetricsFile::new(&folder.join("no").join("m.prom"), &watch).is_err());
     let path = folder.join("m.prom");
     let file = MetricsFile::new(&path, &watch).unwrap();
+    assert!(!path.exists(), "the crawl may still be refused");
+    file.write_now();
     assert!(fs::read_to_string(&path).unwrap().contains("crawler_build_info"));
     let summary = runtime().block_on(crawl.observe(recorder).run()).unwrap();
     file.finish().unwrap();
