@@ -256,9 +256,8 @@ async fn run(
         let accepts_loss = site.is_some_and(|site| site.accept_loss);
         builder = builder.state_dir(state).accept_loss(accepts_loss);
     }
-    let new_directories = new_state.map_or_else(Vec::new, missing_folders);
+    let mut made = MadeDirectory(new_state.map_or_else(Vec::new, missing_folders));
     let crawl = builder.build().map_err(|error| Failure::at_start(error, state))?;
-    let mut made = MadeDirectory(new_directories);
     log_records::robots_name(&crawl);
     if let Some(state) = state.filter(|_| crawl.is_continued()) {
         log_records::continued(&crawl, state);

@@ -393,6 +393,10 @@ fn a_database_at_its_size_limit_ends_the_crawl_and_the_same_command_continues_it
     has_failed(&run_with_limit("-f 16", &["resume", &crawl.state]), 1, &["ulimit -f"]);
     succeeds(&crawl.with(""));
     crawl.has_every_page_once();
+    // A start that never had the room leaves nothing.
+    let crawl = Crawl::new("state-no-room");
+    has_failed(&run_with_limit("-f 16", &crawl.with("")), 1, &["ulimit -f"]);
+    assert!(!Path::new(&crawl.state).exists());
 }
 
 #[test]
