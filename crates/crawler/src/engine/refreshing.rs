@@ -9,6 +9,7 @@ use super::plan::Wake;
 use super::stop::Stop;
 use crate::error::CrawlError;
 use crate::fetch::Fetcher;
+use crate::summary::duration;
 
 /// The pages that are queued again at once.
 const PAGES_AT_ONCE: usize = 1024;
@@ -29,6 +30,10 @@ impl<S: Fetcher> Run<S> {
     pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {
         if !self.is_durable() {
             return Ok(());
+        }
+        let ahead = self.clock.ahead();
+        if self.config.options().refresh.is_some_and(|age| ahead > age) {
+            log::warn!(target: "crawler::state", "the clock of the crawl is {} ahead of the time of day, as that of the system once was: until this has caught up, pages grow old only while the crawl runs", duration(ahead));
         }
         let has_ended = self.frontier.report().is_drained();
         let begun = self.frontier.queue_again(Refetch::Unanswered, 0, self.clock.now())?;

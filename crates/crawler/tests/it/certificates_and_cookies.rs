@@ -142,9 +142,9 @@ async fn the_sessions_of_many_hosts_are_resumed_when_their_turn_comes_again() {
 }
 
 /// The warnings of all tests.
-struct Warnings(Mutex<Vec<String>>);
+pub(crate) struct Warnings(pub(crate) Mutex<Vec<String>>);
 
-static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
+pub(crate) static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));
 
 impl log::Log for Warnings {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
@@ -160,7 +160,7 @@ impl log::Log for Warnings {
 
 #[tokio::test]
 async fn a_body_without_a_length_ends_with_its_tls_connection_also_without_an_alert() {
-    log::set_logger(&WARNINGS).unwrap();
+    let _ = log::set_logger(&WARNINGS);
     log::set_max_level(log::LevelFilter::Warn);
     let (port, requests) = start_without_alerts(|target| {
         let (kind, body) = match target {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::certificates_and_cookies::WARNINGS;
 use crate::folder::Folder;
 use crate::scripted;
 use crawler::output::pages::Pages;
@@ -163,9 +164,15 @@ fn a_later_run_fetches_again_what_is_old_and_then_ends_at_once() {
     let (folder, site) = (Folder::new("later"), Site::default());
     run(&folder, &site, options(None), FOREVER).unwrap();
     assert_eq!(site.asked().len(), 21);
+    let _ = log::set_logger(&WARNINGS);
+    log::set_max_level(log::LevelFilter::Warn);
     let summary = run(&folder, &site, options(Some(AGE)), FOREVER).unwrap();
     assert_eq!((summary.ending, summary.refreshed.pages), (Ending::Drained, 20));
     check_second_lines(&folder);
+    // The first run has gone hours into the future.
+    let says =
+        |warning: &String| warning.contains("ahead of the time of day") && warning.contains("pages grow old only");
+    assert!(WARNINGS.0.lock().unwrap().iter().any(says));
     let asked = site.asked();
     assert!(
         asked[21..].iter().filter(|(_, etag)| etag.is_some()).count() >= 18,
