@@ -47,6 +47,7 @@ const KEPT_AFTER_END: u32 = 24 * 60 * 60;
 #[derive(Debug)]
 pub struct Cluster {
     member: Member,
+    /// The thread ends only after it was told to.
     to_thread: Sender<Message>,
     news: Receiver<News>,
     inbox: VecDeque<StreamEntry>,
@@ -111,11 +112,6 @@ impl Cluster {
             said,
         }
     }
-
-    fn send(&self, message: Message) {
-        // The thread ends only after it was told to.
-        let _ = self.to_thread.send(message);
-    }
 }
 
 impl Peers for Cluster {
@@ -157,7 +153,7 @@ impl Peers for Cluster {
             let orders = self.member.orders(frontier, now)?;
             self.has_news = !orders.append.is_empty();
             if !orders.is_empty() {
-                self.send(Message::Orders(orders));
+                let _ = self.to_thread.send(Message::Orders(orders));
             }
         }
         exchanged.has_more = self.has_news || !self.inbox.is_empty();
@@ -223,7 +219,7 @@ impl Peers for Cluster {
             );
         }
         let has_ended = ended.is_some();
-        self.send(Message::Leave { has_ended });
+        let _ = self.to_thread.send(Message::Leave { has_ended });
         if let Some(thread) = self.thread.take() {
             // It has said why, if it has panicked.
             let _ = thread.join();

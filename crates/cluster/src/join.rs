@@ -162,10 +162,6 @@ impl Joining {
         }
     }
 
-    fn name(&self) -> String {
-        self.address.name().to_owned()
-    }
-
     /// Finds the crawl of this directory; in a new one, begins a crawl as partition 0, or joins one that runs.
     ///
     /// | directory | no record in Redis, or nobody alive | a process of the record is alive |
@@ -175,7 +171,7 @@ impl Joining {
     /// | new, another partition | waits | joins if all agree |
     fn find_crawl(&self, log: &mut RedisLog, kept: &Kept) -> Result<Founded, JoinError> {
         let is_first = self.partition.index() == 0;
-        let other = || MemberError::OtherCrawl { name: self.name() }.into();
+        let name = self.address.name();
         let mut last_said: Option<Instant> = None;
         loop {
             let found = Founded::read(log)?;
@@ -186,8 +182,10 @@ impl Joining {
                 Some(found) if is_alive(log, &found)? => {
                     // A new directory of partition 0 would begin another crawl, unless the one before was lost.
                     let is_new = kept.crawl.is_empty() && (!is_first || self.accepts_loss);
-                    let may_join = found.id == kept.crawl || is_new;
-                    return if may_join { self.agreed(found) } else { Err(other()) };
+                    if found.id != kept.crawl && !is_new {
+                        return Err(MemberError::OtherCrawl { name: name.to_owned() }.into());
+                    }
+                    return self.agreed(found);
                 }
                 // None, or one that nobody continues now.
                 _ if !kept.crawl.is_empty() => self.ours(kept.crawl.clone()),
@@ -195,7 +193,6 @@ impl Joining {
                 _ => {
                     if last_said.is_none_or(|said| said.elapsed() > LOG_EVERY) {
                         last_said = Some(Instant::now());
-                        let name = self.address.name();
                         log::info!(target: "crawler::cluster", "waiting for the process of partition 0, which begins the crawl {name}");
                     }
                     sleep(LOOK_EVERY);
