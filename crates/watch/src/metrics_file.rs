@@ -28,7 +28,7 @@ pub struct MetricsFile {
 }
 
 impl MetricsFile {
-    /// Begins. The file is written ten seconds later, or by [`write_now`](Self::write_now). The name must end in `.prom` for the node exporter to read it.
+    /// Begins. The file is first written by [`write_now`](Self::write_now), or at the end. The name must end in `.prom` for the node exporter to read it.
     ///
     /// # Errors
     ///
@@ -41,9 +41,10 @@ impl MetricsFile {
         let (asks, asked) = sync_channel::<Sender<()>>(0);
         let watch = watch.clone();
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
-            let mut has_failed = false;
+            // A start that is refused writes nothing.
+            let (mut has_failed, mut wait) = (false, Duration::MAX);
             loop {
-                let _done = match asked.recv_timeout(EVERY) {
+                let _done = match asked.recv_timeout(wait) {
                     Ok(done) => Some(done),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => return (file, watch, lock),
@@ -54,7 +55,7 @@ impl MetricsFile {
                 {
                     log::warn!(target: "crawler::metrics", "{}: {error}; the crawl continues, and writes it again later", file.path().display());
                 }
-                has_failed = written.is_err();
+                (has_failed, wait) = (written.is_err(), EVERY);
             }
         })?;
         Ok(Self { asks, thread })

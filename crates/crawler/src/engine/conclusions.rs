@@ -108,7 +108,7 @@ pub(crate) fn kind_of(purpose: &Purpose) -> Option<ResourceKind> {
 
 fn request_record(kind: ResourceKind, lease: &Lease, result: &Result<Response, FetchError>) -> RequestRecord {
     let failure = match result {
-        Ok(answer) => match outcome_of(answer, &Purpose::Page) {
+        Ok(answer) => match outcome_of(answer, &lease.entry.purpose) {
             Outcome::Failed { failure, .. } => Some(failure.kind),
             Outcome::Rejected if kind == ResourceKind::Page => Some(FailureKind::Status),
             _ => None,

@@ -241,6 +241,30 @@ fn nested_sitemap_indexes_are_followed_three_levels_deep() {
 }
 
 #[test]
+fn the_parts_of_a_feed_are_no_indexes_below_each_other() {
+    let part = |n: u32| {
+        let entry = format!("<entry><link href='/entry/{n}'/></entry>");
+        (
+            format!("/feed/{n}"),
+            format!("<feed><link rel='next' href='/feed/{}'/>{entry}</feed>", n + 1),
+        )
+    };
+    let parts: Vec<_> = (0..8).map(part).collect();
+    let mut site: Vec<_> = parts
+        .iter()
+        .map(|(path, feed)| (path.as_str(), feed.as_str()))
+        .collect();
+    site.extend([
+        ("/robots.txt", "Sitemap: http://a.example/feed/0"),
+        ("/", "home"),
+        ("/feed/8", "<feed/>"),
+    ]);
+    let run = run_site(options(), &site);
+    let entries = run.urls().into_iter().filter(|url| url.contains("/entry/")).count();
+    assert_eq!(entries, 8, "{:?}", run.urls());
+}
+
+#[test]
 fn a_sitemap_that_pages_link_to_is_fetched_once() {
     let link = "<link rel=alternate type=application/rss+xml href=/feed.xml>";
     let feed = "<rss><channel><item><link>/news</link></item></channel></rss>";

@@ -82,10 +82,12 @@ impl Host {
             Health::RobotsFailing => {
                 health.until = blocked.max(Some(origin.robots_due()).filter(is_ahead));
                 // After its last attempt it is closed, unless it has rules to go on with.
-                let attempts = health.times + 1..retries.max_robots_attempts.get().min(u8::MAX.into());
-                let waits: Duration = attempts.map(|times| retries.wait_after(times)).sum();
+                let attempts = health.times.max(origin.robots_attempts.into()) + 1
+                    ..retries.max_robots_attempts.get().min(u8::MAX.into());
+                let waits = attempts.map(|times| retries.wait_after(times));
                 let known = origin.known.as_ref();
                 let closes = known.is_none_or(|known| matches!(known.policy, Policy::Closed(..)));
+                let waits = waits.fold(Duration::ZERO, Duration::saturating_add);
                 let waits = with_jitter(waits, retries.retry_jitter, 1_000);
                 health.given_up_at = health.until.filter(|_| closes).map(|until| until + waits);
             }

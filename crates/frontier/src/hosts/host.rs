@@ -56,8 +56,8 @@ struct Rare {
     blocked_until: Time,
     origins_given_up: u32,
     postponed: u32,
-    /// Pages that were postponed, and are queued or in flight now.
-    released: u32,
+    /// Whether a postponed page was queued.
+    has_released: bool,
     /// Retries that are not due yet, by when they are, and by their arrival.
     delayed: BTreeMap<(Time, u64), Entry>,
     arrivals: u64,
@@ -79,7 +79,7 @@ impl Host {
         self.queued_pages += u32::from(entry.purpose == Purpose::Page);
         self.is_counted |= is_page(&entry);
         if entry.postponed {
-            self.rare().released += 1;
+            self.rare().has_released = true;
         }
         if let Purpose::Robots(_) = entry.purpose {
             self.rare().urgent.push(entry);
@@ -92,11 +92,11 @@ impl Host {
         }
     }
 
-    /// Whether its pages led, or may lead, to more that wait behind everything else of the crawl.
+    /// Whether something waits, and pages of it wait behind everything else of the crawl, or did.
     pub(crate) fn has_postponed(&self) -> bool {
-        self.rare
-            .as_ref()
-            .is_some_and(|rare| rare.postponed + rare.released > 0)
+        let waits = self.queued > 0 || self.pace.in_flight() > 0;
+        let rare = self.rare.as_ref();
+        rare.is_some_and(|rare| rare.postponed > 0 || rare.has_released && waits)
     }
 
     pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {

@@ -97,7 +97,7 @@ pub(crate) struct NearDuplicates {
     pub(super) closed: RecentPlaces,
     /// Clusters of sites for which a notice was returned.
     reported_sites: RecentPlaces,
-    /// By site, how many members the cluster has that was counted last there.
+    /// By site, how many members the cluster has that made it suspect last.
     suspects: HashMap<u64, u32>,
     hash: KeyedHash,
 }
@@ -136,10 +136,8 @@ impl NearDuplicates {
         let of_cluster = self.hash.of((site, member.cluster));
         let of_site = self.of_site.add(of_cluster);
         let guessed = self.guessed.add_times(of_cluster, member.stands_for);
-        let suspect = self.hash.of(site);
-        let is_suspect = guessed >= first.min(second) && self.suspects.len() < MAX_SUSPECTS;
-        if is_suspect || self.suspects.contains_key(&suspect) {
-            self.suspects.insert(suspect, of_site);
+        if guessed >= first.min(second) && self.suspects.len() < MAX_SUSPECTS {
+            self.suspects.insert(self.hash.of(site), of_site);
         }
         let key = self.hash.of(&*prefix);
         if of_prefix > second {

@@ -131,6 +131,12 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
         "it goes on by its rules"
     );
 
+    let mut endless = asking(true);
+    (endless.retries.retry_wait, endless.retries.max_retry_wait) = (Duration::MAX, Duration::MAX);
+    let mut endless = with_pages(endless, &[link("http://a.example/")]);
+    robots_fail(&mut endless, FailureKind::Status, START);
+    assert!(health(&endless, START).given_up_at.is_some());
+
     let mut closed = with_pages(asking(true), &[link("http://a.example/")]);
     let (mut now, mut closed_at) = (START, None);
     for failed in 0..8 {

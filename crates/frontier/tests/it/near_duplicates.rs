@@ -271,6 +271,40 @@ fn a_host_with_pages_that_look_alike_takes_as_long_as_those_to_come_may() {
 }
 
 #[test]
+fn a_host_whose_calendar_is_closed_takes_as_long_as_what_waits() {
+    let mut frontier = with_pages(limits(3, 8), &pages("https://a.example/calendar/", 30));
+    while frontier.report().closed_prefixes == 0 {
+        fetch(&mut frontier, alike);
+    }
+    let left = |frontier: &Frontier| {
+        let report = frontier.host_report(&url("https://a.example/").host(), START).unwrap();
+        (report.alike, report.time_left(Duration::from_secs(1), 0.0, START))
+    };
+    assert_eq!(left(&frontier).0, 0, "no more may come");
+    // Pages of another cluster, a small one, change nothing.
+    offer(
+        &mut frontier,
+        &[
+            "https://a.example/x/0",
+            "https://a.example/x/1",
+            "https://a.example/x/2",
+        ],
+        START,
+    );
+    let other = Fingerprint::new(Some(7.into()), Some((!0xABCD_u64).into()));
+    loop {
+        match frontier.lease(START, 1).unwrap() {
+            Leasing::Ready(leases) => {
+                seen(&mut frontier, &leases[0], other.clone(), Vec::new());
+                assert_eq!(left(&frontier).0, 0);
+            }
+            Leasing::Dropped(_) => {}
+            _ => break,
+        }
+    }
+}
+
+#[test]
 fn pages_without_words_that_lead_on_are_one_cluster_and_those_that_lead_nowhere_are_none() {
     let wordless = |lease: &Lease| Fingerprint::new(Some(u128::from(lease.id.as_u64()).into()), None);
     assert_eq!(chain(limits(3, 8), wordless).0, 9, "no chain of them is without end");

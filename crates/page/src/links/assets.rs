@@ -63,7 +63,7 @@ fn visit_link(to: &mut Collector<'_>, element: &Attributes<'_>) {
         LinkSource::Image
     } else if has_token(&rel, "modulepreload") {
         LinkSource::Script
-    } else if is_any(&["preload", "manifest", "prefetch"]) {
+    } else if is_any(&["preload", "manifest"]) {
         LinkSource::Preload
     } else {
         return;

@@ -64,13 +64,14 @@ pub(super) fn read(text: &str, found: EntryCollector) -> Result<Sitemap, NotASit
     };
     let broken = loop {
         match reader.read_event() {
-            Ok(Event::Eof) if walk.format.is_some() && walk.names.is_empty() => break None,
-            Ok(Event::Eof) => break Some("the file ends before its last end tag".to_owned()),
+            Ok(Event::Eof) => break "the file ends before its last end tag".to_owned(),
             Ok(event) => walk.step(&event)?,
-            Err(error) => break Some(error.to_string()),
+            Err(error) => break error.to_string(),
         }
     };
-    walk.finish(broken)
+    // Behind a sitemap may be anything.
+    let is_open = walk.format.is_none() || walk.item.is_some() || walk.names.iter().any(|name| is_root(name));
+    walk.finish(Some(broken).filter(|_| is_open))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +116,7 @@ impl DocumentReader {
             Event::End(tag) => {
                 let name = tag.local_name().into_inner();
                 // It ends what was not closed in its element, too.
-                if let Some(depth) = self.names.iter().rposition(|open| open == name) {
+                if let Some(depth) = self.names.iter().rposition(|open| open.eq_ignore_ascii_case(name)) {
                     self.names.truncate(depth);
                     self.close();
                 }

@@ -63,6 +63,16 @@ fn every_form_of_the_protocol_lists_its_pages() {
                 .to_owned(),
         ),
         (
+            "end tags in another case",
+            "<rss><channel><item><pubDate>x</pubdate><link>http://a.example/a</link></item>\
+             <item><link>http://a.example/b</LINK></item></channel></rss>"
+                .to_owned(),
+        ),
+        (
+            "something behind its root",
+            urlset(&A_AND_B) + "<br><script>if(a<b){}</script><!-- x",
+        ),
+        (
             "Atom",
             "<feed xmlns='http://www.w3.org/2005/Atom'><link rel='self' href='http://a.example/feed'/>\
              <entry><link rel='enclosure' href='/x.mp3'/><link rel=\"alternate\" href=\"http://a.example/a\"/></entry>\

@@ -179,7 +179,13 @@ fn listed_links(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer:
     let next = entry.depth.saturating_add(1);
     // A page that is a sitemap is a step from the page that links to it.
     let is_page = entry.purpose == Purpose::Page;
-    let (depth, indexes) = if is_page { (next, 1) } else { (1, next) };
+    // The next part of a feed is none of its entries.
+    let below = if sitemap.lists == Lists::Pages {
+        entry.depth
+    } else {
+        next
+    };
+    let (depth, indexes) = if is_page { (next, 1) } else { (1, below) };
     let link = |url: CanonicalUrl, lists, lastmod| match lists {
         Lists::Sitemaps => Link::sitemap(url, origin.clone(), indexes, Some(Arc::clone(&referrer))),
         Lists::Pages => Link {

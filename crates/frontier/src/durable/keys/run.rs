@@ -3,7 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | number · 2³² + part | up to 1024 digests of 16 bytes, little-endian, in order |
-//! | number · 2³² + 2³¹ | the first digests of the parts. Earlier versions have further ones of each 1024 parts behind it |
+//! | number · 2³² + 2³¹ | the first digests of the parts |
 
 use serde::{Deserialize, Serialize};
 

@@ -77,7 +77,6 @@ impl Host {
         let less = |count: u32, by: u64| u32::try_from(u64::from(count).saturating_sub(by)).unwrap_or_default();
         if let Some(rare) = &mut self.rare {
             rare.postponed = less(rare.postponed, postponed);
-            rare.released = 0;
         }
         self.queued = less(self.queued, drained.len().saturating_sub(postponed));
         self.queued_pages = less(self.queued_pages, drained.pages().saturating_sub(postponed));

@@ -37,9 +37,6 @@ impl Host {
         if counts_as_page(entry) {
             self.leased_pages = self.leased_pages.saturating_sub(1);
         }
-        if let Some(rare) = self.rare.as_mut().filter(|_| entry.postponed) {
-            rare.released = rare.released.saturating_sub(1);
-        }
     }
 
     /// Sets the `Crawl-delay` of the host: the longest of its robots.txt files.
