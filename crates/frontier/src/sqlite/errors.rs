@@ -45,10 +45,7 @@ pub(super) fn store_error(path: &Path, error: Error) -> StoreError {
         ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => {
             StoreError::damaged(path, error.to_string())
         }
-        _ => StoreError::Io {
-            path: path.to_owned(),
-            source: io::Error::other(error),
-        },
+        _ => StoreError::io(path, io::Error::other(error)),
     }
 }
 
