@@ -295,7 +295,7 @@ fn a_host_whose_calendar_is_closed_takes_as_long_as_what_waits() {
     loop {
         match frontier.lease(START, 1).unwrap() {
             Leasing::Ready(leases) => {
-                seen(&mut frontier, &leases[0], other.clone(), Vec::new());
+                seen(&mut frontier, &leases[0], other, Vec::new());
                 assert_eq!(left(&frontier).0, 0);
             }
             Leasing::Dropped(_) => {}
