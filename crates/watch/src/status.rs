@@ -19,7 +19,7 @@ use crate::series::{Point, Series};
 /// The upper bounds of the times of commits, in seconds.
 const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
-/// The present pace of the seen-set is that since the last point of the series that is so many seconds old.
+/// The pace of the seen-set is measured since the last point of the series that is at least so many seconds old.
 const PACE_SECONDS: f64 = 60.0;
 
 /// What is known of a crawl at one moment: the last [`Summary`], and what the requests and commits of this process were.
@@ -145,7 +145,7 @@ impl Status {
         Some(saturation.level.next().threshold() * saturation.capacity? as f64)
     }
 
-    /// Returns in how many seconds the seen-set reaches its next level, at the present pace; `None` if nothing new is found.
+    /// In how many seconds the seen-set reaches its next level, at the pace of the last minute; `None` if nothing new is found.
     pub(crate) fn next_level_seconds(&self) -> Option<f64> {
         let now = Point::of(self.summary.as_ref().filter(|_| !self.is_finished)?);
         // The seeds and the links of the first page come at once.

@@ -174,7 +174,7 @@ impl HostFigures {
             text += &format!("; asked again in {}, at {until}", duration(until.since(as_of)));
         }
         if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
-            text += &format!("; given up at {end} if it goes on like this");
+            text += &format!("; given up at {end} if this continues");
         }
         let Some(left) = self.left else {
             return match self.advice(name).filter(|_| health.state >= Health::Closed) {
@@ -299,7 +299,7 @@ mod tests {
                     host.report.health.until = Some(Time::EPOCH + 20 * second);
                     host.report.health.given_up_at = Some(Time::EPOCH + 900 * second);
                 }),
-                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if it goes on like this; \
+                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if this continues; \
                  37 waiting, 6.2 min left; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
             ),
             (

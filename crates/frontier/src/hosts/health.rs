@@ -81,7 +81,7 @@ impl Host {
             Health::Asked if blocked.is_some() => health.state = Health::Resting,
             Health::RobotsFailing => {
                 health.until = blocked.max(Some(origin.robots_due()).filter(is_ahead));
-                // After its last attempt it is closed, unless it has rules to go on with.
+                // After its last attempt it is closed, unless it has rules to continue by.
                 let attempts = health.times.max(origin.robots_attempts.into()) + 1
                     ..retries.max_robots_attempts.get().min(u8::MAX.into());
                 let waits = attempts.map(|times| retries.wait_after(times));

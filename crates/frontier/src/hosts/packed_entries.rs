@@ -6,9 +6,9 @@
 //! flags | depth | shared, rest of the path | key? | referrer? | redirected from? | rare fields?
 //! ```
 //!
-//! Numbers are LEB128, and rare fields as postcard writes them. A path shares a prefix with the first path of its segment. A text that begins with the origin is stored without
-//! it. A referrer that is already in the segment is stored as its distance, because links of one page come in a row. A segment can be
-//! read by itself.
+//! Numbers are LEB128, and rare fields as postcard writes them. A path shares a prefix with the first path of its segment. A text that begins
+//! with the origin is stored without it. A referrer that is already in the segment is stored as its distance, because links of one page come
+//! in a row. A segment can be read by itself.
 //!
 //! The queue is here, the format in `record.rs`. Segments are stored, too: with another format, `VERSION` of `sqlite/format.rs` goes up. Where a
 //! record is invalid all the same, its segment ends.

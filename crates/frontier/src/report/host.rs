@@ -138,8 +138,8 @@ pub struct HostHealth {
     pub since: Option<Time>,
     /// When it is asked next; `None` if that is now, never, or once a request in flight has ended.
     pub until: Option<Time>,
-    /// When it is given up if it goes on like this, or closed because its robots.txt fails, once its last request has ended: what waits for
-    /// it is lost then. `None` if that is not to come.
+    /// When it is given up if this continues, or closed because its robots.txt fails, once its last request has ended: what waits for it is
+    /// lost then. `None` if that is not to come.
     pub given_up_at: Option<Time>,
     /// What went wrong last; `None` if nothing did, or a first request hangs.
     pub cause: Option<Arc<Failure>>,

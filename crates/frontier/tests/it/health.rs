@@ -128,7 +128,7 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
     assert_eq!(
         (found.state, found.given_up_at),
         (Health::RobotsFailing, None),
-        "it goes on by its rules"
+        "it continues by its rules"
     );
 
     let mut endless = asking(true);

@@ -31,7 +31,7 @@ enum Location {
     Href,
 }
 
-/// Returns the format of a root element or an entry; `None` if it is none of a sitemap.
+/// Of a root element or an entry; `None` if it is none of a sitemap.
 fn format_of(name: &str) -> Option<(Lists, Location)> {
     Some(match name {
         "urlset" | "url" => (Lists::Pages, Location::Loc),
