@@ -7,19 +7,12 @@ const MAX_BYTES: usize = 500 * 1024;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Spellings that count as these names. Google's parser accepts those of agents and rules; the `robotxt` crate those
-/// of delays.
+/// Spellings that count as these names: those that the `robotxt` crate reads, to which lines go with the name that they have. Google's parser
+/// accepts them too, but for those of delays, and `alow` and `allaw`.
 const AGENT: [&str; 3] = ["user-agent", "useragent", "user agent"];
 const DELAY: [&str; 3] = ["crawl-delay", "crawl delay", "crawldelay"];
-const RULE: [&str; 7] = [
-    "allow",
-    "disallow",
-    "dissallow",
-    "dissalow",
-    "disalow",
-    "diasllow",
-    "disallaw",
-];
+#[rustfmt::skip]
+const RULE: [&str; 9] = ["allow", "alow", "allaw", "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"];
 
 /// A rule that matches no URL. Like any rule it ends the agents of its group.
 const NO_RULE: &[u8] = b"Disallow:";
@@ -129,17 +122,17 @@ fn write(to: &mut Vec<u8>, name: &[u8], value: &[u8], agents: &mut Agents<'_>) {
         return;
     }
     agents.is_split_by_delay |= is_one_of(&DELAY);
-    agents.has_ended |= is_one_of(&RULE);
-    if !is_one_of(&RULE) {
-        to.extend_from_slice(name);
-        to.extend_from_slice(b": ");
-        to.extend_from_slice(value);
-    } else if value.is_empty() || value.starts_with(b"/") || value.starts_with(b"*") {
-        to.extend_from_slice(name);
-        to.extend_from_slice(b": ");
-        write_pattern(to, value);
-    } else {
+    let is_rule = is_one_of(&RULE);
+    agents.has_ended |= is_rule;
+    if is_rule && !matches!(value.first(), None | Some(b'/' | b'*')) {
         to.extend_from_slice(NO_RULE);
+        return;
+    }
+    to.extend_from_slice(name);
+    to.extend_from_slice(b": ");
+    match is_rule {
+        true => write_pattern(to, value),
+        false => to.extend_from_slice(value),
     }
 }
 

@@ -136,10 +136,12 @@ fn read_endings(selector: &str) -> Result<(String, ValueKind), FieldError> {
 
 fn read_ending(part: &str) -> Result<(String, ValueKind), FieldError> {
     let part = part.trim();
+    // Of `p::text` and `p ::text`, the second one selects the descendants, too.
+    let ends_in_space = |selector: &str| selector.ends_with(char::is_whitespace);
     if let Some(before) = part.strip_suffix("::text") {
         return Ok(match before.trim_end() {
             "" => ("*".to_owned(), ValueKind::AllPieces),
-            selector if selector.len() < before.len() => (selector.to_owned(), ValueKind::AllPieces),
+            selector if ends_in_space(before) => (selector.to_owned(), ValueKind::AllPieces),
             selector => (selector.to_owned(), ValueKind::Pieces),
         });
     }
@@ -153,7 +155,7 @@ fn read_ending(part: &str) -> Result<(String, ValueKind), FieldError> {
     }
     let selector = match before.trim_end() {
         "" => "*".to_owned(),
-        selector if selector.len() < before.len() => format!("{selector}, {selector} *"),
+        selector if ends_in_space(before) => format!("{selector}, {selector} *"),
         selector => selector.to_owned(),
     };
     // The parser has put the names of HTML attributes in lower case.
