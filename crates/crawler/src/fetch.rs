@@ -7,6 +7,7 @@
 mod address_cache;
 pub mod address_guard;
 mod body;
+mod classify;
 mod client;
 mod connections;
 mod cookie_date;

@@ -9,8 +9,8 @@ use reqwest::{Response as Answer, Version};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout_at};
 
+use super::classify::{Remedy, is_timeout, is_unexpected_end, remedy};
 use super::decoding::{self, Coding, End};
-use super::error::{Remedy, is_timeout, is_unexpected_end, remedy};
 use super::{BodyExtent, Response, TruncationReason};
 
 /// The most that is set aside for a body because its length was announced, in bytes: an announcement costs the sender nothing.

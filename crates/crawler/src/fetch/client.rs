@@ -18,17 +18,17 @@ use url::Url;
 
 use super::address_cache::CachedResolver;
 use super::body;
+use super::classify::{Remedy, classify, remedy};
 use super::connections::{Connections, Route};
 use super::cookies::{Jars, SavedJars};
 use super::decoding::ACCEPTED;
-use super::error::Remedy;
 use super::guard::{AddressGuard, Dials, Resolver, SavedGuard, SystemResolver, literal, look_up, none_is_left, order};
 use super::headers;
 use super::options::{ClientError, HttpOptions};
 use super::own_headers::OwnHeaders;
 use super::{
     BodyExtent, FetchError, Fetcher, HttpExchange, MAX_OTHER_BODY_BYTES, MAX_ROBOTS_BYTES, Request, ResourceKind,
-    Response, error, lock,
+    Response, lock,
 };
 use crate::config::{CrawlConfig, CrawlOptions};
 use crate::fetch::address_guard::is_public;
@@ -146,10 +146,10 @@ impl HttpFetcher {
                 Ok(Err(error)) => error,
                 Err(_) => return Err(FetchError::Timeout),
             };
-            let remedy = error::remedy(&error, is_reused);
+            let remedy = remedy(&error, is_reused);
             if remedy != Some(Remedy::NewConnection) {
                 route.kind.only_http1 |= remedy == Some(Remedy::Http1);
-                return Err(match error::classify(&error) {
+                return Err(match classify(&error) {
                     FetchError::Connect(why) => FetchError::Connect(self.connections.which_failed(&error, url, why)),
                     other => other,
                 });

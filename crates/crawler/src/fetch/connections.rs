@@ -12,11 +12,12 @@ use frontier::Origin;
 use reqwest::{Client, Proxy, redirect, retry};
 use url::Url;
 
+use super::classify::{PROXY_ERRORS, dialled};
 use super::error::FetchError;
 use super::guard::{AddressGuard, Dials, Guarded, Resolver, is_localhost};
 use super::options::{ClientError, HttpOptions};
 use super::proxy::proxies_of;
-use super::{error, lock, tls};
+use super::{lock, tls};
 use crate::config::CrawlConfig;
 
 /// How much longer than the delay an idle connection is kept, so that the next request of a host finds it.
@@ -223,8 +224,8 @@ impl Connections {
 
     /// It is to another port than that of the URL, or all go through one.
     pub(super) fn which_failed(&self, error: &reqwest::Error, url: &Url, why: String) -> String {
-        let address = error::dialled(error).filter(|address| Some(address.port()) != url.port_or_known_default());
-        let is_of_proxy = self.http.proxy.is_some() || error::PROXY_ERRORS.iter().any(|start| why.starts_with(start));
+        let address = dialled(error).filter(|address| Some(address.port()) != url.port_or_known_default());
+        let is_of_proxy = self.http.proxy.is_some() || PROXY_ERRORS.iter().any(|start| why.starts_with(start));
         match address {
             Some(address) => format!("the proxy at {address} does not answer: {why}"),
             None if is_of_proxy => format!("the proxy does not connect: {why}"),

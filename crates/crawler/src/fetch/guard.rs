@@ -14,7 +14,8 @@ use reqwest::dns::{Addrs, Name, Resolve};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::error::{FetchError, is_out_of_handles};
+use super::classify::is_out_of_handles;
+use super::error::FetchError;
 use super::lock;
 use crate::fetch::address_guard::is_public;
 
