@@ -18,6 +18,9 @@ pub fn is_compressed(path: &Path) -> bool {
     name.to_ascii_lowercase().ends_with(".gz")
 }
 
+/// The digits of the number in a name, at least.
+const DIGITS: usize = 5;
+
 /// Returns the name of a file of a series: `pages.jsonl.gz` and 1 give `pages-00001.jsonl.gz`. The first has the number 0.
 pub(super) fn numbered(first: &Path, number: u32) -> PathBuf {
     if number == 0 {
@@ -25,7 +28,7 @@ pub(super) fn numbered(first: &Path, number: u32) -> PathBuf {
     }
     let name = first.file_name().unwrap_or_default().to_string_lossy();
     let (stem, ending) = name.split_at(ending_of(&name));
-    first.with_file_name(OsString::from(format!("{stem}-{number:05}{ending}")))
+    first.with_file_name(OsString::from(format!("{stem}-{number:0DIGITS$}{ending}")))
 }
 
 /// Returns the files of a series that are there, in no order. It reads their folder.
@@ -38,7 +41,7 @@ pub fn series_of(first: &Path) -> impl Iterator<Item = PathBuf> {
         let (stem, ending) = name.split_at(end);
         let between = found.strip_prefix(stem).and_then(|rest| rest.strip_suffix(ending));
         let number = between.and_then(|between| between.strip_prefix('-'));
-        found == name || number.is_some_and(|number| number.len() > 4 && number.parse::<u32>().is_ok())
+        found == name || number.is_some_and(|number| number.len() >= DIGITS && number.parse::<u32>().is_ok())
     })
 }
 
@@ -60,11 +63,13 @@ fn ending_of(name: &str) -> usize {
     }
 }
 
+/// Whether a file may be begun there: there is none, or an empty one.
 pub(super) fn is_free(path: &Path) -> bool {
     path.symlink_metadata()
         .map_or(true, |found| found.is_file() && found.len() == 0)
 }
 
+/// The number by which the file system knows a file: of one that is empty, [`SavedFile::tail`] has it in place of a hash.
 pub(super) fn identity(found: &Metadata) -> u64 {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::ino(found);
@@ -72,6 +77,7 @@ pub(super) fn identity(found: &Metadata) -> u64 {
     return u64::from(found.is_file());
 }
 
+/// Adds the path to an error.
 pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
@@ -135,10 +141,12 @@ impl SavedFile {
         self.full_path().exists() && self.check(Path::new(&self.path), None).is_ok()
     }
 
+    /// The file itself, whatever its number.
     pub(crate) fn full_path(&self) -> PathBuf {
         numbered(Path::new(&self.path), self.number)
     }
 
+    /// A file of this output without content: the next in the series that is free.
     pub(crate) fn begun_anew(&self, first: &Path) -> Self {
         let free = (self.number..u32::MAX).find(|number| is_free(&numbered(first, *number)));
         Self {
