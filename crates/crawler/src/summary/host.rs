@@ -190,13 +190,21 @@ impl HostFigures {
             0 => String::new(),
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
-        text += &format!("; {} waiting{alike}, {} left", grouped(waiting), duration(left));
+        text += &format!("; {} waiting{alike}, {} left", grouped(waiting), self.in_words(left));
         if self.alike > waiting {
             let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
             text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
         }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
+    }
+
+    /// Returns a time that what waits takes, in words. Of a host that hangs it is the least.
+    pub fn in_words(&self, left: Duration) -> String {
+        match self.health.state {
+            Health::Hanging => format!("at least {}", duration(left)),
+            _ => duration(left),
+        }
     }
 
     fn cause(&self) -> Option<String> {
@@ -287,7 +295,7 @@ mod tests {
                     host.report.health.cause =
                         Some(Arc::new(Failure::new(FailureKind::Incomplete, "the body broke off")));
                 }),
-                "breaking off: the body broke off; 37 waiting, 6.2 min left; MAX_ATTEMPTS and TIMEOUT bound that",
+                "breaking off: the body broke off; 37 waiting, at least 6.2 min left; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| host.median = Some(2 * second)),

@@ -53,17 +53,19 @@ impl HostReport {
 
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
-    /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. What else goes wrong continues for as long again, at least,
-    /// but not after the host is given up. All that may come that looks [alike](Self::alike) counts. `None` if nothing waits or is in
-    /// flight, or the page budget is spent.
+    /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. A host that is away, or whose robots.txt fails, for ten seconds
+    /// or longer takes until it is given up. What else goes wrong continues for as long again, but not after that. All that may come that
+    /// looks [alike](Self::alike) counts. `None` if nothing waits or is in flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
         // How long silent pages take is known from them.
         let since = health.since.filter(|_| !health.pages_hang());
-        let rest = rest.max(since.map_or(Duration::ZERO, |since| now.since(since)));
+        let lasted = since.map_or(Duration::ZERO, |since| now.since(since));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
+        let is_lost = health.given_up_at.is_some() && health.state > Health::Resting && lasted >= Health::HANGING;
+        let rest = rest.max(if is_lost { end } else { lasted });
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
         let retried = if health.pages_hang() { 1.0 } else { retried };
         let attempts = (1.0 - retried)
