@@ -199,42 +199,19 @@ pub(crate) enum Blame {
 
 /// What errors say. The first row that has a word of the error decides: a time that runs out while a connection is made is a failure to
 /// connect, and one that runs out in a body leaves it incomplete. "TLS" alone is no such word: connections over it break as others do.
+#[rustfmt::skip]
 const WORDS: [(FailureKind, &str); 11] = [
     (FailureKind::OutOfHandles, "too many open files"),
     (FailureKind::Redirect, "too many redirects|redirect failed"),
-    (
-        FailureKind::Unresolved,
-        "dns error|lookup address|host not found|timeout: resolve",
-    ),
-    (
-        FailureKind::Tls,
-        "certificate|tls handshake|fatal alert|corrupt message|peer is incompatible|peer misbehaved|ssl routines",
-    ),
-    (
-        FailureKind::HeadTooLarge,
-        "head is too large|header is too|too many headers",
-    ),
-    (
-        FailureKind::Malformed,
-        "invalid http|http parse|content-length|transfer-encoding",
-    ),
-    (
-        FailureKind::Connect,
-        "(connect)|tcp connect|connection refused|connection failed",
-    ),
-    (
-        FailureKind::Connect,
-        "no route|unreachable|network down|address not|timeout: connect",
-    ),
-    (
-        FailureKind::Incomplete,
-        "a body|or response body|message length|receive body",
-    ),
+    (FailureKind::Unresolved, "dns error|lookup address|host not found|timeout: resolve"),
+    (FailureKind::Tls, "certificate|tls handshake|fatal alert|corrupt message|peer is incompatible|peer misbehaved|ssl routines"),
+    (FailureKind::HeadTooLarge, "head is too large|header is too|too many headers"),
+    (FailureKind::Malformed, "invalid http|http parse|content-length|transfer-encoding"),
+    (FailureKind::Connect, "(connect)|tcp connect|connection refused|connection failed"),
+    (FailureKind::Connect, "no route|unreachable|network down|address not|timeout: connect"),
+    (FailureKind::Incomplete, "a body|or response body|message length|receive body"),
     (FailureKind::Timeout, "timed out|timeout|deadline|would block"),
-    (
-        FailureKind::Broken,
-        "connection|not connected|broken pipe|end of file|http2 error",
-    ),
+    (FailureKind::Broken, "connection|not connected|broken pipe|end of file|http2 error"),
 ];
 
 /// Goes through the causes of an error, itself first. The last one is what went wrong; those before name the step.

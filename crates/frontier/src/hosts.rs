@@ -19,9 +19,14 @@
 //! | in which state a host is, and when it may be asked | `host/state.rs` |
 //! | what follows from its state: rounds, timers, addresses | `change.rs`, `round_robin.rs`, `timers.rs`, `addresses.rs` |
 //! | what an origin is asked for next, and in which order its queue is leased | `origin_queue.rs` |
+//! | delays and the page budget of a host | `host/politeness.rs`, `host/budget.rs` |
+//! | what a robots.txt forbids, and how long it holds | `robots.rs`, `origin_queue.rs` |
+//! | what is dropped, what waits behind all else | `dropped.rs`, `release_postponed` here |
 //! | what a failure means for an origin | `incidents.rs`, `outage.rs` |
 //! | where hosts lie | `table.rs` |
 //! | what is said of all this | `why.rs`, `health.rs` |
+//!
+//! With another decision, `LOGIC` of `durable/checkpoint.rs` goes up; with another stored field, `VERSION` of `sqlite/format.rs`.
 
 mod addresses;
 mod change;
@@ -99,7 +104,7 @@ impl HostConfig {
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct HostQueues {
     #[serde(skip)]
-    rules: HostConfig,
+    config: HostConfig,
     #[serde(skip)]
     hosts: HostTable,
     due: VecDeque<HostKey>,
@@ -152,12 +157,12 @@ pub(crate) struct LeasedEntry {
 }
 
 impl HostQueues {
-    pub(crate) fn new(rules: HostConfig, traps: Traps) -> Self {
+    pub(crate) fn new(config: HostConfig, traps: Traps) -> Self {
         Self {
             traps,
             addresses: Addresses::default(),
-            hosts: HostTable::new(rules.clone()),
-            rules,
+            hosts: HostTable::new(config.clone()),
+            config,
             due: VecDeque::new(),
             timers: Timers::default(),
             waiting: Waiting::default(),
@@ -171,15 +176,15 @@ impl HostQueues {
 
     /// Checks whether a link may be queued. `is_late` says whether its page was postponed.
     pub(crate) fn admit(&self, link: &Link, is_late: bool) -> Result<(), Refusal> {
-        if self.len() >= self.rules.limits.max_queued {
+        if self.len() >= self.config.limits.max_queued {
             return Err(Refusal::QueueFull);
         }
         let name = link.url.host_str();
         let Some(facts) = self.hosts.facts(name) else {
-            if self.hosts.len() >= self.rules.limits.max_hosts {
+            if self.hosts.len() >= self.config.limits.max_hosts {
                 return Err(Refusal::TooManyHosts);
             }
-            if self.rules.limits.max_pages_per_host == Some(0) && link.sitemap_of.is_none() {
+            if self.config.limits.max_pages_per_host == Some(0) && link.sitemap_of.is_none() {
                 return Err(Refusal::HostBudget);
             }
             self.traps.admit_host(link)?;
@@ -227,7 +232,7 @@ impl HostQueues {
     pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> bool {
         let mut is_over = false;
         if self.hosts.contains(key.as_str()) {
-            self.change(key, now, |host, rules| is_over = host.count_page(rules));
+            self.change(key, now, |host, config| is_over = host.count_page(config));
         }
         is_over
     }
@@ -244,7 +249,7 @@ impl HostQueues {
         // All entries of a host share one copy of its name.
         entry.queue = self.hosts.shared_name(&entry.queue);
         let key = entry.queue.clone();
-        self.change(&key, now, |host, rules| host.enqueue(entry, now, rules));
+        self.change(&key, now, |host, config| host.enqueue(entry, now, config));
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
@@ -257,7 +262,7 @@ impl HostQueues {
         if was_empty {
             self.postponed_at.push_back((entry.queue.clone(), id));
         }
-        self.change(&entry.queue, now, |host, rules| host.postpone(entry, rules));
+        self.change(&entry.queue, now, |host, config| host.postpone(entry, config));
     }
 
     /// Queues some of the postponed pages, from one origin after the other. Returns whether there were any.
@@ -276,8 +281,8 @@ impl HostQueues {
             };
             let mut is_left = false;
             if self.hosts.contains(key.as_str()) {
-                self.change(&key, now, |host, rules| {
-                    released += host.release(&key, id, OF_ORIGIN, now, rules);
+                self.change(&key, now, |host, config| {
+                    released += host.release(&key, id, OF_ORIGIN, now, config);
                     is_left = host.find(id).is_some_and(|origin| origin.postponed_len() > 0);
                 });
             }
@@ -292,7 +297,7 @@ impl HostQueues {
     pub(crate) fn end_request(&mut self, leased: &LeasedEntry, was_made: bool, now: Time) {
         if let Some(address) = leased.address {
             match was_made {
-                true => self.addresses.end(address, now, &self.rules),
+                true => self.addresses.end(address, now, &self.config),
                 false => self.addresses.take_back(address, leased.started),
             }
         }
@@ -322,8 +327,8 @@ impl HostQueues {
         self.change(key, now, |host, _| host.set_address(address));
     }
 
-    pub(crate) fn rules(&self) -> &HostConfig {
-        &self.rules
+    pub(crate) fn config(&self) -> &HostConfig {
+        &self.config
     }
 
     pub(crate) fn get(&self, key: &HostKey) -> Option<HostRef<'_>> {

@@ -35,7 +35,7 @@ pub(crate) const SIZES: Sizes = Sizes {
     fresh_digests: 1 << 19,
     // 16 MiB.
     verified: 1 << 20,
-    group_bytes: 16 << 10,
+    group_bytes: 32 << 10,
     young_at_once: 32,
     resident_bytes: DEFAULT_HOST_MEMORY,
     fresh_bytes: 8 << 20,

@@ -29,7 +29,7 @@ impl Frontier {
     /// [`FrontierError::NotRead`] if the batch cannot be read.
     pub fn outgoing(&self, to: u32, after: u64) -> Result<Option<LinkBatch>, FrontierError> {
         let batch = self.state.outgoing(to, after);
-        if batch.is_none() && self.state.queues().rules().is_broken() {
+        if batch.is_none() && self.state.queues().config().is_broken() {
             return Err(FrontierError::NotRead);
         }
         Ok(batch)

@@ -39,8 +39,8 @@ struct Shared {
 
 impl Shared {
     /// An address has as many requests in flight as a host may have, each at least the delay after the end of the last one.
-    fn free_from(&self, rules: &HostConfig) -> Time {
-        let politeness = &rules.politeness;
+    fn free_from(&self, config: &HostConfig) -> Time {
+        let politeness = &config.politeness;
         self.pace.free_from(politeness.delay, politeness.per_host.get())
     }
 }
@@ -86,16 +86,16 @@ impl Addresses {
     }
 
     /// Returns the host that may join the round now. If the address is not free yet, it sets a timer.
-    pub(crate) fn next(&mut self, address: IpAddr, now: Time, rules: &HostConfig) -> Option<HostKey> {
+    pub(crate) fn next(&mut self, address: IpAddr, now: Time, config: &HostConfig) -> Option<HostKey> {
         let shared = self.shared.get_mut(&address)?;
         // Each start moves the time of the next.
-        let most = rules.politeness.per_host.get();
-        let at_once = if rules.politeness.delay.is_zero() { most } else { 1 };
+        let most = config.politeness.per_host.get();
+        let at_once = if config.politeness.delay.is_zero() { most } else { 1 };
         if shared.waiting.is_empty() || shared.admitted >= at_once || shared.pace.in_flight() + shared.admitted >= most
         {
             return None;
         }
-        let free = shared.free_from(rules);
+        let free = shared.free_from(config);
         if free > now {
             if shared.timer != Some(free) {
                 shared.timer = Some(free);
@@ -119,18 +119,18 @@ impl Addresses {
     }
 
     /// Returns whether the address is free. A request may have ended since its host was admitted.
-    pub(crate) fn is_free(&self, address: IpAddr, now: Time, rules: &HostConfig) -> bool {
+    pub(crate) fn is_free(&self, address: IpAddr, now: Time, config: &HostConfig) -> bool {
         let shared = self.shared.get(&address);
-        shared.is_none_or(|shared| shared.free_from(rules) <= now)
+        shared.is_none_or(|shared| shared.free_from(config) <= now)
     }
 
     pub(crate) fn start(&mut self, address: IpAddr, now: Time) {
         self.shared.entry(address).or_default().pace.start(now);
     }
 
-    pub(crate) fn end(&mut self, address: IpAddr, now: Time, rules: &HostConfig) {
+    pub(crate) fn end(&mut self, address: IpAddr, now: Time, config: &HostConfig) {
         self.shared.entry(address).or_default().pace.end(now);
-        self.sweep(now, rules);
+        self.sweep(now, config);
     }
 
     pub(crate) fn take_back(&mut self, address: IpAddr, started: Time) {
@@ -171,13 +171,13 @@ impl Addresses {
     }
 
     /// Forgets addresses without state, once they may be the majority.
-    fn sweep(&mut self, now: Time, rules: &HostConfig) {
+    fn sweep(&mut self, now: Time, config: &HostConfig) {
         if self.shared.len() <= 2 * self.kept + FEW {
             return;
         }
         self.shared.retain(|_, shared| {
             let is_in_use = shared.pace.in_flight() > 0 || shared.admitted > 0 || !shared.waiting.is_empty();
-            is_in_use || shared.free_from(rules) > now
+            is_in_use || shared.free_from(config) > now
         });
         self.kept = self.shared.len();
     }

@@ -17,9 +17,9 @@ impl HostQueues {
         change: impl FnOnce(&mut Host) -> T,
     ) -> Option<T> {
         let mut result = None;
-        self.change(key, now, |host, rules| {
+        self.change(key, now, |host, config| {
             result = Some(change(host));
-            host.refresh(id, now, rules);
+            host.refresh(id, now, config);
         });
         result
     }
@@ -28,10 +28,10 @@ impl HostQueues {
     pub(super) fn change(&mut self, key: &HostKey, now: Time, change: impl FnOnce(&mut Host, &HostConfig)) {
         let moved = self.hosts.change_or_insert(key, |host| {
             let before = host.waiting();
-            change(host, &self.rules);
+            change(host, &self.config);
             self.has_crowded_hosts |= host.origins().len() >= MAX_ORIGINS_PER_HOST / 2;
             self.waiting.update(before, host.waiting());
-            host.update_state(now, &self.rules)
+            host.update_state(now, &self.config)
         });
         if moved == Some(true) {
             self.place(key, now);
@@ -41,7 +41,7 @@ impl HostQueues {
     /// Updates the state of a host.
     pub(super) fn update_state(&mut self, key: &HostKey, now: Time) {
         let host = self.hosts.get_mut(key);
-        if host.is_some_and(|host| host.update_state(now, &self.rules)) {
+        if host.is_some_and(|host| host.update_state(now, &self.config)) {
             self.place(key, now);
         }
     }

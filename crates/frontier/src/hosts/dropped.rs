@@ -56,9 +56,9 @@ impl HostQueues {
     /// number of pages.
     pub(super) fn drop_queue(&mut self, key: &HostKey, id: OriginId, cause: Option<&Arc<Failure>>, now: Time) -> u64 {
         let mut drained = Drained::default();
-        self.change(key, now, |host, rules| {
-            drained = host.drain(key, id, cause.is_some(), rules);
-            host.refresh(id, now, rules);
+        self.change(key, now, |host, config| {
+            drained = host.drain(key, id, cause.is_some(), config);
+            host.refresh(id, now, config);
         });
         let pages = drained.pages();
         if drained.len() > 0 {
@@ -82,7 +82,7 @@ impl HostQueues {
             let Some(queue) = self.dropped.queues.front_mut() else {
                 break;
             };
-            match queue.next(self.rules.segments()) {
+            match queue.next(self.config.segments()) {
                 Some(entry) => {
                     self.dropped.in_queues = self.dropped.in_queues.saturating_sub(1);
                     dropped.push(Dropped::new(entry, queue.why, queue.cause.clone()));
@@ -105,7 +105,7 @@ impl HostQueues {
 
     /// Iterates over the entries that were dropped and not returned yet, with the reasons. Cost: a copy of each.
     pub(crate) fn dropped_entries(&self) -> impl Iterator<Item = (Entry, NotFetched)> {
-        let segments = self.rules.segments();
+        let segments = self.config.segments();
         let single = self.dropped.single.iter().map(|one| (one.entry.clone(), one.why));
         let queues = self.dropped.queues.iter();
         single.chain(queues.flat_map(move |queue| queue.entries(segments).map(move |entry| (entry, queue.why))))

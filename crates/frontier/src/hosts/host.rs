@@ -74,7 +74,7 @@ struct Rare {
 }
 
 impl Host {
-    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {
+    pub(crate) fn enqueue(&mut self, entry: Entry, now: Time, config: &HostConfig) {
         self.queued += 1;
         self.queued_pages += u32::from(entry.purpose == Purpose::Page);
         self.is_counted |= is_page(&entry);
@@ -88,7 +88,7 @@ impl Host {
             rare.arrivals += 1;
             rare.delayed.insert((entry.due, rare.arrivals), entry);
         } else {
-            self.put_in_queue(entry, now, rules);
+            self.put_in_queue(entry, now, config);
         }
     }
 
@@ -99,17 +99,17 @@ impl Host {
         rare.is_some_and(|rare| rare.postponed > 0 || rare.has_released && waits)
     }
 
-    pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, rules: &HostConfig) {
+    pub(super) fn put_in_queue(&mut self, entry: Entry, now: Time, config: &HostConfig) {
         let id = OriginId::of(&entry.url);
-        self.origin(id).push(entry, rules.segments());
-        self.refresh(id, now, rules);
+        self.origin(id).push(entry, config.segments());
+        self.refresh(id, now, config);
     }
 
     /// Postpones a page: it waits behind everything else of the crawl.
-    pub(crate) fn postpone(&mut self, entry: &Entry, rules: &HostConfig) {
+    pub(crate) fn postpone(&mut self, entry: &Entry, config: &HostConfig) {
         self.rare().postponed += 1;
         self.is_counted = true;
-        self.origin(OriginId::of(&entry.url)).postpone(entry, rules.segments());
+        self.origin(OriginId::of(&entry.url)).postpone(entry, config.segments());
     }
 
     /// Queues up to `most` postponed pages, and returns their number. They will not be postponed again.
@@ -119,17 +119,17 @@ impl Host {
         id: OriginId,
         most: usize,
         now: Time,
-        rules: &HostConfig,
+        config: &HostConfig,
     ) -> usize {
         let mut released = 0;
         while released < most {
-            let Some(mut entry) = self.origin(id).take_postponed(host, rules.segments()) else {
+            let Some(mut entry) = self.origin(id).take_postponed(host, config.segments()) else {
                 break;
             };
             released += 1;
             self.rare().postponed -= 1;
             entry.postponed = true;
-            self.enqueue(entry, now, rules);
+            self.enqueue(entry, now, config);
         }
         released
     }
@@ -157,9 +157,9 @@ impl Host {
 
     /// Returns the next entry to lease, or the address or robots.txt that it needs first, and whether it is the probe of an origin that is
     /// away. The origins of the host take turns.
-    pub(crate) fn take(&mut self, key: &HostKey, now: Time, rules: &HostConfig) -> Option<(Entry, bool)> {
-        self.bring_due(now, rules);
-        if rules.politeness.per_address
+    pub(crate) fn take(&mut self, key: &HostKey, now: Time, config: &HostConfig) -> Option<(Entry, bool)> {
+        self.bring_due(now, config);
+        if config.politeness.per_address
             && !self.knows_address(now)
             && let Some(look_up) = self.look_up(key)
         {
@@ -172,22 +172,22 @@ impl Host {
             self.queued = self.queued.saturating_sub(1);
             return Some((rare.urgent.remove(at), false));
         }
-        if self.holds_pages(rules) {
+        if self.holds_pages(config) {
             return None;
         }
         while let Some(id) = self.next_in_round() {
             self.leave_round(id);
             let origin = self.origin(id);
             let is_ready = origin
-                .ready_at(now, rules.politeness.ask_robots)
+                .ready_at(now, config.politeness.ask_robots)
                 .is_some_and(|time| time <= now);
-            let taken = if is_ready { origin.take(key, now, rules) } else { None };
-            self.refresh(id, now, rules);
+            let taken = if is_ready { origin.take(key, now, config) } else { None };
+            self.refresh(id, now, config);
             if let Some((entry, _)) = &taken {
                 self.left(entry);
             }
             // If a queue cannot be read, the origin would be ready again.
-            if taken.is_some() || rules.is_broken() {
+            if taken.is_some() || config.is_broken() {
                 return taken;
             }
         }
@@ -234,10 +234,10 @@ impl Host {
         key: &HostKey,
         id: OriginId,
         wanted: &str,
-        rules: &HostConfig,
+        config: &HostConfig,
     ) -> Option<(Entry, u64, bool)> {
         let mut origins = self.origins.iter();
-        let queued = origins.find_map(|origin| origin.find_queued(key, wanted, rules.segments()));
+        let queued = origins.find_map(|origin| origin.find_queued(key, wanted, config.segments()));
         queued.or_else(|| {
             let entry = self.in_no_queue().find(|entry| entry.key() == wanted)?.clone();
             // It is behind all that wait.
@@ -258,12 +258,12 @@ impl Host {
     pub(crate) fn visit_waiting(
         &self,
         key: &HostKey,
-        rules: &HostConfig,
+        config: &HostConfig,
         visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for origin in &self.origins {
             let text = origin.id.text(key);
-            let origin_ref = OriginRef::new(key, &text, rules.segments());
+            let origin_ref = OriginRef::new(key, &text, config.segments());
             origin.waiting(origin_ref).try_for_each(&mut *visit)?;
         }
         self.in_no_queue().cloned().try_for_each(visit)

@@ -128,7 +128,7 @@ impl OriginHealth {
     fn consequence(&self, incident: Incident, failed: &Failed<'_>) -> Consequence {
         let entry = &failed.leased.entry;
         // Its attempts may have been spent on an outage before that was detected.
-        let has_suffered = self.was_away && entry.deferrals < SECOND_CHANCES;
+        let has_suffered = self.was_surely_away && entry.deferrals < SECOND_CHANCES;
         // It is not known whether the page is silent, or its origin: until then the last attempt waits.
         let may_be_silent = is_page(entry) && self.is_uncertain();
         match incident {
@@ -136,6 +136,7 @@ impl OriginHealth {
             Incident::None if failed.is_last_attempt() && has_suffered => Consequence::Deferred,
             Incident::None => Consequence::Counts,
             Incident::Begun | Incident::Known if !may_be_silent => Consequence::Deferred,
+            // Once only: the next failure of this entry counts.
             Incident::Begun | Incident::Known if entry.attempts == failed.retries.max_attempts.get() => {
                 Consequence::Spared
             }

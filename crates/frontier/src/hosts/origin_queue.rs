@@ -131,9 +131,9 @@ impl OriginQueue {
 
     /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages take turns, then retries. Says whether it is a
     /// probe, too.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, rules: &HostConfig) -> Option<(Entry, bool)> {
-        let (is_probe, is_of_robots) = match self.turn(now, rules.politeness.ask_robots) {
-            Turn::Probe(_) => (true, rules.politeness.ask_robots),
+    pub(crate) fn take(&mut self, host: &HostKey, now: Time, config: &HostConfig) -> Option<(Entry, bool)> {
+        let (is_probe, is_of_robots) = match self.turn(now, config.politeness.ask_robots) {
+            Turn::Probe(_) => (true, config.politeness.ask_robots),
             Turn::Robots => (false, true),
             Turn::Entry => (false, false),
         };
@@ -148,14 +148,14 @@ impl OriginQueue {
             entry.attempts = u32::from(self.robots_attempts);
             return Some((entry, is_probe));
         }
-        let entry = self.take_entry(host, rules.segments())?;
+        let entry = self.take_entry(host, config.segments())?;
         self.rules_are_fresh = false;
         Some((entry, is_probe))
     }
 
     /// Why its rules of robots.txt forbid an entry, if they do.
-    pub(crate) fn forbids(&self, entry: &Entry, rules: &HostConfig) -> Option<(NotFetched, Option<Arc<Failure>>)> {
-        let known = self.known.as_ref().filter(|_| rules.politeness.ask_robots)?;
+    pub(crate) fn forbids(&self, entry: &Entry, config: &HostConfig) -> Option<(NotFetched, Option<Arc<Failure>>)> {
+        let known = self.known.as_ref().filter(|_| config.politeness.ask_robots)?;
         known.policy.forbids(entry.path())
     }
 

@@ -2,7 +2,8 @@
 //!
 //! An origin is away from the first failure that counts against it ([`Blame::Origin`](crate::failure::Blame)), or after some silent
 //! pages. It is back when a request that started later is answered. One probe is in flight at a time. All other failures in the
-//! meantime belong to the same incident, and change nothing.
+//! meantime belong to the same incident, and change nothing. `incidents.rs` has what follows for the entries. With another decision, `LOGIC` of
+//! `durable/checkpoint.rs` goes up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +29,9 @@ pub(crate) struct OriginHealth {
     unproven: Option<(Time, u32)>,
     /// The end of the last incident. Failures of requests that started earlier belong to it.
     back_at: Time,
-    /// Whether an incident is certain: connections failed, or a probe, or a page was answered that was silent before. Otherwise it was pages
-    /// that never answer.
-    pub(super) was_away: bool,
+    /// Whether an incident was surely an outage: connections failed, or a probe, or a page was answered that was silent before. Of others it is
+    /// not known whether its pages never answer.
+    pub(super) was_surely_away: bool,
     /// What went wrong last, without an outage; it decides nothing.
     pub(crate) trouble: Option<Box<Trouble>>,
 }
@@ -150,12 +151,12 @@ impl OriginHealth {
     }
 
     pub(crate) fn is_uncertain(&self) -> bool {
-        !self.was_away && !self.outage.as_ref().is_some_and(Outage::is_certain)
+        !self.was_surely_away && !self.outage.as_ref().is_some_and(Outage::is_certain)
     }
 
     /// Records the answer to a page that failed before. If the origin was taken for away, it was.
     pub(crate) fn retry_answered(&mut self) {
-        self.was_away |= self.back_at > Time::EPOCH;
+        self.was_surely_away |= self.back_at > Time::EPOCH;
     }
 
     /// Records a failure that counts against the origin, which may be away for as long as `patience`.
@@ -165,7 +166,8 @@ impl OriginHealth {
             if started < self.back_at {
                 return Incident::Known;
             }
-            // If only robots.txt was answered, the origin is not back: the incident continues.
+            // If only robots.txt was answered, the origin is not back: the incident continues, with its start and probes, or such an origin would
+            // begin anew each time and never be given up.
             let is_refused = failed.cause.kind.blame() == Blame::Origin;
             let is_soon = started.since(self.back_at) <= failed.retries.longest_probe_wait;
             let goes_on = self.unproven.filter(|_| is_refused && is_soon);
@@ -233,7 +235,7 @@ impl OriginHealth {
         }
         let outage = outage?;
         self.back_at = now;
-        self.was_away |= outage.is_certain();
+        self.was_surely_away |= outage.is_certain();
         Some(now.since(outage.since))
     }
 }

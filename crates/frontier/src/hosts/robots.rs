@@ -15,7 +15,7 @@ impl HostQueues {
     /// Sets the policy of an origin, which is valid until a time. Its pages can be leased or dropped then.
     pub(crate) fn robots_known(&mut self, origin: &Origin, policy: Policy, until: Time, now: Time) {
         let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
-        let most = self.rules.politeness.max_crawl_delay;
+        let most = self.config.politeness.max_crawl_delay;
         let known = KnownRules {
             policy,
             since: now,

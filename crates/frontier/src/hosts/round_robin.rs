@@ -26,12 +26,12 @@ impl HostQueues {
     /// Returns the next entry to lease, and the delay of its host. A host with all its requests in flight leaves the round. Entries that
     /// are not fetched are dropped or postponed.
     pub(crate) fn take(&mut self, now: Time) -> Option<(LeasedEntry, Duration)> {
-        while !self.is_dropped_full() && !self.rules.is_broken() {
+        while !self.is_dropped_full() && !self.config.is_broken() {
             let key = self.first_due(now)?;
             let admitted_by = self.leave_round();
             let host = self.hosts.get_mut(&key)?;
             let before = host.waiting();
-            let taken = host.take(&key, now, &self.rules);
+            let taken = host.take(&key, now, &self.config);
             // Before the lease, which ends the freshness of the address.
             let address = host.shared_address(now);
             self.waiting.update(before, host.waiting());
@@ -46,7 +46,7 @@ impl HostQueues {
                     started: now,
                     is_probe,
                 };
-                Some((leased, host.delay(&self.rules)))
+                Some((leased, host.delay(&self.config)))
             });
             if let (Some(address), Some(_)) = (address, &leased) {
                 self.addresses.start(address, now);
@@ -84,7 +84,7 @@ impl HostQueues {
     pub(super) fn screen(&self, origin: Option<&OriginQueue>, entry: &Entry) -> Screening {
         let forbidden = origin
             .filter(|_| is_page(entry))
-            .and_then(|origin| origin.forbids(entry, &self.rules));
+            .and_then(|origin| origin.forbids(entry, &self.config));
         let by_rules = forbidden.map(|(why, cause)| Screening::Drop(why, cause));
         by_rules.unwrap_or_else(|| self.traps.screen(entry))
     }
@@ -97,9 +97,9 @@ impl HostQueues {
         self.wake(now);
         while let Some(key) = self.due.front().cloned() {
             if let Some(host) = self.hosts.get_mut(&key) {
-                let is_due = host.next_state(now, &self.rules) == HostState::Due;
+                let is_due = host.next_state(now, &self.config) == HostState::Due;
                 let address = host.admitted_by();
-                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now, &self.rules)) {
+                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now, &self.config)) {
                     return Some(key);
                 }
                 // It is not due any more.
@@ -130,10 +130,10 @@ impl HostQueues {
     /// Admits waiting hosts of an address to the round, as many as it allows now.
     pub(super) fn admit_waiting(&mut self, address: Option<IpAddr>, now: Time) {
         let Some(address) = address else { return };
-        while let Some(key) = self.addresses.next(address, now, &self.rules) {
+        while let Some(key) = self.addresses.next(address, now, &self.config) {
             let Some(host) = self.hosts.get_mut(&key) else { continue };
             host.state = HostState::Idle;
-            if host.shared_address(now) == Some(address) && host.next_state(now, &self.rules) == HostState::Due {
+            if host.shared_address(now) == Some(address) && host.next_state(now, &self.config) == HostState::Due {
                 host.state = HostState::Due;
                 host.set_admitted_by(Some(address));
                 self.addresses.admit(address);

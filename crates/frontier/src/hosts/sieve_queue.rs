@@ -10,11 +10,11 @@ use crate::url::HostKey;
 
 impl HostQueues {
     pub(crate) fn room(&self) -> u64 {
-        self.rules.limits.max_queued.saturating_sub(HostQueues::len(self))
+        self.config.limits.max_queued.saturating_sub(HostQueues::len(self))
     }
 
     pub(crate) fn room_for_retries(&self) -> u64 {
-        self.rules
+        self.config
             .limits
             .max_queued
             .div_ceil(2)
@@ -23,19 +23,19 @@ impl HostQueues {
 
     /// Checks whether a page may be queued whose last fetch has ended.
     pub(crate) fn admit_again(&self, page: &Link, is_refused_if_given_up: bool) -> Result<(), Refusal> {
-        if HostQueues::len(self) >= self.rules.limits.max_queued {
+        if HostQueues::len(self) >= self.config.limits.max_queued {
             return Err(Refusal::QueueFull);
         }
         match self.hosts.get(page.url.host_str()) {
             Some(host) if is_refused_if_given_up && host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
-            None if self.hosts.len() >= self.rules.limits.max_hosts => Err(Refusal::TooManyHosts),
+            None if self.hosts.len() >= self.config.limits.max_hosts => Err(Refusal::TooManyHosts),
             _ => Ok(()),
         }
     }
 
     pub(crate) fn has_spent_budget(&self, key: &HostKey) -> bool {
         let settled = || self.get(key).map_or(0, |host| host.settled_pages());
-        self.rules
+        self.config
             .limits
             .max_pages_per_host
             .is_some_and(|most| settled() >= most)
@@ -82,9 +82,9 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     /// While nothing is near its bound, a batch of links needs no checks.
     fn admits_next(&self, count: usize) -> bool {
         let room = count as u64;
-        HostQueues::len(self) + room <= self.rules.limits.max_queued
-            && self.hosts.len() + count <= self.rules.limits.max_hosts
-            && self.rules.limits.max_pages_per_host.is_none()
+        HostQueues::len(self) + room <= self.config.limits.max_queued
+            && self.hosts.len() + count <= self.config.limits.max_hosts
+            && self.config.limits.max_pages_per_host.is_none()
             && self.given_up == 0
             && !self.has_crowded_hosts
             && self.traps.admits_next(count)

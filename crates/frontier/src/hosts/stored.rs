@@ -21,17 +21,17 @@ impl HostQueues {
 
     pub(crate) fn configure(
         &mut self,
-        rules: HostConfig,
+        config: HostConfig,
         traps: TrapConfig,
         mut hosts: HostTable,
         on_disk: HostsOnDisk,
     ) {
         self.traps.limits = traps;
-        self.rules = HostConfig {
+        self.config = HostConfig {
             segments: Some(Arc::clone(&on_disk.segments)),
-            ..rules
+            ..config
         };
-        hosts.configure(self.rules.clone(), on_disk);
+        hosts.configure(self.config.clone(), on_disk);
         self.hosts = hosts;
         self.share_names();
     }
@@ -57,13 +57,13 @@ impl HostQueues {
         for key in &keys {
             if let Some(host) = self.hosts.get_mut(key) {
                 host.state = HostState::Idle;
-                host.apply_rules(now, &self.rules);
+                host.apply_rules(now, &self.config);
             }
             self.update_state(key, now);
             if self
                 .hosts
                 .get(key.as_str())
-                .is_some_and(|host| host.exceeds_budget(&self.rules))
+                .is_some_and(|host| host.exceeds_budget(&self.config))
             {
                 self.drop_new_pages_of(key, now);
             }

@@ -54,7 +54,7 @@ pub(crate) struct HostTable {
     copy: HostCopy,
     /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
     latest: AtomicUsize,
-    rules: HostConfig,
+    config: HostConfig,
 }
 
 /// Where a host is.
@@ -66,16 +66,16 @@ enum Slot {
 }
 
 impl HostTable {
-    pub(crate) fn new(rules: HostConfig) -> Self {
+    pub(crate) fn new(config: HostConfig) -> Self {
         Self {
-            rules,
+            config,
             ..Self::default()
         }
     }
 
     /// Sets where evicted hosts lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
-    pub(crate) fn configure(&mut self, rules: HostConfig, on_disk: HostsOnDisk) {
-        self.rules = rules;
+    pub(crate) fn configure(&mut self, config: HostConfig, on_disk: HostsOnDisk) {
+        self.config = config;
         // Once they lie on disk, they are counted already.
         if self.on_disk.replace(on_disk).is_some() {
             return;
@@ -133,12 +133,12 @@ impl HostTable {
     /// Nothing is read.
     pub(crate) fn facts(&self, name: &str) -> Option<Facts> {
         let (_, slot) = self.slots.get_index(self.index_of(name)?)?;
-        Some(slot.facts(&self.rules))
+        Some(slot.facts(&self.config))
     }
 
     /// Iterates over what is known of all hosts without a read.
     pub(crate) fn all_facts(&self) -> impl Iterator<Item = (&HostKey, Facts)> {
-        self.slots.iter().map(|(key, slot)| (key, slot.facts(&self.rules)))
+        self.slots.iter().map(|(key, slot)| (key, slot.facts(&self.config)))
     }
 
     pub(crate) fn shared_name(&self, key: &HostKey) -> HostKey {
@@ -226,7 +226,7 @@ impl HostTable {
         &'a self,
         is_wanted: impl Fn(&HostKey, Facts) -> bool + Copy + 'a,
     ) -> impl Iterator<Item = (&'a HostKey, HostRef<'a>)> {
-        let is_meant = move |key: &HostKey, slot: &Slot| is_wanted(key, slot.facts(&self.rules));
+        let is_meant = move |key: &HostKey, slot: &Slot| is_wanted(key, slot.facts(&self.config));
         let meant = self.slots.iter().filter(move |(key, slot)| is_meant(key, slot));
         let groups: BTreeMap<u64, &HostKey> = meant
             .clone()
@@ -249,9 +249,9 @@ impl HostTable {
 }
 
 impl Slot {
-    fn facts(&self, rules: &HostConfig) -> Facts {
+    fn facts(&self, config: &HostConfig) -> Facts {
         match self {
-            Self::Resident(resident) => Facts::of(&resident.host, rules),
+            Self::Resident(resident) => Facts::of(&resident.host, config),
             Self::Evicted(evicted) => evicted.facts,
         }
     }

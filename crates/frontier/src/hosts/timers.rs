@@ -83,7 +83,7 @@ impl HostQueues {
         while let Some(address) = self.addresses.wake(now) {
             self.admit_waiting(Some(address), now);
         }
-        let kept = HOSTS_KEPT.min(self.rules.limits.max_hosts / 2);
+        let kept = HOSTS_KEPT.min(self.config.limits.max_hosts / 2);
         while self.hosts.len() > kept
             && let Some((time, key)) = pop_until(&mut self.timers.resting, now)
         {

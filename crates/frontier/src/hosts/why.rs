@@ -36,7 +36,7 @@ impl HostQueues {
     pub(crate) fn why_waiting(&self, url: &CanonicalUrl, now: Time) -> Option<Why> {
         let (key, id) = (url.host(), OriginId::of(url.url().as_str()));
         let host = self.get(&key)?;
-        let (entry, ahead, is_postponed) = host.find_queued(&key, id, url.key(), &self.rules)?;
+        let (entry, ahead, is_postponed) = host.find_queued(&key, id, url.key(), &self.config)?;
         let place = QueuePlace {
             ahead,
             others_of_host: (host.queued() + host.postponed()).saturating_sub(1),
@@ -54,7 +54,7 @@ impl HostQueues {
         if let Screening::Drop(why, _) = screening {
             return Some(Why::WillBeDropped(why));
         }
-        let turn = origin.turn(now, self.rules.politeness.ask_robots);
+        let turn = origin.turn(now, self.config.politeness.ask_robots);
         if let Turn::Probe(away) = turn {
             return Some(queued(Wait::Away {
                 since: away.since,
@@ -67,21 +67,21 @@ impl HostQueues {
         if origin.is_asking {
             return Some(queued(Wait::Robots));
         }
-        let Some(free) = host.free_at(&self.rules).filter(|_| !host.holds_pages(&self.rules)) else {
+        let Some(free) = host.free_at(&self.config).filter(|_| !host.holds_pages(&self.config)) else {
             return Some(queued(Wait::InFlight));
         };
         Some(queued(match free.max(entry.due) {
             _ if self.is_behind_others(&host, now) => Wait::SharedAddress,
             time if time > now => Wait::Until(time),
             _ if matches!(turn, Turn::Robots) => Wait::Robots,
-            _ if self.rules.politeness.per_address && !host.knows_address(now) => Wait::AddressLookup,
+            _ if self.config.politeness.per_address && !host.knows_address(now) => Wait::AddressLookup,
             _ => Wait::Turn,
         }))
     }
 
     /// Whether other hosts of its address come first.
     fn is_behind_others(&self, host: &Host, now: Time) -> bool {
-        let is_kept_back = |address| !self.addresses.is_free(address, now, &self.rules);
+        let is_kept_back = |address| !self.addresses.is_free(address, now, &self.config);
         host.state == HostState::WaitingForAddress || host.admitted_by().is_some_and(is_kept_back)
     }
 }

@@ -137,13 +137,13 @@ impl State {
     }
 
     pub(crate) fn outgoing(&self, to: u32, after: u64) -> Option<LinkBatch> {
-        let segments = self.sieve.queue().rules().segments();
+        let segments = self.sieve.queue().config().segments();
         self.tables.exchange.peer(to)?.outbox.after(after, segments)
     }
 
     /// Visits the links that wait for other partitions, but for those that cannot be read, which the store then knows.
     pub(crate) fn visit_outboxes(&self, visit: &mut dyn FnMut(&Link)) {
-        let segments = self.sieve.queue().rules().segments();
+        let segments = self.sieve.queue().config().segments();
         for peer in &self.tables.exchange.peers {
             peer.outbox.visit(segments, visit);
         }
@@ -163,7 +163,7 @@ impl State {
     }
 
     fn change_outbox(&mut self, of: u32, change: impl FnOnce(&mut Outbox, Segments<'_>)) {
-        let segments = self.sieve.queue().rules().segments.clone();
+        let segments = self.sieve.queue().config().segments.clone();
         if let Some(peer) = self.tables.exchange.peers.get_mut(of as usize) {
             change(&mut peer.outbox, segments.as_deref());
         }

@@ -149,19 +149,19 @@ impl State {
 
     fn report_of(&self, key: &HostKey, host: &HostRef<'_>, hanging: Option<&LeasedEntry>, now: Time) -> HostReport {
         let queues = self.sieve.queue();
-        let rules = queues.rules();
+        let config = queues.config();
         let oldest = hanging.map(|leased| (leased.started, OriginId::of(&leased.entry.url)));
         HostReport {
             host: key.clone(),
             requests: host.requests(),
-            delay: host.delay(rules),
+            delay: host.delay(config),
             crawl_delay: host.crawl_delay(),
             shortest_gap: host.shortest_gap(),
             robots_at: host.robots_at(),
             queued: host.queued() + host.postponed(),
             postponed: host.postponed(),
             in_flight: host.pace.in_flight(),
-            per_host: rules.politeness.per_host.get(),
+            per_host: config.politeness.per_host.get(),
             max_attempts: self.retries.max_attempts.get(),
             alike: if host.has_postponed() {
                 queues.traps.alike_to_come(key)
@@ -181,11 +181,11 @@ impl State {
     pub(crate) fn visit_waiting(&self, visit: &mut dyn FnMut(Entry) -> ControlFlow<()>) -> Result<(), FrontierError> {
         let queues = self.sieve.queue();
         for (key, host) in queues.hosts().iter_if(|_, _| true) {
-            if host.visit_waiting(key, queues.rules(), visit).is_break() {
+            if host.visit_waiting(key, queues.config(), visit).is_break() {
                 return Ok(());
             }
         }
-        if queues.rules().is_broken() {
+        if queues.config().is_broken() {
             return Err(FrontierError::NotRead);
         }
         Ok(())

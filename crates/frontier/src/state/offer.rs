@@ -97,7 +97,7 @@ impl State {
         if let Err(refusal) = self.sieve.queue().admit(link, false) {
             return Verdict::Refused(refusal);
         }
-        let most = self.sieve.queue().rules().limits.max_sitemaps;
+        let most = self.sieve.queue().config().limits.max_sitemaps;
         let verdict = self.tables.sitemaps.insert(link.url.key(), most);
         if verdict == Verdict::Queued {
             self.hosts().queue_link(link, false, now);

@@ -15,24 +15,24 @@ const WAITING_AT_LEAST: u64 = 1000;
 impl Host {
     /// Returns whether another page may be queued. More pages are queued than the budget allows, because forbidden pages and redirects
     /// spend nothing.
-    pub(crate) fn takes_pages(&self, rules: &HostConfig) -> bool {
-        rules.limits.max_pages_per_host.is_none_or(|most| {
+    pub(crate) fn takes_pages(&self, config: &HostConfig) -> bool {
+        config.limits.max_pages_per_host.is_none_or(|most| {
             let room = most.saturating_mul(WAITING_PER_PAGE).saturating_add(WAITING_AT_LEAST);
             u64::from(self.settled_pages) < most && u64::from(self.queued_pages) + self.postponed() < room
         })
     }
 
     /// Says whether the pages in flight may spend all that is left of the budget: what waits must wait for them.
-    pub(crate) fn holds_pages(&self, rules: &HostConfig) -> bool {
+    pub(crate) fn holds_pages(&self, config: &HostConfig) -> bool {
         let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
         let is_held = |most| settled < most && settled + leased >= most;
-        rules.limits.max_pages_per_host.is_some_and(is_held)
+        config.limits.max_pages_per_host.is_some_and(is_held)
     }
 
     /// Counts a page that was fetched. Returns whether pages must be dropped, because the budget is spent now.
-    pub(crate) fn count_page(&mut self, rules: &HostConfig) -> bool {
+    pub(crate) fn count_page(&mut self, config: &HostConfig) -> bool {
         self.settled_pages = self.settled_pages.saturating_add(1);
-        self.exceeds_budget(rules)
+        self.exceeds_budget(config)
     }
 
     /// Takes back that a page was counted: it is fetched again.
@@ -44,9 +44,9 @@ impl Host {
         self.settled_pages.into()
     }
 
-    pub(crate) fn exceeds_budget(&self, rules: &HostConfig) -> bool {
+    pub(crate) fn exceeds_budget(&self, config: &HostConfig) -> bool {
         let is_spent = |most| self.settled_pages() >= most;
-        rules.limits.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
+        config.limits.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
     }
 
     /// Returns how many pages wait that were not fetched in this crawl before. Cost: O(origins), and a look at all retries.
@@ -62,10 +62,10 @@ impl Host {
     }
 
     /// Drains the queue of an origin, or its new pages only. Robots.txt files of other origins that were redirected here stay.
-    pub(crate) fn drain(&mut self, key: &HostKey, id: OriginId, is_all: bool, rules: &HostConfig) -> Drained {
+    pub(crate) fn drain(&mut self, key: &HostKey, id: OriginId, is_all: bool, config: &HostConfig) -> Drained {
         let origin = self.origin(id);
         let postponed = origin.postponed_len();
-        let mut drained = origin.drain(key, is_all, rules.segments());
+        let mut drained = origin.drain(key, is_all, config.segments());
         let postponed = postponed - origin.postponed_len();
         if let Some(rare) = &mut self.rare {
             let is_meant = |entry: &Entry| OriginId::of(&entry.url) == id && (is_all || counts_as_page(entry));

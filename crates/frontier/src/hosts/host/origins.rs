@@ -46,9 +46,9 @@ impl Host {
     }
 
     /// Applies changed rules: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
-    pub(crate) fn apply_rules(&mut self, now: Time, rules: &HostConfig) {
+    pub(crate) fn apply_rules(&mut self, now: Time, config: &HostConfig) {
         self.set_admitted_by(None);
-        self.update_crawl_delay(rules.politeness.max_crawl_delay);
+        self.update_crawl_delay(config.politeness.max_crawl_delay);
         if let Some(rare) = &mut self.rare {
             rare.timed.clear();
         }
@@ -57,14 +57,14 @@ impl Host {
             origin.set_timer(Time::EPOCH);
         }
         for id in self.origin_ids() {
-            self.refresh(id, now, rules);
+            self.refresh(id, now, config);
         }
     }
 
     /// Updates an origin after a change: adds it to the round, or sets its timer.
-    pub(crate) fn refresh(&mut self, id: OriginId, now: Time, rules: &HostConfig) {
+    pub(crate) fn refresh(&mut self, id: OriginId, now: Time, config: &HostConfig) {
         let origin = self.origin(id);
-        let Some(time) = origin.ready_at(now, rules.politeness.ask_robots) else {
+        let Some(time) = origin.ready_at(now, config.politeness.ask_robots) else {
             return;
         };
         if time <= now {
@@ -94,11 +94,11 @@ impl Host {
     }
 
     /// Queues the retries that are due, and adds the origins to the round whose timers are due.
-    pub(super) fn bring_due(&mut self, now: Time, rules: &HostConfig) {
+    pub(super) fn bring_due(&mut self, now: Time, config: &HostConfig) {
         while let Some(rare) = &mut self.rare {
             if let Some(delayed) = rare.delayed.first_entry().filter(|delayed| delayed.key().0 <= now) {
                 let entry = delayed.remove();
-                self.put_in_queue(entry, now, rules);
+                self.put_in_queue(entry, now, config);
                 continue;
             }
             match rare.timed.peek() {
@@ -108,7 +108,7 @@ impl Host {
                     let origin = self.origin(id);
                     if origin.timer() == time {
                         origin.set_timer(Time::EPOCH);
-                        self.refresh(id, now, rules);
+                        self.refresh(id, now, config);
                     }
                 }
                 _ => break,
@@ -116,31 +116,31 @@ impl Host {
         }
     }
 
-    pub(super) fn first_due(&mut self, now: Time, rules: &HostConfig) -> Option<Time> {
+    pub(super) fn first_due(&mut self, now: Time, config: &HostConfig) -> Option<Time> {
         let urgent = self
             .rare
             .as_ref()
             .and_then(|rare| rare.urgent.iter().map(|entry| entry.due).min());
-        if self.holds_pages(rules) {
+        if self.holds_pages(config) {
             return urgent;
         }
         while let Some(id) = self.next_in_round() {
             let ready = self
                 .find(id)
-                .and_then(|origin| origin.ready_at(now, rules.politeness.ask_robots));
+                .and_then(|origin| origin.ready_at(now, config.politeness.ask_robots));
             if ready.is_some_and(|time| time <= now) {
                 return Some(Time::EPOCH);
             }
             // It is not ready any more.
             self.leave_round(id);
-            self.refresh(id, now, rules);
+            self.refresh(id, now, config);
         }
         let rare = self.rare.as_mut()?;
         while let Some(Reverse((time, id))) = rare.timed.peek().copied() {
             let at = self.origins.binary_search_by_key(&id, |origin| origin.id).ok();
             let origin = at.and_then(|at| self.origins.get(at));
             let is_meant = |origin: &OriginQueue| {
-                origin.timer() == time && origin.ready_at(now, rules.politeness.ask_robots) == Some(time)
+                origin.timer() == time && origin.ready_at(now, config.politeness.ask_robots) == Some(time)
             };
             if origin.is_some_and(is_meant) {
                 break;

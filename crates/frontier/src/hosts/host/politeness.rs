@@ -59,9 +59,9 @@ impl Host {
         read.map(|known| known.since).min()
     }
 
-    pub(crate) fn delay(&self, rules: &HostConfig) -> Duration {
+    pub(crate) fn delay(&self, config: &HostConfig) -> Duration {
         let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
-        rules.politeness.delay.max(own).max(self.crawl_delay())
+        config.politeness.delay.max(own).max(self.crawl_delay())
     }
 
     pub(crate) fn crawl_delay(&self) -> Duration {
@@ -99,9 +99,9 @@ impl Host {
         self.shortest_gap.map(|gap| Duration::from_millis(gap.into()))
     }
 
-    pub(crate) fn free_from(&self, rules: &HostConfig) -> Time {
-        let free = self.pace.free_from(self.delay(rules), rules.politeness.per_host.get());
-        free.max(self.blocked_until())
+    pub(crate) fn free_from(&self, config: &HostConfig) -> Time {
+        let most = config.politeness.per_host.get();
+        self.pace.free_from(self.delay(config), most).max(self.blocked_until())
     }
 }
 

@@ -26,25 +26,25 @@ pub(crate) enum HostState {
 
 impl Host {
     /// Updates its state after a change. Returns whether it is another now.
-    pub(crate) fn update_state(&mut self, now: Time, rules: &HostConfig) -> bool {
+    pub(crate) fn update_state(&mut self, now: Time, config: &HostConfig) -> bool {
         if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
             // Its state is checked again at its turn.
             return false;
         }
-        let state = match self.next_state(now, rules) {
+        let state = match self.next_state(now, config) {
             HostState::Due if self.shared_address(now).is_some() => HostState::WaitingForAddress,
             state => state,
         };
         std::mem::replace(&mut self.state, state) != state
     }
 
-    pub(crate) fn next_state(&mut self, now: Time, rules: &HostConfig) -> HostState {
+    pub(crate) fn next_state(&mut self, now: Time, config: &HostConfig) -> HostState {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
-            return self.idle_state(now, rules);
+            return self.idle_state(now, config);
         }
-        self.bring_due(now, rules);
-        let free = self.free_at(rules);
-        match free.and_then(|free| Some(free.max(self.first_due(now, rules)?))) {
+        self.bring_due(now, config);
+        let free = self.free_at(config);
+        match free.and_then(|free| Some(free.max(self.first_due(now, config)?))) {
             None => HostState::WaitingForSettlement,
             Some(time) if time <= now => HostState::Due,
             Some(time) => HostState::Waiting(time),
@@ -52,22 +52,22 @@ impl Host {
     }
 
     /// When the host may be asked next, whatever waits there; `None` if that needs a settlement first. Leases and `why` both decide by it.
-    pub(crate) fn free_at(&self, rules: &HostConfig) -> Option<Time> {
-        let is_asking = rules.politeness.per_address && self.address() == Address::Asking;
-        (self.pace.in_flight() < rules.politeness.per_host.get() && !is_asking).then(|| self.free_from(rules))
+    pub(crate) fn free_at(&self, config: &HostConfig) -> Option<Time> {
+        let is_asking = config.politeness.per_address && self.address() == Address::Asking;
+        (self.pace.in_flight() < config.politeness.per_host.get() && !is_asking).then(|| self.free_from(config))
     }
 
-    fn idle_state(&self, now: Time, rules: &HostConfig) -> HostState {
+    fn idle_state(&self, now: Time, config: &HostConfig) -> HostState {
         let must_be_kept = self.rare.as_ref().is_some_and(|rare| !rare.own_delay.is_zero())
             || self.gave_up_any()
             || self.postponed() > 0
             || self.origins.iter().any(OriginQueue::must_be_kept)
-            || (rules.limits.max_pages_per_host.is_some() && self.settled_pages > 0);
+            || (config.limits.max_pages_per_host.is_some() && self.settled_pages > 0);
         if must_be_kept {
             return HostState::Idle;
         }
         let known = self.origins.iter().filter_map(|origin| origin.known.as_ref());
         let until = known.map(|known| known.until).max().unwrap_or_default();
-        HostState::Resting(until.max(self.free_from(rules)).max(now))
+        HostState::Resting(until.max(self.free_from(config)).max(now))
     }
 }

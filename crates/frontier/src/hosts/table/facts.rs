@@ -26,13 +26,13 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(host: &Host, rules: &HostConfig) -> Self {
+    pub(super) fn of(host: &Host, config: &HostConfig) -> Self {
         let origins = host.origins();
         let has_rules = |known: &KnownRules| known.policy.bytes() > 0;
         Self {
             state: host.state,
             is_restricted: host.gave_up_any() || origins.len() >= MAX_ORIGINS_PER_HOST,
-            takes_pages: host.takes_pages(rules),
+            takes_pages: host.takes_pages(config),
             has_rules: origins
                 .iter()
                 .any(|origin| origin.known.as_ref().is_some_and(has_rules)),

@@ -46,9 +46,10 @@ pub(super) struct Evicted {
 impl HostTable {
     /// Evicts hosts if the workbench is full. Cost: O(hosts that are evicted).
     pub(super) fn make_room(&mut self) {
-        let Some(on_disk) = self.on_disk.clone().filter(|_| self.workbench.excess() > 0) else {
+        if self.workbench.excess() == 0 {
             return;
-        };
+        }
+        let Some(on_disk) = self.on_disk.clone() else { return };
         // More than must be, so that groups are large.
         let spare = 2 * on_disk.group_bytes as u64;
         let mut left = self.workbench.excess() + spare;
@@ -93,7 +94,7 @@ impl HostTable {
             if let Slot::Resident(resident) = slot {
                 *slot = Slot::Evicted(Box::new(Evicted {
                     group,
-                    facts: Facts::of(&resident.host, &self.rules),
+                    facts: Facts::of(&resident.host, &self.config),
                     copied_in: resident.copied_in,
                 }));
             }

@@ -84,7 +84,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn rules(segments: &Arc<TestSegments>) -> HostConfig {
+fn config(segments: &Arc<TestSegments>) -> HostConfig {
     HostConfig {
         politeness: PolitenessConfig {
             ask_robots: false,
@@ -121,10 +121,10 @@ fn configured(mut table: HostTable, segments: &Arc<TestSegments>, most: u64) -> 
 /// What a host is blocked until, its queue, and what is postponed.
 type Content = BTreeMap<HostKey, (Time, Vec<String>)>;
 
-fn content(table: &HostTable, rules: &HostConfig) -> Content {
+fn content(table: &HostTable, config: &HostConfig) -> Content {
     let of_host = |(key, host): (&HostKey, HostRef<'_>)| {
         let mut waiting = Vec::new();
-        let _ = host.visit_waiting(key, rules, &mut |entry| {
+        let _ = host.visit_waiting(key, config, &mut |entry| {
             waiting.push(entry.url.into());
             ControlFlow::Continue(())
         });
@@ -183,13 +183,13 @@ fn hosts_that_have_ended_do_not_stay_in_memory() {
 #[test]
 fn of_hosts_that_are_used_in_a_circle_about_as_many_stay_as_fit() {
     let segments = Arc::new(TestSegments::default());
-    let rules = rules(&segments);
+    let config = config(&segments);
     let named = |n: usize| HostKey::of(&Url::parse(&format!("http://host{n}.example")).unwrap()).unwrap();
     let mut table = configured(HostTable::default(), &segments, u64::MAX);
     let (hosts, now) = (1_000, Time::from_millis(1));
     for n in 0..hosts {
         let entry = Entry::new(named(n), "http://host.example/".into(), Purpose::Page);
-        table.change_or_insert(&named(n), |host| host.enqueue(entry, now, &rules));
+        table.change_or_insert(&named(n), |host| host.enqueue(entry, now, &config));
     }
     table.set_most_resident(table.resident_bytes() / 2);
     // Each host is a group, so that it comes back alone.
@@ -237,7 +237,7 @@ proptest! {
         steps in prop::collection::vec(steps(), 0..240),
     ) {
         let segments = Arc::new(TestSegments::default());
-        let rules = rules(&segments);
+        let config = config(&segments);
         let mut table = configured(HostTable::default(), &segments, most);
         let mut model: BTreeMap<HostKey, Expected> = BTreeMap::new();
         let begin = |table: &mut HostTable| {
@@ -259,17 +259,17 @@ proptest! {
                 Step::Push(host, length) => {
                     let entry = page(host, length, now);
                     model.entry(name(host)).or_default().pages.push_back(entry.url.to_string());
-                    table.change_or_insert(&name(host), |host| host.enqueue(entry, time, &rules));
+                    table.change_or_insert(&name(host), |host| host.enqueue(entry, time, &config));
                 }
                 Step::Postpone(host, length) => {
                     let entry = page(host, length, now);
                     model.entry(name(host)).or_default().postponed.push(entry.url.to_string());
-                    table.change_or_insert(&name(host), |host| host.postpone(&entry, &rules));
+                    table.change_or_insert(&name(host), |host| host.postpone(&entry, &config));
                 }
                 Step::Pop(host) => {
                     let expected = model.get_mut(&name(host)).and_then(|host| host.pages.pop_front());
                     if let Some(expected) = expected {
-                        let turn = table.change_or_insert(&name(host), |of| of.take(&name(host), time, &rules));
+                        let turn = table.change_or_insert(&name(host), |of| of.take(&name(host), time, &config));
                         let Some(Some((entry, _))) = turn else { panic!("{turn:?}") };
                         prop_assert_eq!(&*entry.url, expected);
                     }
@@ -285,7 +285,7 @@ proptest! {
                     copy.extend(more);
                     if is_all {
                         let read = read(&copy, &segments).unwrap();
-                        prop_assert_eq!(content(&read, &rules), all_expected(&at_begin));
+                        prop_assert_eq!(content(&read, &config), all_expected(&at_begin));
                     }
                 }
                 Step::Begin => {
@@ -296,6 +296,6 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(content(&table, &rules), all_expected(&model));
+        prop_assert_eq!(content(&table, &config), all_expected(&model));
     }
 }
