@@ -10,6 +10,7 @@ pub mod links;
 pub mod pages;
 pub mod refused;
 pub mod save;
+mod saved_file;
 mod series;
 mod tail;
 pub mod warc;

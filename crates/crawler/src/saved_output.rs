@@ -13,7 +13,7 @@ pub struct SavedOutput {
     pub extra: String,
 }
 
-/// A file of an output, as it was at a commit.
+/// A file of an output, as it was at a commit. `output/saved_file.rs` has what is checked before it is continued.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFile {
     /// The path of the first file of its series, for messages. It may be shown only approximately if it is not Unicode.

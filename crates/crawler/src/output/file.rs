@@ -5,14 +5,18 @@ use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use super::saved_file::identity;
 pub(super) use super::series::at;
-use super::series::{folder_of, identity, is_free, numbered};
+use super::series::{folder_of, is_free, numbered};
 use super::tail::Tail;
 use crate::saved_output::{SavedFile, SavedOutput};
 use crate::summary::size;
 
 /// A file to which each [`write`](Write::write) appends all its bytes or none. If a write fails, such as on a full disk, the file is
 /// truncated to the end of the write before. So lines and records stay whole. With a [size](Self::with_max_bytes), it is the last file of a series.
+///
+/// A file that is full ends with a commit that is synced, and the next one is empty until that commit. So no state that a kill or a power cut
+/// leads back to lacks a file that has content.
 ///
 /// A pipe or a device cannot be truncated. Errors name the file.
 ///

@@ -10,16 +10,22 @@
 //!  is resting ────────────────────── throttles too often in a row ─────────────────────────────────────────────┘
 //! ```
 //!
-//! Three functions decide, in this order: [`HostQueues::request_failed`] by whose failure it is, [`OriginQueue::record_failure`] by whether the
-//! origin is given up or cannot speak securely, and [`OriginHealth::consequence`] by its incident. `outage.rs` has when an origin is away and when
-//! it is probed. The other functions find the origin, and make notices of what has changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry again, or not. With another decision, `LOGIC` of
-//! `durable/checkpoint.rs` goes up.
+//! A failure goes this way, and the functions stand in this order; each decides something, as its table says:
+//!
+//! ```text
+//! request_failed (whose failure is it?) ─┬─▶ throttled (traffic: the host rests, or is given up)
+//!                                        └─▶ origin_failed ─▶ OriginQueue::record_failure (is it given up, can it speak securely?)
+//!        is it away? OriginHealth::blame_origin, page_was_silent (outage.rs) ◀─┘└─▶ OriginHealth::consequence (what of the entry?)
+//! ```
+//!
+//! The other functions find the origin, and make notices of what has changed. `state/settle.rs` and `state/settle/robots.rs` queue the entry
+//! again, or not. With another decision, `LOGIC` of `durable/checkpoint.rs` goes up.
 //!
 //! | to change | see |
 //! |---|---|
-//! | which failure is whose | `failure.rs` |
-//! | what a failure means for its entry | these three |
-//! | when an origin is away, how often it is probed, when it is given up | `outage.rs` |
+//! | which failure is whose, and how many silent pages blame the origin | `failure.rs` |
+//! | what a failure means for its entry | `request_failed`, `consequence` |
+//! | when an origin is away, how often it is probed, when it is given up | `outage.rs`; the times are those of [`RetryPolicy`] |
 //! | what an operator reads | `notice.rs`, `health.rs`, and the other functions here |
 
 use std::sync::Arc;
@@ -84,6 +90,68 @@ impl HostQueues {
             Blame::Origin | Blame::SilentPage => self.origin_failed(failed, notices),
         }
     }
+
+    /// Records a throttling answer: the host rests. A longer rest stays.
+    ///
+    /// Throttling answers to requests that were in flight when the rest began do not count.
+    fn throttled(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+        let (entry, now) = (&failed.leased.entry, failed.now);
+        let (key, id) = (&entry.queue, origin_of(entry));
+        notices.extend(self.answered(failed.leased, true, now));
+        let throttles = self.change_origin(key, id, now, |host| {
+            let is_resting = host.blocked_until() > now;
+            let health = host.origin(id).health_mut();
+            if !is_resting || health.throttles == 0 {
+                health.throttles = health.throttles.saturating_add(1);
+            }
+            health.throttles
+        });
+        let throttles = throttles.unwrap_or(1);
+        if throttles >= failed.retries.max_throttles.get() {
+            notices.extend(self.give_up(failed));
+        }
+        let (cause, asked_for, until) = (&failed.cause, failed.retry_after, now + failed.rest(throttles));
+        let is_first = self.change_origin(key, id, now, |host| {
+            host.block(until);
+            let origin = host.origin(id);
+            !origin.is_given_up && origin.health_mut().note(Health::Resting, cause, asked_for, now)
+        });
+        let origin = id.origin(key).filter(|_| is_first == Some(true));
+        notices.extend(origin.map(|origin| Notice::Throttled {
+            origin,
+            cause: Arc::clone(cause),
+            asked_for,
+            rest: until.since(now),
+        }));
+        if self.gave_up(key, &entry.url) {
+            Consequence::GivenUp
+        } else {
+            Consequence::Later(until)
+        }
+    }
+
+    fn origin_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
+        let entry = &failed.leased.entry;
+        let (key, id) = (&entry.queue, origin_of(entry));
+        let page = self.traps.hash.of(&*entry.url);
+        let found = self.change_origin(key, id, failed.now, |host| {
+            let origin = host.origin(id);
+            (origin.patience(&failed.retries), origin.record_failure(page, failed))
+        });
+        let Some((patience, (incident, consequence))) = found else {
+            return Consequence::Counts;
+        };
+        notices.extend(match incident {
+            Incident::Begun => id.origin(key).map(|origin| Notice::Away {
+                origin,
+                cause: Arc::clone(&failed.cause),
+                patience,
+            }),
+            Incident::TooLong => self.give_up(failed),
+            Incident::None | Incident::Known => None,
+        });
+        consequence
+    }
 }
 
 /// A page whose attempts are spent is retried if it was deferred less often than this, and its origin was away before.
@@ -146,68 +214,6 @@ impl OriginHealth {
 }
 
 impl HostQueues {
-    fn origin_failed(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
-        let entry = &failed.leased.entry;
-        let (key, id) = (&entry.queue, origin_of(entry));
-        let page = self.traps.hash.of(&*entry.url);
-        let found = self.change_origin(key, id, failed.now, |host| {
-            let origin = host.origin(id);
-            (origin.patience(&failed.retries), origin.record_failure(page, failed))
-        });
-        let Some((patience, (incident, consequence))) = found else {
-            return Consequence::Counts;
-        };
-        notices.extend(match incident {
-            Incident::Begun => id.origin(key).map(|origin| Notice::Away {
-                origin,
-                cause: Arc::clone(&failed.cause),
-                patience,
-            }),
-            Incident::TooLong => self.give_up(failed),
-            Incident::None | Incident::Known => None,
-        });
-        consequence
-    }
-
-    /// Records a throttling answer: the host rests. A longer rest stays.
-    ///
-    /// Throttling answers to requests that were in flight when the rest began do not count.
-    fn throttled(&mut self, failed: &Failed<'_>, notices: &mut Vec<Notice>) -> Consequence {
-        let (entry, now) = (&failed.leased.entry, failed.now);
-        let (key, id) = (&entry.queue, origin_of(entry));
-        notices.extend(self.answered(failed.leased, true, now));
-        let throttles = self.change_origin(key, id, now, |host| {
-            let is_resting = host.blocked_until() > now;
-            let health = host.origin(id).health_mut();
-            if !is_resting || health.throttles == 0 {
-                health.throttles = health.throttles.saturating_add(1);
-            }
-            health.throttles
-        });
-        let throttles = throttles.unwrap_or(1);
-        if throttles >= failed.retries.max_throttles.get() {
-            notices.extend(self.give_up(failed));
-        }
-        let (cause, asked_for, until) = (&failed.cause, failed.retry_after, now + failed.rest(throttles));
-        let is_first = self.change_origin(key, id, now, |host| {
-            host.block(until);
-            let origin = host.origin(id);
-            !origin.is_given_up && origin.health_mut().note(Health::Resting, cause, asked_for, now)
-        });
-        let origin = id.origin(key).filter(|_| is_first == Some(true));
-        notices.extend(origin.map(|origin| Notice::Throttled {
-            origin,
-            cause: Arc::clone(cause),
-            asked_for,
-            rest: until.since(now),
-        }));
-        if self.gave_up(key, &entry.url) {
-            Consequence::GivenUp
-        } else {
-            Consequence::Later(until)
-        }
-    }
-
     /// Records an answer of an origin. Returns a notice if it was away. An answer that does not throttle ends the count of those in a row
     /// that do.
     pub(crate) fn answered(&mut self, leased: &LeasedEntry, is_throttling: bool, now: Time) -> Option<Notice> {
@@ -220,7 +226,7 @@ impl HostQueues {
             origin.has_answered = true;
             let is_page = is_page(&leased.entry);
             let health = origin.health()?;
-            let after = health.answered(leased.started, leased.is_probe, is_page, now);
+            let after = health.note_answer(leased.started, leased.is_probe, is_page, now);
             if is_page && leased.entry.attempts > 1 {
                 health.retry_answered();
             }

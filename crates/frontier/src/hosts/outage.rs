@@ -168,9 +168,9 @@ impl OriginHealth {
             }
             // If only robots.txt was answered, the origin is not back: the incident continues, with its start and probes, or such an origin would
             // begin anew each time and never be given up.
-            let is_refused = failed.cause.kind.blame() == Blame::Origin;
+            let is_of_origin = failed.cause.kind.blame() == Blame::Origin;
             let is_soon = started.since(self.back_at) <= failed.retries.longest_probe_wait;
-            let goes_on = self.unproven.filter(|_| is_refused && is_soon);
+            let goes_on = self.unproven.filter(|_| is_of_origin && is_soon);
             let (since, probes) = goes_on.unwrap_or((now, 0));
             let mut outage = Outage {
                 since,
@@ -220,7 +220,7 @@ impl OriginHealth {
     }
 
     /// Records the answer to a request. Returns how long the origin was away, if this ends the outage.
-    pub(crate) fn answered(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
+    pub(crate) fn note_answer(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
         // One of a robots.txt says nothing of its pages.
@@ -324,11 +324,14 @@ mod tests {
             assert_eq!(failed(&mut health, &leased(at(1), false), at(400)), Incident::Known);
         }
         assert_eq!(
-            health.answered(at(4), false, true, at(6)),
+            health.note_answer(at(4), false, true, at(6)),
             None,
             "an answer from before"
         );
-        assert_eq!(health.answered(at(6), false, true, at(7)), Some(Duration::from_secs(2)));
+        assert_eq!(
+            health.note_answer(at(6), false, true, at(7)),
+            Some(Duration::from_secs(2))
+        );
         assert_eq!(
             failed(&mut health, &leased(at(4), false), at(9)),
             Incident::Known,
@@ -348,7 +351,7 @@ mod tests {
         for page in 0..2 {
             assert_eq!(silent(&mut health, page, 1, page), Incident::None);
         }
-        health.answered(at(4), false, true, at(4));
+        health.note_answer(at(4), false, true, at(4));
         for page in 0..2 {
             assert_eq!(silent(&mut health, page, 1, page + 5), Incident::None);
             assert_eq!(silent(&mut health, page, 1, page + 5), Incident::None, "the same page");
@@ -368,11 +371,11 @@ mod tests {
         while failed(&mut health, &leased(now, false), now) == Incident::Begun {
             incidents += 1;
             now = health.outage.as_ref().unwrap().next;
-            assert!(health.answered(now, true, false, now).is_some());
+            assert!(health.note_answer(now, true, false, now).is_some());
         }
         assert_eq!((incidents, now.since(at(0)).as_secs()), (10, 300));
 
-        health.answered(now, false, true, now);
+        health.note_answer(now, false, true, now);
         health.outage = None;
         assert_eq!(failed(&mut health, &leased(now, false), now), Incident::Begun);
         assert_eq!(health.outage.unwrap().since, now, "a page was answered in between");

@@ -4,7 +4,9 @@
 //! a seed, before links are asked whether they are in reach; the page is compared with others, and counts against the budget of its host, before
 //! its links are offered: both may refuse them; a loop is closed last, as the verdict on its link says whether it is one.
 //!
-//! A further [`Outcome`] is to be named wherever one is matched on here, and in `robots.rs`. With another decision, `LOGIC` goes up.
+//! A further [`Outcome`]: the compiler names `was_made`, the `match` of `settle_page`, `robots.rs`, `state/call.rs` and `durable/record.rs`; to
+//! be looked at besides are `is_redirect` and `is_spent` in `settle_page`, `count_final`, and `is_done` in `compare`. With another decision,
+//! `LOGIC` goes up.
 
 mod robots;
 
@@ -121,11 +123,13 @@ impl State {
         let resemblance = self.tables.clusters.classify(&entry.url, fingerprint);
         settled.duplicate_of = resemblance.duplicate_of;
         settled.near_duplicate_of = resemblance.near_duplicate_of;
+        // Pages with too little text to compare are a cluster of their own if they lead on, so that a chain of them ends.
         let leads_on = !settlement.links.is_empty() || settlement.links_known > 0 || !settlement.other_links.is_empty();
         let is_alone = resemblance.cluster.is_none() || settled.near_duplicate_of.is_none();
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
             return LinkTreatment::default();
         }
+        // Of a site that is not suspect, one page in so many is compared.
         let stands_for = if self.sieve.queue().traps.suspects(&entry.queue) {
             1
         } else {
@@ -161,7 +165,8 @@ impl State {
         }
     }
 
-    /// Queues an entry again without counting the attempt, unless its deferrals are spent.
+    /// Queues an entry again without counting the attempt, unless its deferrals are spent: as many as an origin may throttle, so that an entry
+    /// is not deferred for ever by failures of other kinds.
     fn defer(&mut self, mut entry: Entry, deferrals: u32, due: Time, now: Time) -> Fate {
         entry.deferrals = entry.deferrals.saturating_add(deferrals);
         if entry.deferrals >= self.retries.max_throttles.get() {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The minimum size that RFC 9309, section 2.5, requires a crawler to read.
+/// The minimum size that RFC 9309, section 2.5, requires a crawler to read. The crawler asks for one byte more (`MAX_ROBOTS_BYTES` of
+/// `crawler/fetch.rs`): raise both.
 const MAX_BYTES: usize = 500 * 1024;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -17,7 +18,8 @@ const RULE: [&str; 9] = ["allow", "alow", "allaw", "disallow", "dissallow", "dis
 /// A rule that matches no URL. Like any rule it ends the agents of its group.
 const NO_RULE: &[u8] = b"Disallow:";
 
-/// Rewrites a file line by line:
+/// Rewrites a file line by line. A stored frontier keeps the new text until its rules expire, so a change here reaches it then. The tests are
+/// `tests/it/robots.rs`, with other parsers beside it:
 /// * a byte order mark is removed, even an incomplete one;
 /// * the file is truncated after 500 KiB, at the last end of a line before;
 /// * a line ends at CR or LF, and a NUL hides the rest of its line;
