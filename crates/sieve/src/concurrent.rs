@@ -153,7 +153,8 @@ impl ConcurrentBloomFilter {
         Ok(shared)
     }
 
-    /// Copies the keys into a plain filter. Keys that other threads insert meanwhile may or may not be in it.
+    /// Copies the keys into a plain filter. Keys that other threads insert meanwhile may or may not be in it. To save a crawl, stop the
+    /// threads for the copy: a link that is in it and in no queue that is saved is lost.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@
 //! # With several tasks
 //!
 //! One task owns the sieve. Fetch tasks return their links, so there is no lock and no channel. An empty queue is not the end while a
-//! task runs (in edition 2024):
+//! task runs (in edition 2024, with the features `rt` and `macros` of tokio):
 //!
 //! ```
 //! use sieve::Sieve;
@@ -65,6 +65,9 @@
 //! }
 //! ```
 //!
+//! Threads may share one sieve as an `Arc<Mutex<Sieve>>`, with one lock for the links of a page, or have a queue each in front of a
+//! [`ConcurrentBloomFilter`], which logs nothing.
+//!
 //! With delays per host, `join_next` returns `None` while pages wait. Then the end is `tasks.is_empty() && to_visit.is_empty()`, and the
 //! loop waits for a task or a timer until then.
 //!
@@ -90,7 +93,7 @@
 //! | bound the memory of the queue | [`PackedQueue`] |
 //! | use your own queue, such as one per host | the example of [`Queue`] |
 //! | check the formulas and the attackers | [`sizing`], [`hash`], [`sources`] |
-//! | crawl URLs politely | the crate `frontier` |
+//! | crawl URLs politely | the crate `crawl-frontier` |
 //!
 //! # Saturation in the log
 //!
@@ -98,6 +101,10 @@
 //! capacity, then `warn` at 1.5, 2, 3, 5, 10, 20 … times. A record has the estimated number of keys, the present false-positive rate
 //! and the number of keys lost so far, in its text and as key-values. Your logger must let it through: with `env_logger`, set
 //! `RUST_LOG=sieve=info`.
+//!
+//! * Below 0.8 times the capacity nothing is logged, though a few keys may be lost: [`Saturation::may_have_lost`] says so.
+//! * A sieve that is resumed does not log again what was logged: log [`Sieve::saturation`] once after [`Sieve::resume`].
+//! * One more `warn`, at whatever level, says that the bits set and the accepted keys disagree ([`SelfCheck`]).
 //!
 //! # A filter without a queue
 //!

@@ -68,6 +68,9 @@ pub(crate) use header::{Header, Kind, check_field};
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The counts of a sieve that are saved with its filter, so that the loss continues after loading.
+///
+/// Of a filter that was filled without a sieve, and is to be resumed as one, `accepted` is how many keys were new to it, and `lost` is its
+/// `estimated_len` less these. With zeros, the self-check of the sieve takes the filter for damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SnapshotCounts {
     /// The number of accepted keys, A.
