@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         if tasks.len() < MAX_IN_FLIGHT as usize {
             wait = match frontier.lease(now(), MAX_IN_FLIGHT as usize - tasks.len())? {
                 Leasing::Ready(leases) => {
-                    // Before their requests are sent: so a kill repeats no request that has ended.
+                    // Before their requests are sent: so a kill makes no host be asked too soon.
                     persist(&mut frontier, &pages, now())?;
                     for lease in leases {
                         tasks.spawn(settlement(lease));
@@ -66,6 +66,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                         writeln!(&pages, "{} {:?}", lease.entry.url, settled.fate)?;
                     }
                 }
+                // So a kill repeats no request that has ended.
+                persist(&mut frontier, &pages, now())?;
             }
             () = tokio::time::sleep(wait.min(next_sync)) => persist(&mut frontier, &pages, now())?,
         }

@@ -55,8 +55,8 @@ pub struct Answer {
     pub status: u16,
     /// The value of `Location`.
     pub location: Option<String>,
-    /// The value of `Retry-After` (RFC 9110, section 10.2.3), from now on. It is a number of seconds, or a date: take the time of day from
-    /// that.
+    /// The value of `Retry-After` (RFC 9110, section 10.2.3), from now on. It is a number of seconds, or a date, which is as far off as it is behind
+    /// your clock: a library for HTTP dates reads it.
     pub retry_after: Option<Duration>,
     /// Whether the request had validators, so that 304 may answer it. [`Lease::answered`] takes those of its entry as sent.
     pub conditional: bool,

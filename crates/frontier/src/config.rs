@@ -92,9 +92,9 @@ impl Default for FrontierConfig {
 pub struct SeenSetConfig {
     /// The number of distinct URLs that the seen-set is sized for: by default a million.
     pub capacity: u64,
-    /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped.
+    /// The seen-set's false-positive rate at capacity: the share of new URLs that are wrongly dropped, by default one in a hundred.
     pub false_positive_rate: f64,
-    /// Whether the seen-set is exact: no new URL is ever dropped. In memory it costs the bytes of each key and about 32 more.
+    /// Whether the seen-set is exact, which it is not by default: no new URL is ever dropped. In memory it costs the bytes of each key and about 32 more.
     ///
     /// In a directory it is a Bloom filter of this capacity, rate and policy, and each "seen" of the filter is looked up among the stored
     /// digests of 128 bits. A seen URL that is not asked for often costs some reads of the store, of 16 KiB each; so does a share of the new

@@ -54,8 +54,8 @@ use crate::time::Time;
 pub struct SaveStatus {
     /// Whether something has changed since the last one.
     pub has_unsaved: bool,
-    /// From when on it syncs the store at the latest. A program that only waits persists then, too, once: a power cut takes what was saved since
-    /// the last sync.
+    /// From when on it syncs the store at the latest; the end of time if all is synced. A program that only waits persists then, too: a power
+    /// cut takes what was saved since the last sync.
     pub next_sync: Time,
     is_checkpoint_waiting: bool,
 }
@@ -65,6 +65,11 @@ impl SaveStatus {
     /// attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
     pub fn is_sync_due(self, now: Time) -> bool {
         now >= self.next_sync || self.is_checkpoint_waiting
+    }
+
+    /// Returns whether a power cut takes nothing.
+    pub fn is_synced(self) -> bool {
+        self.next_sync == Time::from_millis(u64::MAX)
     }
 }
 
@@ -98,6 +103,8 @@ pub(crate) struct Durable {
     /// What checkpoints have replaced and is not removed yet.
     replaced: Removal,
     last_sync: Time,
+    /// Whether the last commit was synced.
+    is_synced: bool,
     /// Whether the next commit is a checkpoint in place of a row, which the rows before must not precede.
     begins_with_checkpoint: bool,
 }
@@ -106,7 +113,10 @@ impl Durable {
     pub(crate) fn save_status(&self) -> SaveStatus {
         SaveStatus {
             has_unsaved: self.has_unsaved,
-            next_sync: self.last_sync + self.config.sync_interval,
+            next_sync: match self.is_synced && !self.has_unsaved {
+                true => Time::from_millis(u64::MAX),
+                false => self.last_sync + self.config.sync_interval,
+            },
             is_checkpoint_waiting: self.begins_with_checkpoint || self.checkpointer.waits_for_sync(),
         }
     }

@@ -186,7 +186,7 @@ impl Entry {
         (target.has_new_cookies || is_other_spelling()).then_some(target)
     }
 
-    /// Returns the URL with its key, as [`Frontier::why`](crate::Frontier::why) takes it; `None` if the entry was changed, and its URL is
+    /// Returns the URL with its key, parsed, as [`Frontier::why`](crate::Frontier::why) and readers of pages take it; `None` if the entry was changed, and its URL is
     /// none. Cost: the URL is parsed.
     pub fn canonical_url(&self) -> Option<CanonicalUrl> {
         Some(CanonicalUrl::new(url::Url::parse(&self.url).ok()?, self.key.clone()))

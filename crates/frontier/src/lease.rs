@@ -37,7 +37,8 @@ pub struct Lease {
     pub id: LeaseId,
     /// What to fetch. Its attempts include this one.
     pub entry: Arc<Entry>,
-    /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint). True for pages only.
+    /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint), such as `ReadOptions::fingerprint` of the crate `crawl-page`
+    /// computes. True for pages only. A page without one is compared with no other: traps of pages that look alike are not found.
     pub wants_fingerprint: bool,
     /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a
     /// request without a delay may be sent before the lease is persisted, if only this process settles it: after a crash, no delay could be

@@ -103,8 +103,8 @@
 //!
 //! # In a directory
 //!
-//! With `features = ["durable"]`, `Frontier::open` takes the place of `in_memory`; `persist` commits what has changed, before you fetch what
-//! was leased meanwhile:
+//! With `features = ["durable"]`, `Frontier::open` takes the place of `in_memory`, and `persist` commits what has changed. Call it after you
+//! have settled, and before you send the requests of new leases:
 //!
 //! ```
 //! # #[cfg(feature = "durable")] {
@@ -166,7 +166,8 @@
 //!
 //! # What it guarantees
 //!
-//! 1. **Once.** A URL is queued once, and ends once. It is leased again only as a retry, or if you ask for that:
+//! 1. **Once.** A URL is queued once, and ends once. It is leased again only as a retry, after a kill before its end was persisted, or if you
+//!    ask for that:
 //!    [`has_new_cookies`](Link::has_new_cookies), [`queue_again`](Frontier::queue_again). A redirect to another spelling of the same key is
 //!    followed: both end, the first as redirected.
 //! 2. **Marked means queued.** A link is marked as seen only when it is queued. Every [refusal](scope::Refusal) is decided before.

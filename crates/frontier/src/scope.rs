@@ -49,7 +49,7 @@ pub enum Reach {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScopeConfig {
-    /// How far from the seeds the crawl goes.
+    /// How far from the seeds the crawl goes: by default to their hosts.
     pub reach: Reach,
     /// Regular expressions that are searched in the key of a link. If there are any, one must match.
     pub include: Vec<String>,

@@ -41,8 +41,6 @@ pub(crate) struct Commits {
     pub(crate) uncommitted: usize,
     /// When the first change since the last commit was seen.
     pub(crate) changed: Option<Instant>,
-    /// Whether the last commit was synced.
-    pub(crate) is_synced: bool,
 }
 
 impl Commits {
@@ -92,7 +90,7 @@ impl<S: Fetcher> Run<S> {
 
     /// Returns when what was committed has to be synced; `None` if all is. A crawl that waits for a host must not leave that to the next page.
     pub(super) fn sync_due(&self) -> Option<Instant> {
-        let status = self.frontier.save_status().filter(|_| !self.commits.is_synced)?;
+        let status = self.frontier.save_status().filter(|status| !status.is_synced())?;
         Some(self.clock.instant_of(status.next_sync))
     }
 
@@ -137,14 +135,13 @@ impl<S: Fetcher> Run<S> {
         let sync = status.is_sync_due(now);
         let has_kept = self.keep_of_peers();
         (self.commits.changed, self.commits.uncommitted) = (None, 0);
-        if status.has_unsaved || has_kept || sync && !self.commits.is_synced {
+        if status.has_unsaved || has_kept || sync {
             let started = Instant::now();
             if sync {
                 self.frontier.check_place()?;
             }
             let saved = self.save_beside(sync)?;
             self.frontier.persist(&saved, now)?;
-            self.commits.is_synced = sync;
             let took = started.elapsed();
             let state = self.commits.state.as_ref().filter(|_| sync);
             let database_bytes = state.and_then(|state| Directory::new(state).database_bytes());

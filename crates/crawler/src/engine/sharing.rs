@@ -1,6 +1,6 @@
 //! A crawl that several processes share: what the loop does with the others.
 
-use frontier::{CanonicalUrl, Leasing};
+use frontier::{CanonicalUrl, Leasing, SaveStatus};
 use tokio::sync::Notify;
 
 use super::Run;
@@ -121,7 +121,7 @@ impl<S: Fetcher> Run<S> {
         if self.sharing.is_none() {
             return;
         }
-        let is_synced = self.commits.is_synced && !self.has_unsaved();
+        let is_synced = self.frontier.save_status().is_some_and(SaveStatus::is_synced);
         let Some(sharing) = &mut self.sharing else { return };
         if !is_synced {
             sharing.is_told = false;

@@ -48,7 +48,7 @@ pub(crate) fn open(
     };
     if let Some(durable) = &mut opening.durable {
         // So the last sync knows all that belongs to the first attachment of this run, and has what an earlier run has left.
-        durable.last_sync = Time::EPOCH;
+        (durable.last_sync, durable.is_synced) = (Time::EPOCH, false);
     }
     Ok(opening)
 }

@@ -39,6 +39,7 @@ impl Durable {
             checkpointer: Checkpointer::new(source.sizes),
             replaced: Removal::default(),
             last_sync: now,
+            is_synced: false,
             begins_with_checkpoint: false,
         }
     }
@@ -62,7 +63,7 @@ impl Durable {
         let stated = going_back::state_last_row(&mut batch, self.next_row - 1);
         stated.map_err(FrontierError::not_saved)?;
         self.store.lock().commit(&batch, true)?;
-        self.last_sync = now;
+        (self.last_sync, self.is_synced) = (now, true);
         Ok(())
     }
 
@@ -117,6 +118,7 @@ impl Durable {
             batch.set_status("store_bytes", self.store.lock().bytes());
             return self.commit_synced(batch, now);
         }
+        self.is_synced = false;
         self.store.lock().commit(&batch, false)?;
         Ok(())
     }

@@ -37,13 +37,21 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     assert!(frontier.save_status().unwrap().is_sync_due(at(3602)));
     frontier.persist(b"synced", at(3602)).unwrap();
     assert_eq!(unsynced(), None);
+    let status = |frontier: &Frontier| frontier.save_status().unwrap();
+    let idle = status(&frontier);
+    assert!(
+        idle.is_synced() && !idle.is_sync_due(at(99_999)),
+        "a program that only waits lets the disk sleep"
+    );
     let synced = picture(&frontier);
     for number in 3603..3609 {
         work(&mut frontier, number);
+        assert!(!status(&frontier).is_synced(), "unsaved");
         frontier
             .persist(format!("later {number}").as_bytes(), at(number))
             .unwrap();
     }
+    assert_eq!(status(&frontier).next_sync, at(7202), "saved, and not synced");
     let last = unsynced().unwrap();
     assert_eq!((last.commits, last.attachment.as_slice()), (6, &b"later 3608"[..]));
     assert!(!last.is_system_restarted);
