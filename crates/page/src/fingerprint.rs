@@ -4,8 +4,8 @@
 //! common features to numbers with many common bits. The [`frontier`] compares the fingerprints.
 //!
 //! Features are all runs of three words. Behind the first 256 words of a text only one of four sentences counts, with four times the
-//! weight: so few words in a short text make a difference, and a long text takes little time. Which ones is decided by their first eight
-//! bytes (of fewer than four, none), so the same passage has the same features on every page. A repeated feature counts once.
+//! weight: so few words in a short text make a difference, and a long text takes little time. Which ones is decided by how they begin
+//! (`is_in_sample`), so the same passage has the same features on every page. A repeated feature counts once.
 //!
 //! Visible text is what a browser without scripts and style sheets shows, and the title: no tags, comments, scripts and styles. It is read
 //! in the pass that finds the links. References such as `&amp;` stay as written, and text hidden by CSS counts. A word is a run of letters
@@ -17,6 +17,9 @@
 //! - Consecutive words of digits only count as one word, so that the number of days in a month does not matter.
 //! - A word of sixteen or more letters and digits, with at least one of each, counts as "some identifier". Session
 //!   names look like that; words do not.
+//!
+//! With another constant or rule here, pages look unlike those that an earlier version has fetched: a stored crawl finds near-duplicates of new
+//! pages only. Nothing else follows: fingerprints come to the frontier from outside, so neither its `LOGIC` nor a stored format changes.
 
 use encoding_rs::UTF_8;
 use frontier::{ContentHash, SimHash};
@@ -31,7 +34,7 @@ use crate::links::{LinkOptions, ReadText, extract_with};
 const MIN_WORDS: usize = 16;
 /// Number of words at the start of a text that all count: more than most pages have that a template fills nearly alone.
 const DENSE_WORDS: usize = 256;
-/// After them, one sentence in this number counts, with this weight. Its first letters decide.
+/// After them, one sentence in this number counts, with this weight.
 const SENTENCES_PER_SAMPLE: u64 = 4;
 /// Shorter sentences are never in the sample.
 const SAMPLE_BYTES: usize = 4;
@@ -169,7 +172,8 @@ impl TextHash {
     }
 }
 
-/// Returns whether a sentence counts, behind the first words of a text.
+/// Returns whether a sentence counts, behind the first words of a text: its first eight bytes decide; of a shorter one, its first and last four;
+/// of one with digits there, its first four letters. One of fewer than four bytes never counts.
 #[inline]
 fn is_in_sample(sentence: &[u8]) -> bool {
     let text = sentence.trim_ascii_start();

@@ -1,4 +1,15 @@
-//! A crawl that several processes share: what the loop does with the others.
+//! A crawl that several processes share: what the loop does with the others. In the order of a run:
+//!
+//! | call | from | what it does |
+//! |---|---|---|
+//! | `note_end` | `seeding.rs`, first of all | sets `is_over`: all had agreed on the end before this run |
+//! | `look_what_is_left` | `seeding.rs`, last | sets `nothing_left`, before the first word to the others |
+//! | `exchange` | `engine.rs`, each round | takes links of others; any clears `nothing_left` |
+//! | `ended_before`, `end_with_others` | `plan.rs`, when nothing can be leased | sets `nothing_left`, and ends the run if all have agreed on it; a lease clears it |
+//! | `tell_others` | `commits.rs` after each synced commit, and `plan.rs` each round | says how far all is synced, and whether nothing is left |
+//!
+//! Only what is synced is told, because others may forget what they were told is here, or end. `is_told` says that nothing has changed since: what
+//! is not synced clears it, and so does another `nothing_left`.
 
 use frontier::{CanonicalUrl, Leasing, SaveStatus};
 use tokio::sync::Notify;
@@ -17,7 +28,7 @@ pub(crate) struct Sharing {
     pub(crate) peers: Box<dyn Peers>,
     /// Why nothing is left here, since nothing is.
     pub(super) nothing_left: Option<Ending>,
-    /// Whether that was told as it is now.
+    /// Whether the others were told all, as it is now.
     is_told: bool,
     /// Whether the crawl had ended before this run: then nothing is fetched, though options allow more now.
     is_over: bool,
@@ -131,6 +142,7 @@ impl<S: Fetcher> Run<S> {
             return;
         }
         let (nothing_left, now) = (sharing.nothing_left, self.clock.now());
+        // Any ending would do: its counts are told, and what is left is in `is_drained`.
         let summary = self.summary(Ending::Drained);
         let is_drained = match nothing_left {
             None => false,

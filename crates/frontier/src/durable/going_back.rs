@@ -1,10 +1,17 @@
 //! The ways back to an earlier state: to the last sync, and to the last checkpoint.
 //!
-//! A power cut may take from a program's outputs what the directory still has. So each synced commit states the last row that it has. A checkpoint
-//! counts from a synced commit on: checkpoint and journal make the state of this row again, whatever has come since.
+//! ```text
+//! rows of the journal:   checkpoint ≤ … ≤ last synced row ≤ … ≤ last row
+//!                            │                  └─ discard_unsynced: what is behind it goes
+//!                            └─ discard_other_logic: what is behind it goes
+//! ```
 //!
-//! The calls of a journal that another version of this crate has written might do something else here, so they are not made again. A checkpoint
-//! is a state, which both versions read.
+//! * **To the last sync**, after a power cut, which may take from a program's outputs what the directory still has. Each synced commit states its
+//!   last row. A checkpoint replaces the one before in a synced commit only, so it is never of a later row than that.
+//! * **To the checkpoint**, of a directory of another version of this crate (`LOGIC`): the calls of its journal might do something else here, so
+//!   they are not made again. A checkpoint is a state, which both versions read.
+//!
+//! `directory.rs` has both for the caller, who cuts the outputs back with them; `directory/repair.rs` removes what is behind a damaged row.
 
 use super::checkpoint::LOGIC;
 use super::restore::manifest;
@@ -16,7 +23,8 @@ use crate::store::{Batch, MAX_KEY, Space, Store, system_start};
 /// The key of the last row that was synced, in [`Space::Meta`].
 const SYNCED: u64 = 3;
 
-/// What a synced commit states: its last row, and the start of the system that it was made on.
+/// What a synced commit states: its last row, and the start of the system that it was made on. It is stored: with another form, `VERSION` of
+/// `sqlite/format.rs` goes up.
 type Synced = (u64, Option<String>);
 
 /// The commits since the last synced one.

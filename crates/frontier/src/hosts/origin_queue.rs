@@ -1,7 +1,7 @@
 //! The queue of one origin, with its rules of robots.txt and its outages.
 
 mod drained;
-mod place;
+mod order;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -159,32 +159,6 @@ impl OriginQueue {
         known.policy.forbids(entry.path())
     }
 
-    fn take_entry(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
-        let sitemap = if self.page_is_next {
-            None
-        } else {
-            self.take_rare(|rare| &mut rare.sitemaps)
-        };
-        let first = sitemap
-            .or_else(|| {
-                let origin = &self.id.text(host);
-                self.pages.pop(OriginRef { host, origin, segments })
-            })
-            .or_else(|| self.take_rare(|rare| &mut rare.retries))
-            .or_else(|| self.take_rare(|rare| &mut rare.sitemaps))?;
-        self.page_is_next = matches!(first.purpose, Purpose::Sitemap(_));
-        Some(first)
-    }
-
-    fn take_rare(&mut self, queue: fn(&mut Rare) -> &mut VecDeque<Entry>) -> Option<Entry> {
-        let queue = queue(self.rare.as_mut()?);
-        let entry = queue.pop_front();
-        if queue.len() < queue.capacity() / 4 {
-            queue.shrink_to(queue.capacity() / 2);
-        }
-        entry
-    }
-
     /// Iterates over all queued entries, in no particular order. Cost: a copy of each.
     pub(crate) fn waiting<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
         let rare = self.rare.iter();
@@ -225,6 +199,7 @@ impl OriginQueue {
         self.rare.as_ref()?.health.outage.as_ref()
     }
 
+    /// Whether an answer changes nothing: it has answered before, and all that a failure or a retry leaves is in `rare`.
     pub(crate) fn is_answering(&self) -> bool {
         self.has_answered && self.rare.is_none()
     }
@@ -285,6 +260,7 @@ impl OriginQueue {
             .is_some_and(|known| known.until > now || self.rules_are_fresh)
     }
 
+    /// Whether it is probed. [`state`](Self::state) calls it hanging all the same until that is certain.
     pub(crate) fn is_away(&self) -> bool {
         self.outage().is_some()
     }
