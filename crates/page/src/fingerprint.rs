@@ -18,8 +18,9 @@
 //! - A word of sixteen or more letters and digits, with at least one of each, counts as "some identifier". Session
 //!   names look like that; words do not.
 //!
-//! With another constant or rule here, pages look unlike those that an earlier version has fetched: a stored crawl finds near-duplicates of new
-//! pages only. Nothing else follows: fingerprints come to the frontier from outside, so neither its `LOGIC` nor a stored format changes.
+//! With another constant or rule of the simhash, pages look unlike those that an earlier version has fetched: a stored crawl finds near-duplicates
+//! of new pages only. Nothing else follows: simhashes come to the frontier from outside, so neither its `LOGIC` nor a stored format changes.
+//! [`content_hash`] stays as it is: crawls store its values, also of other things than pages.
 
 use encoding_rs::UTF_8;
 use frontier::{ContentHash, SimHash};

@@ -19,7 +19,8 @@ use crate::options::{FORMATS, Options, Outputs, is_same, is_stdout};
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
 
-/// The options of the outputs, which are also the names under which they are saved.
+/// The options of the outputs, which are also the names under which they are saved. A further one is added here, to [`Output::all`], to `all_files`
+/// in `options/outputs.rs`, and where the others are attached below.
 const PAGES: &str = "output";
 const LINKS: &str = "links";
 const REFUSED: &str = "refused";
@@ -118,7 +119,8 @@ pub(super) fn attach(
             PAGES => Pages::new(to, format, &crawl.config().options().reports.fields)
                 .map(|pages| crawl.observe(matching(pages, options))),
             LINKS => LinkGraph::new(to, format).map(|links| crawl.observe(links)),
-            _ => RefusedReport::new(to, format).map(|refused| crawl.observe(refused)),
+            REFUSED => RefusedReport::new(to, format).map(|refused| crawl.observe(refused)),
+            other => unreachable!("{other} is no file of records"),
         };
         crawl = attached.map_err(OutputError::Open)?;
     }

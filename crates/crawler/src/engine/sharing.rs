@@ -8,8 +8,8 @@
 //! | `ended_before`, `end_with_others` | `plan.rs`, when nothing can be leased | sets `nothing_left`, and ends the run if all have agreed on it; a lease clears it |
 //! | `tell_others` | `commits.rs` after each synced commit, and `plan.rs` each round | says how far all is synced, and whether nothing is left |
 //!
-//! Only what is synced is told, because others may forget what they were told is here, or end. `is_told` says that nothing has changed since: what
-//! is not synced clears it, and so does another `nothing_left`.
+//! Only what is synced is told, because others may forget what they were told is here, or end. `is_told` says that nothing has changed since. What
+//! is not synced clears it, and links and leases are not: so who clears `nothing_left` for these need not. `end_with_others` must.
 
 use frontier::{CanonicalUrl, Leasing, SaveStatus};
 use tokio::sync::Notify;

@@ -192,7 +192,14 @@ impl OriginQueue {
 }
 
 impl OriginHealth {
-    /// What such a failure means for its entry: a table.
+    /// What such a failure means for its entry: a table. An attempt counts, is spared or is deferred:
+    ///
+    /// | incident | the last attempt | else |
+    /// |---|---|---|
+    /// | none | counts; deferred if its attempts may have been spent on an outage before, which was surely one | counts |
+    /// | a page, and the origin may be well: it is not known yet who is silent | spared, once | counts |
+    /// | any other | deferred | deferred |
+    /// | too long | given up | given up |
     fn consequence(&self, incident: Incident, failed: &Failed<'_>) -> Consequence {
         let entry = &failed.leased.entry;
         // Its attempts may have been spent on an outage before that was detected.

@@ -4,9 +4,9 @@
 //! a seed, before links are asked whether they are in reach; the page is compared with others, and counts against the budget of its host, before
 //! its links are offered: both may refuse them; a loop is closed last, as the verdict on its link says whether it is one.
 //!
-//! A further [`Outcome`]: the compiler names `was_made`, the `match` of `settle_page`, `robots.rs`, `state/call.rs` and `durable/record.rs`; to
-//! be looked at besides are `is_redirect` and `is_spent` in `settle_page`, `count_final`, and `is_done` in `compare`. With another decision,
-//! `LOGIC` goes up.
+//! A further [`Outcome`]: the compiler names `was_made`, the `match` of `settle_page`, `robots.rs` and `durable/record.rs`. To be looked at
+//! besides are `is_redirect` and `is_spent` in `settle_page`, `count_final`, `is_done` in `compare`, `are_all_stored` in `state/call.rs`, and
+//! who matches on it in the crate `crawler`. With another decision, `LOGIC` of `durable/checkpoint.rs` goes up.
 
 mod robots;
 

@@ -1,4 +1,5 @@
-//! The state of a host, which follows from its queue and its times.
+//! The state of a host, which follows from its queue and its times. Who takes a host out of the round, a queue of an address or a timer makes it
+//! idle first, so that [`Host::update_state`] finds its new place (`round_robin.rs`, `timers.rs`, `stored.rs`).
 
 use super::super::HostConfig;
 use super::super::addresses::Address;
@@ -28,7 +29,7 @@ impl Host {
     /// Updates its state after a change. Returns whether it is another now.
     pub(crate) fn update_state(&mut self, now: Time, config: &HostConfig) -> bool {
         if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
-            // Its state is checked again at its turn.
+            // It stays in the round or the queue of its address until its turn, when `round_robin.rs` looks at it again.
             return false;
         }
         let state = match self.next_state(now, config) {
@@ -38,6 +39,7 @@ impl Host {
         std::mem::replace(&mut self.state, state) != state
     }
 
+    /// Brings what is due into the queues of its origins, and returns the state that follows.
     pub(crate) fn next_state(&mut self, now: Time, config: &HostConfig) -> HostState {
         if self.queued() == 0 && self.pace.in_flight() == 0 {
             return self.idle_state(now, config);
