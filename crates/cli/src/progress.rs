@@ -169,8 +169,9 @@ impl Reporter {
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
             Phase::Running => {
-                // Each of those that look alike may lead to more.
-                let is_bound = hosts.hosts.iter().any(|host| host.alike > 0);
+                // Each of those that look alike may lead to more, and who is in trouble may be well again.
+                let is_bound = |host: &HostFigures| host.alike > 0 || host.health.lasts(hosts.as_of);
+                let is_bound = hosts.hosts.iter().any(is_bound);
                 let up_to = if is_bound { "up to " } else { "" };
                 let left = self.pace.remaining(hosts.left(), is_bound);
                 left.map(|left| format!("ETA {up_to}{}", duration(left)))
@@ -207,7 +208,7 @@ fn worst_host(summary: &Summary) -> Option<String> {
         .host_table
         .held_up_by()
         .filter(|host| summary.report.pages_left() > 0 && is_named(host, summary))?;
-    let left = host.in_words(host.left?);
+    let left = host.in_words(host.left?, summary.host_table.as_of);
     Some(format!("{}, {left} left: {}", host.state_in_words(), host.host))
 }
 
@@ -394,18 +395,28 @@ mod tests {
         (summary.report.queued_pages, summary.report.hosts) = (7, 2);
         let million = Some(1_000_000);
         let long = vec!["a".repeat(60); 3].join(".");
-        let cut = format!(" 1 %; away, 3.0 s left: {}", &long[..46]);
+        let cut = format!(" 1 %; away, at least 3.0 s left: {}", &long[..37]);
         let full = " 1.5x: 1 600 000 of 1 000 000 keys, 3.2 % of new keys dropped";
         let (fixed, exact, grown) = ((million, None), (None, None), (million, Some(4_000_000)));
         let (asked, away) = (Some(("d.example", false)), Some(("b.example", true)));
         let cases = [
             // Host, capacity, keys.
             (None, fixed, 12_345.6, ": 12 300 of 1 000 000 keys (1 %)"),
-            (asked, exact, 12_345.0, ": 12 345 keys; asked, 2.0 s left: d.example"),
+            (
+                asked,
+                exact,
+                12_345.0,
+                ": 12 345 keys; asked, at least 2.0 s left: d.example",
+            ),
             (None, fixed, 850e3, " filling: 850 000 of 1 000 000 keys (85 %)"),
             (None, grown, 2e6, ": 2 000 000 of 4 000 000 keys (50 %)"),
-            (away, exact, 9.0, ": 9 keys; away, 3.0 s left: b.example"),
-            (away, fixed, 850e3, " filling 85 %; away, 3.0 s left: b.example"),
+            (away, exact, 9.0, ": 9 keys; away, at least 3.0 s left: b.example"),
+            (
+                away,
+                fixed,
+                850e3,
+                " filling 85 %; away, at least 3.0 s left: b.example",
+            ),
             (Some((&long, true)), fixed, 12_345.6, cut.as_str()),
             (away, fixed, 1.6e6, full),
         ];

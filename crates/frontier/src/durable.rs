@@ -57,6 +57,9 @@ pub struct SaveStatus {
     /// From when on it syncs the store at the latest; the end of time if all is synced. A program that only waits persists then, too: a power
     /// cut takes what was saved since the last sync.
     pub next_sync: Time,
+    /// When the interval has passed since the last sync.
+    due: Time,
+    is_synced: bool,
     is_checkpoint_waiting: bool,
 }
 
@@ -64,12 +67,12 @@ impl SaveStatus {
     /// Returns whether it will sync the store at this time: the interval has passed, or a checkpoint waits for it. Sync what belongs to the
     /// attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
     pub fn is_sync_due(self, now: Time) -> bool {
-        now >= self.next_sync || self.is_checkpoint_waiting
+        now >= self.due || self.is_checkpoint_waiting
     }
 
     /// Returns whether a power cut takes nothing.
     pub fn is_synced(self) -> bool {
-        self.next_sync == Time::from_millis(u64::MAX)
+        self.is_synced
     }
 }
 
@@ -111,12 +114,13 @@ pub(crate) struct Durable {
 
 impl Durable {
     pub(crate) fn save_status(&self) -> SaveStatus {
+        let is_synced = self.is_synced && !self.has_unsaved;
+        let due = self.last_sync + self.config.sync_interval;
         SaveStatus {
             has_unsaved: self.has_unsaved,
-            next_sync: match self.is_synced && !self.has_unsaved {
-                true => Time::from_millis(u64::MAX),
-                false => self.last_sync + self.config.sync_interval,
-            },
+            next_sync: if is_synced { Time::from_millis(u64::MAX) } else { due },
+            due,
+            is_synced,
             is_checkpoint_waiting: self.begins_with_checkpoint || self.checkpointer.waits_for_sync(),
         }
     }

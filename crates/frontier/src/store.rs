@@ -38,14 +38,8 @@ pub(crate) enum Space {
 
 impl Space {
     /// All spaces; each stands at its number.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Meta,
-        Self::Journal,
-        Self::Checkpoint,
-        Self::Segment,
-        Self::Record,
-        Self::Digest,
-    ];
+    #[rustfmt::skip]
+    pub(crate) const ALL: [Self; 6] = [Self::Meta, Self::Journal, Self::Checkpoint, Self::Segment, Self::Record, Self::Digest];
 
     /// The name of its table.
     pub(crate) fn name(self) -> &'static str {

@@ -104,7 +104,7 @@
 //!
 //! * Below 0.8 times the capacity nothing is logged, though a few keys may be lost: [`Saturation::may_have_lost`] says so.
 //! * A sieve that is resumed does not log again what was logged: log [`Sieve::saturation`] once after [`Sieve::resume`].
-//! * One more `warn`, at whatever level, says that the bits set and the accepted keys disagree ([`SelfCheck`]).
+//! * That the bits set and the accepted keys disagree ([`SelfCheck`]) is said by the record of a level that is due then, or by a `warn` of its own.
 //!
 //! # A filter without a queue
 //!

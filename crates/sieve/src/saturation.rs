@@ -24,8 +24,8 @@
 //!
 //! Target `sieve::saturation`; one record when the estimate exceeds a [`Level`] for the first time: `info` below the capacity, `warn`
 //! above it, whatever the policy. A level is a multiple of the capacity that was configured, also for a filter that has grown. A layer
-//! that is added between two levels is one `info` record. The first time that the [`SelfCheck`] is suspicious is one `warn` record, at
-//! whatever level. There is never a record per key.
+//! that is added between two levels is one `info` record. The first time that the [`SelfCheck`] is suspicious, the record of a level
+//! that is due then says so, or one `warn` record of its own. There is never a record per key.
 //!
 //! Key-values of each record: `saturation_level` (as [`Level`] prints it), `estimated`, `capacity`, `grown_capacity`, `accepted`,
 //! `fill`, `rate`, `lost`, `lost_at_least`, `bits`, `ones`, `hashes`, `layers`, `memory_bytes`, `consistent` and, when the sieve was

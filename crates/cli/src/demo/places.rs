@@ -3,16 +3,8 @@
 use super::page::{Hosts, Page, at, without_scheme};
 
 /// The directories of the catalogue.
-const SHELVES: [&str; 8] = [
-    "lamps",
-    "chairs",
-    "clocks",
-    "kettles",
-    "radios",
-    "bicycles",
-    "telescopes",
-    "accordions",
-];
+#[rustfmt::skip]
+const SHELVES: [&str; 8] = ["lamps", "chairs", "clocks", "kettles", "radios", "bicycles", "telescopes", "accordions"];
 const MAKES: [&str; 12] = [
     "aurora", "basalt", "cirrus", "delta", "ember", "fjord", "garnet", "harbour", "indigo", "juniper", "kestrel",
     "lagoon",

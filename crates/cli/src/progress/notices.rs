@@ -90,6 +90,10 @@ impl LineBudget {
                 let later = self.away.get_mut(origin).and_then(|(.., later)| later.take());
                 later.is_some()
             }
+            Notice::GivenUp { origin, .. } => {
+                self.away.remove(origin);
+                false
+            }
             _ => false,
         }
     }
@@ -210,7 +214,16 @@ mod tests {
             patience: Duration::from_secs(3600),
         };
         let after = Duration::from_secs(1);
-        let back = Notice::Back { origin, after };
+        let back = Notice::Back {
+            origin: origin.clone(),
+            after,
+        };
+        let given_up = Notice::GivenUp {
+            origin,
+            cause: std::sync::Arc::new(frontier::Failure::new(frontier::FailureKind::Connect, "refused")),
+            after,
+            lost: 1,
+        };
         let mut budget = LineBudget::new("hosts");
         for second in 0..20 {
             budget.tick(Duration::from_secs(second));
@@ -245,6 +258,13 @@ mod tests {
                 pairs.push(second);
             }
         }
+        budget.left = 0;
+        budget.log(&away, false);
+        (budget.left, budget.omitted) = (1, 0);
+        budget.log(&given_up, false);
+        assert_eq!((budget.left, budget.omitted), (0, 0));
+        budget.tick(Duration::from_secs(9000));
+        assert_eq!(budget.left, 1, "no line says that it is away after it was given up");
         assert_eq!(pairs, [1000, 1060, 1180, 1420, 1900, 2500, 3100, 3700, 4300, 4900]);
     }
 }

@@ -11,6 +11,9 @@ use super::list::write_line;
 use crate::flag;
 use crate::options::DirArgs;
 
+#[rustfmt::skip]
+const HEADS: [&str; 9] = ["host", "state", "left", "waiting", "requests", "failed", "answer", "delay", "until, why"];
+
 /// The most hosts that are sorted. The others follow in no particular order, so that the hosts of a large crawl take no memory.
 const SORTED: usize = 10_000;
 
@@ -19,22 +22,12 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
     let as_of = crawl.summary.host_table.as_of;
     let mut to = BufWriter::new(io::stdout().lock());
     if !args.json {
-        let heads = [
-            "host",
-            "state",
-            "left",
-            "waiting",
-            "requests",
-            "failed",
-            "answer",
-            "delay",
-            "until, why",
-        ];
+        let heads = HEADS.map(str::to_owned);
         writeln!(to, "as of {as_of}")?;
         if crawl.is_paused && crawl.is_running() {
             writeln!(to, "in a pause: no host is asked")?;
         }
-        writeln!(to, "{}", line_of(&heads.map(str::to_owned)))?;
+        writeln!(to, "{}", line_of(&heads))?;
     }
     let mut write = |host: &HostFigures| match args.json {
         true => write_line(&mut to, &host.to_json(as_of, &flag::of)),
@@ -63,7 +56,10 @@ fn columns(host: &HostFigures) -> [String; 9] {
     let time = |time: Option<_>| time.map_or_else(|| "-".to_owned(), duration);
     let health = &host.health;
     let why = health.cause.as_ref().map(ToString::to_string);
-    let until = health.until.map(|time| time.to_string());
+    let until = health
+        .until
+        .filter(|_| host.left.is_some())
+        .map(|time| time.to_string());
     let until_why: Vec<_> = until.into_iter().chain(why).collect();
     [
         host.host.to_string(),

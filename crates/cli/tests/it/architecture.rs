@@ -86,11 +86,11 @@ const USES: &str = "\
     crawler | bytesize:: | summary/rows.rs
     crawler | cookie_store:: | fetch/cookie_file.rs fetch/cookies.rs
     crawler | flate2:: | fetch/decoding.rs output/lines.rs
-    crawler | h2:: | fetch/error.rs
+    crawler | h2:: | fetch/classify.rs
     crawler | hyper |
     crawler | jiff:: | fetch/cookie_date.rs
     crawler | libdeflater:: | fetch/decoding.rs
-    crawler | reqwest:: | fetch/body.rs fetch/client.rs fetch/connections.rs fetch/cookies.rs fetch/error.rs \
+    crawler | reqwest:: | fetch/body.rs fetch/classify.rs fetch/client.rs fetch/connections.rs fetch/cookies.rs \
         fetch/exchange.rs fetch/guard.rs fetch/headers.rs fetch/own_headers.rs fetch/proxy.rs
     crawler | rustix:: | engine/clock.rs output/save.rs
     crawler | rustls_platform_verifier:: | fetch/tls.rs

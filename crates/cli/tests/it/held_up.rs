@@ -43,7 +43,7 @@ fn the_log_the_status_the_hosts_and_the_metrics_name_the_same_host_and_state() {
     let (state, metrics) = (folder.path("state"), folder.path("metrics.prom"));
     let throttles = host(
         "127.0.0.2",
-        "429 Too Many Requests\r\nRetry-After: 100",
+        "429 Too Many Requests\r\nRetry-After: 200",
         "404 Not Found",
     );
     let robots = host("127.0.0.3", "200 OK", "503 Service Unavailable");
@@ -65,15 +65,15 @@ fn the_log_the_status_the_hosts_and_the_metrics_name_the_same_host_and_state() {
     let words: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!(words, ["away", "resting", "robots_failing"], "{events:?}");
     assert!(events.iter().all(|event| event["level"] == "WARN"), "{events:?}");
-    assert_eq!(events[1]["seconds"], 100.0);
+    assert_eq!(events[1]["seconds"], 200.0);
 
     let progress = next(&|record| record["target"] == "crawler::progress" && !record["held_up_by"].is_null());
     let message = progress["message"].as_str().unwrap();
     assert_eq!(progress["held_up_by"], "127.0.0.2", "{progress}");
     assert_eq!(progress["host_state"], "resting");
-    assert!(message.contains("held up by 127.0.0.2: resting for ") && message.contains("Retry-After: 1.7 min"));
+    assert!(message.contains("held up by 127.0.0.2: resting for ") && message.contains("Retry-After: 3.3 min"));
     assert!(
-        (90.0..=100.0).contains(&progress["held_up_seconds"].as_f64().unwrap()),
+        (190.0..=200.0).contains(&progress["held_up_seconds"].as_f64().unwrap()),
         "{progress}"
     );
 

@@ -218,7 +218,7 @@ fn the_view_names_the_host_that_takes_longest() {
     let [a, b] = ["a.localhost", "b.localhost"].map(|name| seed.replace("127.0.0.1", name));
     let options = "--allow-private-addresses --delay 400ms --max-time 3s";
     let several = on_terminal(&format!("{options} {a} {b}"), &[]);
-    assert!(several.contains("  seen-set 0 %; asked, 1"), "{several}");
+    assert!(several.contains("  seen-set 0 %; asked, at least 1"), "{several}");
     assert!(several.contains(" s left: a.localhost  ") || several.contains(" s left: b.localhost  "));
 }
 

@@ -135,7 +135,7 @@ impl<S: Fetcher> Run<S> {
         let sync = status.is_sync_due(now);
         let has_kept = self.keep_of_peers();
         (self.commits.changed, self.commits.uncommitted) = (None, 0);
-        if status.has_unsaved || has_kept || sync {
+        if status.has_unsaved || has_kept || sync && !status.is_synced() {
             let started = Instant::now();
             if sync {
                 self.frontier.check_place()?;

@@ -61,7 +61,7 @@ pub(super) fn is_free(path: &Path) -> bool {
         .map_or(true, |found| found.is_file() && found.len() == 0)
 }
 
-/// Adds the path to an error.
+/// So that an error names its file.
 pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -190,7 +190,11 @@ impl HostFigures {
             0 => String::new(),
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
-        text += &format!("; {} waiting{alike}, {} left", grouped(waiting), self.in_words(left));
+        text += &format!(
+            "; {} waiting{alike}, {} left",
+            grouped(waiting),
+            self.in_words(left, as_of)
+        );
         if self.alike > waiting {
             let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
             text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
@@ -199,12 +203,14 @@ impl HostFigures {
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
     }
 
-    /// Returns a time that what waits takes, in words. Of a host that hangs it is the least.
-    pub fn in_words(&self, left: Duration) -> String {
-        match self.health.state {
-            Health::Hanging => format!("at least {}", duration(left)),
-            _ => duration(left),
-        }
+    /// Returns a time that what waits takes, in words: as a bound, because more may come, or the host may be given up.
+    pub fn in_words(&self, left: Duration, as_of: Time) -> String {
+        let bound = match self.health.lasts(as_of) {
+            true => "up to ",
+            false if self.health.pages_hang() || self.alike > 0 => "",
+            false => "at least ",
+        };
+        bound.to_owned() + &duration(left)
     }
 
     fn cause(&self) -> Option<String> {
@@ -279,15 +285,15 @@ mod tests {
         let cases = [
             (
                 explained(|host| host.report.delay = second / 2),
-                "asked; 37 waiting, 6.2 min left",
+                "asked; 37 waiting, at least 6.2 min left",
             ),
             (
                 explained(|host| host.report.delay = 10 * second),
-                "asked; 37 waiting, 6.2 min left; its delay is 10.0 s, from DELAY",
+                "asked; 37 waiting, at least 6.2 min left; its delay is 10.0 s, from DELAY",
             ),
             (
                 explained(|host| (host.report.delay, host.report.crawl_delay) = (10 * second, 10 * second)),
-                "asked; 37 waiting, 6.2 min left; its delay is 10.0 s, from its robots.txt, up to MAX_CRAWL_DELAY",
+                "asked; 37 waiting, at least 6.2 min left; its delay is 10.0 s, from its robots.txt, up to MAX_CRAWL_DELAY",
             ),
             (
                 explained(|host| {
@@ -299,7 +305,7 @@ mod tests {
             ),
             (
                 explained(|host| host.median = Some(2 * second)),
-                "asked; 37 waiting, 6.2 min left; it answers in 2.0 s: PER_HOST allows more at once",
+                "asked; 37 waiting, at least 6.2 min left; it answers in 2.0 s: PER_HOST allows more at once",
             ),
             (
                 explained(|host| {
@@ -308,7 +314,7 @@ mod tests {
                     host.report.health.given_up_at = Some(Time::EPOCH + 900 * second);
                 }),
                 "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if this continues; \
-                 37 waiting, 6.2 min left; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
+                 37 waiting, up to 6.2 min left; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
             ),
             (
                 explained(|host| {

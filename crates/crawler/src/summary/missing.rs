@@ -17,7 +17,7 @@ const LIMITS: [(Refusal, &str); 12] = [
     (Refusal::QueueFull, "max_queued"),
     (Refusal::TooManyHosts, "max_hosts"),
     (Refusal::Saturated, "capacity"),
-    (Refusal::HostDown, "max_host_downtime"),
+    (Refusal::HostDown, ""),
     (Refusal::HostBudget, "max_pages_per_host"),
     (Refusal::TooManySitemaps, "max_sitemaps"),
     (Refusal::TooManyQueries, "max_queries_per_path"),

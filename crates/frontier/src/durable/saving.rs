@@ -86,7 +86,7 @@ impl Durable {
         // What could not be read must not be saved.
         self.check_read()?;
         let is_new = !self.calls.is_empty() || self.attachment != attachment;
-        if !is_new && !sync {
+        if !is_new && (!sync || self.is_synced) {
             return Ok(());
         }
         let mut batch = Batch::default();

@@ -89,16 +89,11 @@ impl Host {
                 let closes = known.is_none_or(|known| matches!(known.policy, Policy::Closed(..)));
                 let waits = waits.fold(Duration::ZERO, Duration::saturating_add);
                 let waits = with_jitter(waits, retries.retry_jitter, 1_000);
-                health.given_up_at = health.until.filter(|_| closes).map(|until| until + waits);
+                health.given_up_at = closes.then(|| health.until.unwrap_or(now) + waits);
             }
             Health::Resting => {
                 health.times = origin.throttles();
-                let most = retries.max_throttles.get();
-                let longest = retries.rest_after(most, health.asked_for);
-                let jitter = health.asked_for.map_or(retries.retry_jitter, |_| 0);
-                let longest = with_jitter(longest, jitter, 1_000);
-                let rests = longest.saturating_mul(most.saturating_sub(health.times.saturating_add(1)));
-                health.given_up_at = blocked.map(|until| until + rests);
+                health.given_up_at = Some(blocked.unwrap_or(now) + rests_after(&health, retries));
             }
             Health::Away => {
                 let Some(outage) = origin.outage() else { return health };
@@ -122,4 +117,19 @@ impl Host {
         }
         health
     }
+}
+
+/// How long a host rests after its present rest, at most, until it is given up because it throttles each time.
+fn rests_after(health: &HostHealth, retries: &RetryPolicy) -> Duration {
+    let left = retries
+        .max_throttles
+        .get()
+        .saturating_sub(health.times.saturating_add(1));
+    let rest = |more| retries.rest_after(health.times.saturating_add(more), health.asked_for);
+    // They double, 31 times at most.
+    let rests = (1..=left.min(32))
+        .map(rest)
+        .fold(Duration::ZERO, Duration::saturating_add);
+    let rests = rests.saturating_add(rest(left).saturating_mul(left.saturating_sub(32)));
+    with_jitter(rests, health.asked_for.map_or(retries.retry_jitter, |_| 0), 1_000)
 }

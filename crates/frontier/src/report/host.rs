@@ -53,9 +53,9 @@ impl HostReport {
 
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
-    /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. A host that is away, or whose robots.txt fails, for ten seconds
-    /// or longer takes until it is given up. What else goes wrong continues for as long again, but not after that. All that may come that
-    /// looks [alike](Self::alike) counts. `None` if nothing waits or is in flight, or the page budget is spent.
+    /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. One whose trouble [lasts](HostHealth::lasts) takes until it is given
+    /// up. What else goes wrong continues for as long again, but not after that. All that may come that looks [alike](Self::alike) counts.
+    /// `None` if nothing waits or is in flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
@@ -64,8 +64,7 @@ impl HostReport {
         let since = health.since.filter(|_| !health.pages_hang());
         let lasted = since.map_or(Duration::ZERO, |since| now.since(since));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
-        let is_lost = health.given_up_at.is_some() && health.state > Health::Resting && lasted >= Health::HANGING;
-        let rest = rest.max(if is_lost { end } else { lasted });
+        let rest = rest.max(if health.lasts(now) { end } else { lasted });
         let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
         let retried = if health.pages_hang() { 1.0 } else { retried };
         let attempts = (1.0 - retried)
@@ -104,15 +103,8 @@ impl Health {
     pub const HANGING: Duration = Duration::from_secs(10);
 
     /// All of them, the best first.
-    pub const ALL: [Self; 7] = [
-        Self::Asked,
-        Self::Resting,
-        Self::RobotsFailing,
-        Self::Hanging,
-        Self::Away,
-        Self::Closed,
-        Self::GivenUp,
-    ];
+    #[rustfmt::skip]
+    pub const ALL: [Self; 7] = [Self::Asked, Self::Resting, Self::RobotsFailing, Self::Hanging, Self::Away, Self::Closed, Self::GivenUp];
 
     /// Returns the name as one word in snake case.
     pub fn name(self) -> &'static str {
@@ -152,6 +144,12 @@ pub struct HostHealth {
 }
 
 impl HostHealth {
+    /// Whether its trouble is taken to last until it is given up: it went wrong twice in a row, or the host asked for a longer rest.
+    pub fn lasts(&self, now: Time) -> bool {
+        let end = self.given_up_at.map(|end| end.since(now));
+        end.is_some() && (self.times > 1 || self.asked_for > end)
+    }
+
     /// Whether its last pages, three at least, got no whole answer: so will the others.
     pub fn pages_hang(&self) -> bool {
         self.state == Health::Hanging && self.times >= SILENT_PAGES as u32

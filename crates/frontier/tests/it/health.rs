@@ -150,11 +150,8 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
         let said = health(&closed, now);
         let report = closed.host_report(&host(), now).unwrap();
         let left = report.time_left(Duration::ZERO, 0.0, now);
-        let is_known = now.since(START) >= Duration::from_secs(10);
-        assert!(
-            !is_known || left == Some(said.given_up_at.unwrap().since(now)),
-            "{left:?}"
-        );
+        let until_closed = said.given_up_at.unwrap().since(now);
+        assert!(said.times < 2 || left == Some(until_closed), "{left:?}");
         assert_eq!(said.given_up_at, *closed_at.get_or_insert(said.given_up_at), "{failed}");
         now = said.until.unwrap();
     }
@@ -212,7 +209,7 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
         assert_eq!(seen(&frontier, now).2, None, "the probe is in flight");
         let report = frontier.host_report(&host(), now).unwrap();
         let end = report.health.given_up_at.unwrap();
-        let lasts = now.since(START) >= Duration::from_secs(10);
+        let lasts = report.health.times > 1;
         let left = if lasts { end.since(now) } else { now.since(START) };
         assert_eq!(report.time_left(Duration::ZERO, 0.0, now), Some(left));
         settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
@@ -253,6 +250,33 @@ fn a_host_that_throttles_or_is_away_is_given_up_no_later_than_it_says() {
         );
         let given_up = Some(common::seconds(now));
         assert_eq!(seen(&frontier, now).1, given_up, "not since its trouble began");
+    }
+}
+
+#[test]
+fn a_host_that_always_throttles_says_from_the_first_time_on_when_it_is_given_up() {
+    for retry_after in [None, Some(4), Some(86_400)].map(|after| after.map(Duration::from_secs)) {
+        let mut config = config();
+        config.retries.max_throttles = NonZeroU32::new(6).unwrap();
+        let mut frontier = pages(config);
+        let (mut now, mut said) = (START, Vec::new());
+        while health(&frontier, now).state < Health::GivenUp {
+            let lease = common::next(&mut frontier, &mut now);
+            let in_flight = frontier.host_report(&host(), now).unwrap();
+            if in_flight.health.lasts(now) {
+                let left = in_flight.time_left(Duration::ZERO, 0.0, now).unwrap();
+                said.push(now + left);
+            }
+            let answer = Outcome::failed_until(failure(FailureKind::Throttled), retry_after);
+            settle(&mut frontier, &lease, answer, now);
+            said.extend(health(&frontier, now).given_up_at);
+        }
+        assert!(said.len() > 8, "after two in a row it lasts: {said:?}");
+        let is_right = |said: &Time| now <= *said && said.since(START) <= now.since(START).mul_f64(1.25);
+        assert!(
+            said.iter().all(is_right),
+            "{retry_after:?}: {said:?}, and it was at {now:?}"
+        );
     }
 }
 

@@ -137,7 +137,7 @@ function showLeft(status) {
   const isOpen = summary.host_table.some((one) => one.alike > 0);
   const until = timeLeft(status) > 0 ? `, ${isOpen ? "up to" : "about"} ${duration(timeLeft(status))}` : "";
   put(byId("left"), left.about === null
-    ? `${queued}; ${left.new_per_page[1] < 1 ? "how many more they lead to is not certain" : isOpen ? "more may follow that look alike" : "the end is not in sight"}${until}: ${leads}.`
+    ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
 }
 
@@ -241,7 +241,7 @@ function showHosts({ summary, finished }, hosts = summary.host_table) {
   const others = summary.hosts - hosts.length;
   put(byId("hosts-text"), hosts.length === 0 ? "" : `${others > 0 ? `${hosts.length} of ${grouped(summary.hosts)}, as` : "As"} of ${time(asOf)}.`);
   fill(byId("hosts"), HOST_HEADS, hosts.map((one) => [
-    one.host, words(one.state), finished || !one.until ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), duration(one.left_seconds), grouped(one.requests),
+    one.host, words(one.state), finished || !one.until || one.left_seconds === null ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), duration(one.left_seconds), grouped(one.requests),
     grouped(one.failures), duration(one.median_seconds), duration(one.delay_seconds), duration(one.shortest_pause_seconds), between(one.robots_fetched_at, asOf),
   ]));
   const slack = summary.least_slack_seconds;

@@ -40,7 +40,7 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     let status = |frontier: &Frontier| frontier.save_status().unwrap();
     let idle = status(&frontier);
     assert!(
-        idle.is_synced() && !idle.is_sync_due(at(99_999)),
+        idle.is_synced() && idle.next_sync > at(99_999),
         "a program that only waits lets the disk sleep"
     );
     let synced = picture(&frontier);
@@ -52,6 +52,7 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
             .unwrap();
     }
     assert_eq!(status(&frontier).next_sync, at(7202), "saved, and not synced");
+    assert!(!status(&frontier).is_synced());
     let last = unsynced().unwrap();
     assert_eq!((last.commits, last.attachment.as_slice()), (6, &b"later 3608"[..]));
     assert!(!last.is_system_restarted);
@@ -81,4 +82,25 @@ fn a_directory_goes_back_to_the_commit_of_the_last_sync() {
     drop(frontier);
     assert_eq!(unsynced(), None);
     assert_eq!(Directory::new(&dir.0).discard_unsynced().unwrap(), 0);
+}
+
+#[test]
+fn a_text_that_is_persisted_alone_is_synced_when_that_is_due_and_no_interval_is_too_long() {
+    for (interval, is_due) in [
+        (Duration::ZERO, true),
+        (Duration::from_secs(1), true),
+        (Duration::MAX, false),
+    ] {
+        let dir = TemporaryDir::new();
+        let config = FrontierConfig {
+            sync_interval: interval,
+            ..common::config()
+        };
+        let mut frontier = dir.open(config, START).frontier;
+        frontier.persist(b"the first is synced", START).unwrap();
+        frontier.persist(b"a text alone", at(3600)).unwrap();
+        let is_synced = || Directory::new(&dir.0).unsynced().unwrap().is_none();
+        assert_eq!(is_synced(), is_due, "{interval:?}");
+        assert_eq!(frontier.save_status().unwrap().is_synced(), is_due, "{interval:?}");
+    }
 }
