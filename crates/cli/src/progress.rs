@@ -169,9 +169,8 @@ impl Reporter {
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
             Phase::Running => {
-                // Each of those that look alike may lead to more, and who is in trouble may be well again.
-                let is_bound = |host: &HostFigures| host.alike > 0 || host.health.lasts(hosts.as_of);
-                let is_bound = hosts.hosts.iter().any(is_bound);
+                // Each of those that look alike may lead to more.
+                let is_bound = hosts.hosts.iter().any(|host| host.alike > 0);
                 let up_to = if is_bound { "up to " } else { "" };
                 let left = self.pace.remaining(hosts.left(), is_bound);
                 left.map(|left| format!("ETA {up_to}{}", duration(left)))
@@ -208,8 +207,8 @@ fn worst_host(summary: &Summary) -> Option<String> {
         .host_table
         .held_up_by()
         .filter(|host| summary.report.pages_left() > 0 && is_named(host, summary))?;
-    let left = host.in_words(host.left?, summary.host_table.as_of);
-    Some(format!("{}, {left} left: {}", host.state_in_words(), host.host))
+    let left = host.in_words(host.left?);
+    Some(format!("{}, {left}: {}", host.state_in_words(), host.host))
 }
 
 /// `None` if none is.

@@ -64,7 +64,7 @@ pub struct SaveStatus {
 }
 
 impl SaveStatus {
-    /// Returns whether it will sync the store at this time: the interval has passed, or a checkpoint waits for it. Sync what belongs to the
+    /// Returns whether it will sync the store at this time, if anything is new or not synced: the interval has passed, or a checkpoint waits for it. Sync what belongs to the
     /// attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
     pub fn is_sync_due(self, now: Time) -> bool {
         now >= self.due || self.is_checkpoint_waiting

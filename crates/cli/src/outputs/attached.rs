@@ -19,8 +19,8 @@ use crate::options::{FORMATS, Options, Outputs, is_same, is_stdout};
 /// The file in the state directory with the names that --save has given.
 const SAVED_NAMES: &str = "saved-names";
 
-/// The options of the outputs, which are also the names under which they are saved. A further one is added here, to [`Output::all`], to `all_files`
-/// in `options/outputs.rs`, and where the others are attached below.
+/// The options of the outputs, which are also the names under which they are saved. A further one is added here, to [`Output::all`], to `files` in
+/// `options/outputs.rs` (to `all_files`, if it is none of records), and where the others are attached below.
 const PAGES: &str = "output";
 const LINKS: &str = "links";
 const REFUSED: &str = "refused";

@@ -190,11 +190,7 @@ impl HostFigures {
             0 => String::new(),
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
-        text += &format!(
-            "; {} waiting{alike}, {} left",
-            grouped(waiting),
-            self.in_words(left, as_of)
-        );
+        text += &format!("; {} waiting{alike}, {}", grouped(waiting), self.in_words(left));
         if self.alike > waiting {
             let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
             text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
@@ -203,14 +199,14 @@ impl HostFigures {
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
     }
 
-    /// Returns a time that what waits takes, in words: as a bound, because more may come, or the host may be given up.
-    pub fn in_words(&self, left: Duration, as_of: Time) -> String {
-        let bound = match self.health.lasts(as_of) {
-            true => "up to ",
-            false if self.health.pages_hang() || self.alike > 0 => "",
-            false => "at least ",
-        };
-        bound.to_owned() + &duration(left)
+    /// Says how long what waits takes. More may come, unless the host goes on to fail, and is given up then.
+    pub fn in_words(&self, left: Duration) -> String {
+        let left = duration(left);
+        match self.health.lasts() {
+            true => format!("{left} left if this continues"),
+            false if self.health.pages_hang() || self.alike > 0 => format!("{left} left"),
+            false => format!("at least {left} left"),
+        }
     }
 
     fn cause(&self) -> Option<String> {
@@ -314,7 +310,7 @@ mod tests {
                     host.report.health.given_up_at = Some(Time::EPOCH + 900 * second);
                 }),
                 "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if this continues; \
-                 37 waiting, up to 6.2 min left; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
+                 37 waiting, 6.2 min left if this continues; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
             ),
             (
                 explained(|host| {

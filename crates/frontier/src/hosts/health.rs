@@ -100,7 +100,7 @@ impl Host {
                 health.since = Some(outage.since);
                 health.cause = Some(outage.cause.clone());
                 health.until = Some(outage.next).filter(|next| !outage.is_probing && is_ahead(next));
-                health.times = outage.probes;
+                (health.times, health.asked_for) = (outage.probes, None);
                 health.given_up_at = Some(outage.since + origin.patience(retries));
             }
             Health::Closed => {
@@ -119,7 +119,8 @@ impl Host {
     }
 }
 
-/// How long a host rests after its present rest, at most, until it is given up because it throttles each time.
+/// How long a host rests after its present rest, until it is given up because it throttles each time. A delay that is longer than a rest does not
+/// count.
 fn rests_after(health: &HostHealth, retries: &RetryPolicy) -> Duration {
     let left = retries
         .max_throttles

@@ -64,8 +64,8 @@ impl HostReport {
         let since = health.since.filter(|_| !health.pages_hang());
         let lasted = since.map_or(Duration::ZERO, |since| now.since(since));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
-        let rest = rest.max(if health.lasts(now) { end } else { lasted });
-        let each = self.delay.max((self.delay + answer) / self.per_host.max(1));
+        let rest = rest.max(if health.lasts() { end } else { lasted });
+        let each = self.delay.max(self.delay.saturating_add(answer) / self.per_host.max(1));
         let retried = if health.pages_hang() { 1.0 } else { retried };
         let attempts = (1.0 - retried)
             .max(0.0)
@@ -145,9 +145,12 @@ pub struct HostHealth {
 
 impl HostHealth {
     /// Whether its trouble is taken to last until it is given up: it went wrong twice in a row, or the host asked for a longer rest.
-    pub fn lasts(&self, now: Time) -> bool {
-        let end = self.given_up_at.map(|end| end.since(now));
-        end.is_some() && (self.times > 1 || self.asked_for > end)
+    pub fn lasts(&self) -> bool {
+        let rests_until = self
+            .asked_for
+            .zip(self.since)
+            .map(|(asked_for, since)| since + asked_for);
+        self.given_up_at.is_some() && (self.times > 1 || rests_until > self.given_up_at)
     }
 
     /// Whether its last pages, three at least, got no whole answer: so will the others.

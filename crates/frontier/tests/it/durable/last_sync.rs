@@ -97,7 +97,7 @@ fn a_text_that_is_persisted_alone_is_synced_when_that_is_due_and_no_interval_is_
             ..common::config()
         };
         let mut frontier = dir.open(config, START).frontier;
-        frontier.persist(b"the first is synced", START).unwrap();
+        frontier.persist(b"first", START).unwrap();
         frontier.persist(b"a text alone", at(3600)).unwrap();
         let is_synced = || Directory::new(&dir.0).unsynced().unwrap().is_none();
         assert_eq!(is_synced(), is_due, "{interval:?}");
