@@ -207,7 +207,7 @@ fn worst_host(summary: &Summary) -> Option<String> {
         .host_table
         .held_up_by()
         .filter(|host| summary.report.pages_left() > 0 && is_named(host, summary))?;
-    let left = host.in_words(host.left?);
+    let left = host.left_in_words(host.left?);
     Some(format!("{}, {left}: {}", host.state_in_words(), host.host))
 }
 

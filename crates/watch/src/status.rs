@@ -19,7 +19,7 @@ use crate::series::{Point, Series};
 /// The upper bounds of the times of commits, in seconds.
 const COMMIT_SECONDS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
-/// The pace of the seen-set is measured since the last point of the series that is at least so many seconds old.
+/// The pace of the seen-set is measured over this many seconds, or a little more: since the last point of the series that is older.
 const PACE_SECONDS: f64 = 60.0;
 
 /// What is known of a crawl at one moment: the last [`Summary`], and what the requests and commits of this process were.

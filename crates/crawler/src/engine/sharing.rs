@@ -8,8 +8,9 @@
 //! | `ended_before`, `end_with_others` | `plan.rs`, when nothing can be leased | sets `nothing_left`, and ends the run if all have agreed on it; a lease clears it |
 //! | `tell_others` | `commits.rs` after each synced commit, and `plan.rs` each round | says how far all is synced, and whether nothing is left |
 //!
-//! Only what is synced is told, because others may forget what they were told is here, or end. `is_told` says that nothing has changed since. What
-//! is not synced clears it, and links and leases are not: so who clears `nothing_left` for these need not. `end_with_others` must.
+//! Only what is synced is sent to the others: they forget their copy of a link that is here, and end if nothing is left anywhere. `is_told` is set
+//! when the present state was sent. A change that is not synced clears it, and links and leases are such changes, so only `end_with_others` has to
+//! clear it by itself.
 
 use frontier::{CanonicalUrl, Leasing, SaveStatus};
 use tokio::sync::Notify;
@@ -28,7 +29,7 @@ pub(crate) struct Sharing {
     pub(crate) peers: Box<dyn Peers>,
     /// Why nothing is left here, since nothing is.
     pub(super) nothing_left: Option<Ending>,
-    /// Whether the others were told all, as it is now.
+    /// Whether the present state was sent to the others.
     is_told: bool,
     /// Whether the crawl had ended before this run: then nothing is fetched, though options allow more now.
     is_over: bool,
@@ -142,7 +143,7 @@ impl<S: Fetcher> Run<S> {
             return;
         }
         let (nothing_left, now) = (sharing.nothing_left, self.clock.now());
-        // Any ending would do: its counts are told, and what is left is in `is_drained`.
+        // Of the summary only the counts are sent, so the ending does not matter.
         let summary = self.summary(Ending::Drained);
         let is_drained = match nothing_left {
             None => false,

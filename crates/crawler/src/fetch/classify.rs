@@ -175,7 +175,7 @@ fn is_handshake_cut(error: &reqwest::Error) -> bool {
     is_secure && error.is_connect() && has_io_error(error, is_lost) && !causes(error).any(is_of_proxy)
 }
 
-/// Returns the address that a failed connection was for. The HTTP library tells it only where it writes the error for debugging.
+/// Returns the address that a failed connection was for. The HTTP library has it only in the debug text of the error.
 pub(super) fn dialled(error: &reqwest::Error) -> Option<SocketAddr> {
     causes(error).find_map(|cause| {
         let text = format!("{cause:?}");

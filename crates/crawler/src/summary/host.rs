@@ -190,7 +190,7 @@ impl HostFigures {
             0 => String::new(),
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
-        text += &format!("; {} waiting{alike}, {}", grouped(waiting), self.in_words(left));
+        text += &format!("; {} waiting{alike}, {}", grouped(waiting), self.left_in_words(left));
         if self.alike > waiting {
             let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
             text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
@@ -199,8 +199,9 @@ impl HostFigures {
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
     }
 
-    /// Says how long what waits takes. More may come, unless the host goes on to fail, and is given up then.
-    pub fn in_words(&self, left: Duration) -> String {
+    /// Returns how long what waits takes, as a phrase: at least so long, because more pages may be found; if the trouble of the host
+    /// [lasts](frontier::HostHealth::lasts), until it is given up.
+    pub fn left_in_words(&self, left: Duration) -> String {
         let left = duration(left);
         match self.health.lasts() {
             true => format!("{left} left if this continues"),

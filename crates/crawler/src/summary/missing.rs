@@ -17,6 +17,7 @@ const LIMITS: [(Refusal, &str); 12] = [
     (Refusal::QueueFull, "max_queued"),
     (Refusal::TooManyHosts, "max_hosts"),
     (Refusal::Saturated, "capacity"),
+    // What to do is said with the pages that its origin lost.
     (Refusal::HostDown, ""),
     (Refusal::HostBudget, "max_pages_per_host"),
     (Refusal::TooManySitemaps, "max_sitemaps"),

@@ -57,7 +57,7 @@ impl HostQueues {
         for key in &keys {
             if let Some(host) = self.hosts.get_mut(key) {
                 host.state = HostState::Idle;
-                host.apply_rules(now, &self.config);
+                host.apply_config(now, &self.config);
             }
             self.update_state(key, now);
             if self

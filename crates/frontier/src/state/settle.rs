@@ -129,7 +129,7 @@ impl State {
         if is_alone && (fingerprint.text.is_some() || !leads_on) {
             return LinkTreatment::default();
         }
-        // Of a site that is not suspect, one page in so many is compared.
+        // Of a site that is not suspect, only one page in `compare_one_of` is compared.
         let stands_for = if self.sieve.queue().traps.suspects(&entry.queue) {
             1
         } else {

@@ -45,8 +45,8 @@ impl Host {
         known.for_each(|known| known.policy.parse(parse));
     }
 
-    /// Applies changed rules: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
-    pub(crate) fn apply_rules(&mut self, now: Time, config: &HostConfig) {
+    /// Applies a changed configuration: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
+    pub(crate) fn apply_config(&mut self, now: Time, config: &HostConfig) {
         self.set_admitted_by(None);
         self.update_crawl_delay(config.politeness.max_crawl_delay);
         if let Some(rare) = &mut self.rare {
