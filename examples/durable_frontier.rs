@@ -56,7 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         let next_sync = frontier
             .save_status()
-            .map_or(Duration::MAX, |status| status.next_sync.since(now()));
+            .and_then(|status| status.next_sync)
+            .map_or(Duration::MAX, |due| due.since(now()));
         tokio::select! {
             Some(ended) = tasks.join_next() => {
                 let (lease, settlement) = ended?;

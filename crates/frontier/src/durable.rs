@@ -54,25 +54,18 @@ use crate::time::Time;
 pub struct SaveStatus {
     /// Whether something has changed since the last one.
     pub has_unsaved: bool,
-    /// From when on it syncs the store at the latest; the end of time if all is synced. A program that only waits persists then, too: a power
-    /// cut takes what was saved since the last sync.
-    pub next_sync: Time,
-    /// When the interval has passed since the last sync.
+    /// From when on it syncs the store; `None` if all is synced, so that a power cut takes nothing. A program that only waits persists then, too: a
+    /// power cut takes what was saved since the last sync.
+    pub next_sync: Option<Time>,
+    /// The same if something is new by then.
     due: Time,
-    is_synced: bool,
-    is_checkpoint_waiting: bool,
 }
 
 impl SaveStatus {
-    /// Returns whether it will sync the store at this time, if anything is new or not synced: the interval has passed, or a checkpoint waits for it. Sync what belongs to the
-    /// attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
+    /// Returns whether it will sync the store at this time, if anything is new or not synced: the interval has passed, or a checkpoint waits for it.
+    /// Sync what belongs to the attachment first: after a power cut, `Directory::discard_unsynced` goes back to such a commit.
     pub fn is_sync_due(self, now: Time) -> bool {
-        now >= self.due || self.is_checkpoint_waiting
-    }
-
-    /// Returns whether a power cut takes nothing.
-    pub fn is_synced(self) -> bool {
-        self.is_synced
+        now >= self.due
     }
 }
 
@@ -114,14 +107,14 @@ pub(crate) struct Durable {
 
 impl Durable {
     pub(crate) fn save_status(&self) -> SaveStatus {
-        let is_synced = self.is_synced && !self.has_unsaved;
-        let due = self.last_sync + self.config.sync_interval;
+        let due = match self.begins_with_checkpoint || self.checkpointer.waits_for_sync() {
+            true => Time::EPOCH,
+            false => self.last_sync + self.config.sync_interval,
+        };
         SaveStatus {
             has_unsaved: self.has_unsaved,
-            next_sync: if is_synced { Time::from_millis(u64::MAX) } else { due },
+            next_sync: (self.has_unsaved || !self.is_synced).then_some(due),
             due,
-            is_synced,
-            is_checkpoint_waiting: self.begins_with_checkpoint || self.checkpointer.waits_for_sync(),
         }
     }
 

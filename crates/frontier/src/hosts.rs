@@ -31,6 +31,7 @@
 mod addresses;
 mod change;
 mod dropped;
+mod failed;
 mod health;
 mod host;
 mod incidents;
@@ -56,9 +57,9 @@ use std::time::Duration;
 pub(crate) use addresses::Address;
 use addresses::Addresses;
 use dropped::DroppedEntries;
+pub(crate) use failed::Failed;
 pub(crate) use incidents::Consequence;
 pub(crate) use origin_id::OriginId;
-pub(crate) use outage::Failed;
 pub(crate) use packed_entries::closed::{Closed, SegmentStore};
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::{HostReader, HostRef, HostTable, HostsOnDisk};

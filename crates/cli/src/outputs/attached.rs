@@ -1,5 +1,6 @@
 //! Opens the outputs and attaches them to a crawl. With a state directory they are files that a later run continues, each line once.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
@@ -83,7 +84,7 @@ pub(super) fn attach(
         check_new(options, crawl.saved_outputs(), state)?;
         check_saved(&mut crawl, options, state, accepts_loss)?;
     }
-    let files = open_records(&crawl, options, state)?;
+    let mut records = open_records(&crawl, options, state)?;
     let names = match (&outputs.save, state) {
         (Some(_), Some(state)) => Some(open(&crawl, &state.join(SAVED_NAMES), SAVE, Some(state))?),
         _ => None,
@@ -114,25 +115,25 @@ pub(super) fn attach(
         }
         crawl = crawl.observe(matching(saved, options));
     }
-    for (output, format, to) in files {
-        let attached = match output.option {
-            PAGES => Pages::new(to, format, &crawl.config().options().reports.fields)
-                .map(|pages| crawl.observe(matching(pages, options))),
-            LINKS => LinkGraph::new(to, format).map(|links| crawl.observe(links)),
-            REFUSED => RefusedReport::new(to, format).map(|refused| crawl.observe(refused)),
-            other => unreachable!("{other} is no file of records"),
-        };
-        crawl = attached.map_err(OutputError::Open)?;
+    if let Some((to, format)) = records.remove(PAGES) {
+        let pages = Pages::new(to, format, &crawl.config().options().reports.fields);
+        crawl = crawl.observe(matching(pages.map_err(OutputError::Open)?, options));
+    }
+    if let Some((to, format)) = records.remove(LINKS) {
+        crawl = crawl.observe(LinkGraph::new(to, format).map_err(OutputError::Open)?);
+    }
+    if let Some((to, format)) = records.remove(REFUSED) {
+        crawl = crawl.observe(RefusedReport::new(to, format).map_err(OutputError::Open)?);
     }
     Ok(crawl)
 }
 
-/// Opens the files of records.
-fn open_records<'o>(
+/// Opens the files of records. Returns them by their options.
+fn open_records(
     crawl: &Crawl,
-    options: &'o Options,
+    options: &Options,
     state: Option<&Path>,
-) -> Result<Vec<(Output<'o>, Format, Sink)>, OutputError> {
+) -> Result<HashMap<&'static str, (Sink, Format)>, OutputError> {
     let outputs = &options.outputs;
     let mut opened = Vec::new();
     for output in Output::all(outputs) {
@@ -145,7 +146,7 @@ fn open_records<'o>(
     }
     // Two names of one new file can be compared only after the file exists. The second one was found to be in use.
     refuse_shared(outputs)?;
-    let mut files = Vec::new();
+    let mut records = HashMap::new();
     for (output, format, file) in opened {
         let to = match file? {
             None => Sink::new(StandardOutput),
@@ -157,9 +158,9 @@ fn open_records<'o>(
                 }
             }
         };
-        files.push((output, format, to));
+        records.insert(output.option, (to, format));
     }
-    Ok(files)
+    Ok(records)
 }
 
 /// Lets only those pages through to an output that --output-include names.

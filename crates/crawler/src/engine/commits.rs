@@ -90,8 +90,8 @@ impl<S: Fetcher> Run<S> {
 
     /// Returns when what was committed has to be synced; `None` if all is. A crawl that waits for a host must not leave that to the next page.
     pub(super) fn sync_due(&self) -> Option<Instant> {
-        let status = self.frontier.save_status().filter(|status| !status.is_synced())?;
-        Some(self.clock.instant_of(status.next_sync))
+        let due = self.frontier.save_status()?.next_sync?;
+        Some(self.clock.instant_of(due))
     }
 
     /// Starts the requests of new leases, or lets them wait for the next commit. After a crash, the host of a request that went out before
@@ -135,7 +135,7 @@ impl<S: Fetcher> Run<S> {
         let sync = status.is_sync_due(now);
         let has_kept = self.keep_of_peers();
         (self.commits.changed, self.commits.uncommitted) = (None, 0);
-        if status.has_unsaved || has_kept || sync && !status.is_synced() {
+        if status.has_unsaved || has_kept || sync && status.next_sync.is_some() {
             let started = Instant::now();
             if sync {
                 self.frontier.check_place()?;

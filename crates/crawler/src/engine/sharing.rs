@@ -12,7 +12,7 @@
 //! when the present state was sent. A change that is not synced clears it, and links and leases are such changes, so only `end_with_others` has to
 //! clear it by itself.
 
-use frontier::{CanonicalUrl, Leasing, SaveStatus};
+use frontier::{CanonicalUrl, Leasing};
 use tokio::sync::Notify;
 
 use super::Run;
@@ -133,7 +133,10 @@ impl<S: Fetcher> Run<S> {
         if self.sharing.is_none() {
             return;
         }
-        let is_synced = self.frontier.save_status().is_some_and(SaveStatus::is_synced);
+        let is_synced = self
+            .frontier
+            .save_status()
+            .is_some_and(|status| status.next_sync.is_none());
         let Some(sharing) = &mut self.sharing else { return };
         if !is_synced {
             sharing.is_told = false;

@@ -31,10 +31,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::failed::Failed;
 use super::host::Host;
 use super::origin_id::OriginId;
 use super::origin_queue::OriginQueue;
-use super::outage::{Failed, Incident, OriginHealth};
+use super::outage::{Incident, OriginHealth};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, FailureKind};
@@ -205,7 +206,7 @@ impl OriginHealth {
         // Its attempts may have been spent on an outage before that was detected.
         let has_suffered = self.was_surely_away && entry.deferrals < SECOND_CHANCES;
         // It is not known whether the page is silent, or its origin: until then the last attempt waits.
-        let may_be_silent = is_page(entry) && self.is_uncertain();
+        let may_be_silent = is_page(entry) && !self.was_surely_away;
         match incident {
             Incident::TooLong => Consequence::GivenUp,
             Incident::None if failed.is_last_attempt() && has_suffered => Consequence::Deferred,

@@ -8,9 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::failed::Failed;
 use super::jitter::{jitter_thousandths, with_jitter};
-use super::{LeasedEntry, is_page};
-use crate::config::RetryPolicy;
 use crate::failure::{Blame, Failure, SILENT_PAGES};
 use crate::report::Health;
 use crate::time::Time;
@@ -25,12 +24,9 @@ pub(crate) struct OriginHealth {
     silences: u32,
     /// Throttling answers in a row.
     pub(crate) throttles: u32,
-    /// The start and the probes of the last incident, if only robots.txt was answered since.
-    unproven: Option<(Time, u32)>,
-    /// The end of the last incident. Failures of requests that started earlier belong to it.
-    back_at: Time,
-    /// Whether an incident was surely an outage: connections failed, or a probe, or a page was answered that was silent before. Of others it is
-    /// not known whether its pages never answer.
+    last_outage: Option<LastOutage>,
+    /// Whether an outage, this one or an earlier, was surely one: connections failed, or a probe, or a page was answered that was silent before. Of
+    /// others it is not known whether some pages never answer.
     pub(super) was_surely_away: bool,
     /// What went wrong last, without an outage; it decides nothing.
     pub(crate) trouble: Option<Box<Trouble>>,
@@ -60,6 +56,17 @@ pub(crate) struct Outage {
     pub(crate) is_probing: bool,
 }
 
+/// The last outage that is over.
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+struct LastOutage {
+    since: Time,
+    probes: u32,
+    /// Failures of requests that started earlier belong to it.
+    ended: Time,
+    /// Whether a page was answered since. An answer to robots.txt alone says nothing of pages.
+    is_proven: bool,
+}
+
 /// What a failure means for its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Incident {
@@ -71,64 +78,6 @@ pub(crate) enum Incident {
     Known,
     /// The incident has lasted too long.
     TooLong,
-}
-
-/// A request that failed.
-#[derive(Debug)]
-pub(crate) struct Failed<'a> {
-    pub(crate) leased: &'a LeasedEntry,
-    pub(crate) cause: Arc<Failure>,
-    /// What the answer asked for.
-    pub(crate) retry_after: Option<Duration>,
-    pub(crate) retries: RetryPolicy,
-    pub(crate) now: Time,
-}
-
-impl<'a> Failed<'a> {
-    pub(crate) fn new(
-        leased: &'a LeasedEntry,
-        cause: &Failure,
-        retry_after: Option<Duration>,
-        retries: RetryPolicy,
-        now: Time,
-    ) -> Self {
-        Self {
-            leased,
-            cause: Arc::new(cause.clone()),
-            retry_after,
-            retries,
-            now,
-        }
-    }
-
-    /// When the entry is asked for again, if the failure counts against it.
-    pub(crate) fn next_attempt(&self) -> Time {
-        let wait = || self.with_jitter(self.retries.wait_after(self.leased.entry.attempts));
-        let asked_for = self.retry_after.map(|after| after.min(self.retries.max_retry_wait));
-        self.now + asked_for.unwrap_or_else(wait)
-    }
-
-    /// How long the host rests after so many throttling answers in a row.
-    pub(crate) fn rest(&self, throttles: u32) -> Duration {
-        let rest = self.retries.rest_after(throttles, self.retry_after);
-        if self.retry_after.is_some() {
-            rest
-        } else {
-            self.with_jitter(rest)
-        }
-    }
-
-    pub(crate) fn with_jitter(&self, wait: Duration) -> Duration {
-        let entry = &self.leased.entry;
-        let times = entry.attempts.wrapping_add(entry.deferrals);
-        with_jitter(wait, self.retries.retry_jitter, jitter_thousandths(&entry.url, times))
-    }
-
-    /// Those of a robots.txt are counted apart.
-    pub(crate) fn is_last_attempt(&self) -> bool {
-        let entry = &self.leased.entry;
-        is_page(entry) && entry.attempts >= self.retries.max_attempts.get()
-    }
 }
 
 impl OriginHealth {
@@ -150,59 +99,41 @@ impl OriginHealth {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
-    pub(crate) fn is_uncertain(&self) -> bool {
-        !self.was_surely_away && !self.outage.as_ref().is_some_and(Outage::is_certain)
+    fn is_of_last_outage(&self, failed: &Failed<'_>) -> bool {
+        self.last_outage.is_some_and(|last| failed.leased.started < last.ended)
     }
 
     /// Records the answer to a page that failed before. If the origin was taken for away, it was.
     pub(crate) fn retry_answered(&mut self) {
-        self.was_surely_away |= self.back_at > Time::EPOCH;
+        self.was_surely_away |= self.last_outage.is_some();
     }
 
     /// Records a failure that counts against the origin, which may be away for as long as `patience`.
     pub(crate) fn blame_origin(&mut self, failed: &Failed<'_>, patience: Duration) -> Incident {
-        let (now, started) = (failed.now, failed.leased.started);
-        let Some(outage) = &mut self.outage else {
-            if started < self.back_at {
-                return Incident::Known;
-            }
-            // If only robots.txt was answered, the origin is not back: the incident continues, with its start and probes, or such an origin would
-            // begin anew each time and never be given up.
-            let is_of_origin = failed.cause.kind.blame() == Blame::Origin;
-            let is_soon = started.since(self.back_at) <= failed.retries.longest_probe_wait;
-            let goes_on = self.unproven.filter(|_| is_of_origin && is_soon);
-            let (since, probes) = goes_on.unwrap_or((now, 0));
-            let mut outage = Outage {
-                since,
-                cause: Arc::clone(&failed.cause),
-                probes,
-                next: now,
-                is_probing: false,
-            };
-            let is_too_long = now >= since + patience && probes > 0;
-            outage.wait(failed, patience);
-            self.outage = Some(outage);
-            return if is_too_long {
-                Incident::TooLong
-            } else {
-                Incident::Begun
-            };
+        let is_new = self.outage.is_none();
+        let is_known = if is_new {
+            self.is_of_last_outage(failed)
+        } else {
+            !failed.leased.is_probe
         };
-        if !failed.leased.is_probe {
+        if is_known {
             return Incident::Known;
         }
+        let last = self.last_outage;
+        let outage = self.outage.get_or_insert_with(|| Outage::new(failed, last));
         outage.is_probing = false;
         outage.cause = Arc::clone(&failed.cause);
-        if now >= outage.since + patience {
+        if failed.now >= outage.since + patience && outage.probes > 0 {
             return Incident::TooLong;
         }
         outage.wait(failed, patience);
-        Incident::Known
+        self.was_surely_away |= outage.is_certain();
+        if is_new { Incident::Begun } else { Incident::Known }
     }
 
     /// Records a silent page: no answer, or only a part of it. `page` is the hash of its URL.
     pub(crate) fn page_was_silent(&mut self, page: u64, failed: &Failed<'_>, patience: Duration) -> Incident {
-        if self.outage.is_some() || failed.leased.started < self.back_at {
+        if self.outage.is_some() || self.is_of_last_outage(failed) {
             return self.blame_origin(failed, patience);
         }
         self.silences = self.silences.saturating_add(1);
@@ -228,19 +159,38 @@ impl OriginHealth {
             .take_if(|trouble| is_page && trouble.state == Health::Hanging);
         // A late answer to a request from before the outage proves nothing.
         let outage = self.outage.take_if(|outage| is_probe || started >= outage.since);
-        if is_page {
-            self.unproven = None;
-        } else if let Some(outage) = &outage {
-            self.unproven = Some((outage.since, outage.probes));
+        if let Some(outage) = &outage {
+            self.last_outage = Some(LastOutage {
+                since: outage.since,
+                probes: outage.probes,
+                ended: now,
+                is_proven: false,
+            });
         }
-        let outage = outage?;
-        self.back_at = now;
-        self.was_surely_away |= outage.is_certain();
-        Some(now.since(outage.since))
+        if let Some(last) = &mut self.last_outage {
+            last.is_proven |= is_page;
+        }
+        Some(now.since(outage?.since))
     }
 }
 
 impl Outage {
+    /// Begins one, or continues the last: if only robots.txt was answered since, the origin was not back. Otherwise such an origin would begin anew
+    /// each time, and never be given up.
+    fn new(failed: &Failed<'_>, last: Option<LastOutage>) -> Self {
+        let is_of_origin = failed.cause.kind.blame() == Blame::Origin;
+        let is_soon = |last: &LastOutage| failed.leased.started.since(last.ended) <= failed.retries.longest_probe_wait;
+        let continued = last.filter(|last| !last.is_proven && is_of_origin && is_soon(last));
+        Self {
+            since: continued.map_or(failed.now, |last| last.since),
+            cause: Arc::clone(&failed.cause),
+            probes: continued.map_or(0, |last| last.probes),
+            next: failed.now,
+            is_probing: false,
+        }
+    }
+
+    /// Whether it is not its pages alone that are silent.
     pub(crate) fn is_certain(&self) -> bool {
         self.probes > 1 || self.cause.kind.blame() == Blame::Origin
     }
@@ -259,7 +209,9 @@ impl Outage {
 mod tests {
     use ::url::Url;
 
+    use super::super::LeasedEntry;
     use super::*;
+    use crate::config::RetryPolicy;
     use crate::entry::{Entry, Purpose};
     use crate::failure::FailureKind;
     use crate::url::HostKey;
