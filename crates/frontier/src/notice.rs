@@ -11,7 +11,8 @@ use crate::url::Origin;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// An origin went away: it is probed less and less often until it is back, or given up.
+    /// An origin went away: it is probed less and less often until it is back, or given up. One whose pages alone are silent
+    /// [hangs](crate::Health::HANGING).
     Away {
         /// Which.
         origin: Origin,
@@ -50,7 +51,7 @@ pub enum Notice {
         /// For how long it is in flight.
         after: Duration,
     },
-    /// An origin that was away has answered.
+    /// A page of an origin that was away was answered.
     Back {
         /// Which.
         origin: Origin,

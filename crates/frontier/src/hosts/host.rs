@@ -213,7 +213,7 @@ impl Host {
         if std::mem::replace(&mut origin.is_given_up, true) {
             return false;
         }
-        origin.health_mut().outage = None;
+        origin.health_mut().end_outage();
         self.rare().origins_given_up += 1;
         true
     }

@@ -137,19 +137,21 @@ impl HostQueues {
         let page = self.traps.hash.of(&*entry.url);
         let found = self.change_origin(key, id, failed.now, |host| {
             let origin = host.origin(id);
-            (origin.patience(&failed.retries), origin.record_failure(page, failed))
+            let (incident, consequence) = origin.record_failure(page, failed);
+            let patience = Some(origin.patience(&failed.retries)).filter(|_| origin.is_newly_away());
+            (incident, patience, consequence)
         });
-        let Some((patience, (incident, consequence))) = found else {
+        let Some((incident, newly_away, consequence)) = found else {
             return Consequence::Counts;
         };
-        notices.extend(match incident {
-            Incident::Begun => id.origin(key).map(|origin| Notice::Away {
+        notices.extend(match (incident, newly_away) {
+            (Incident::TooLong, _) => self.give_up(failed),
+            (_, Some(patience)) => id.origin(key).map(|origin| Notice::Away {
                 origin,
                 cause: Arc::clone(&failed.cause),
                 patience,
             }),
-            Incident::TooLong => self.give_up(failed),
-            Incident::None | Incident::Known => None,
+            (_, None) => None,
         });
         consequence
     }
@@ -172,7 +174,7 @@ impl OriginQueue {
     fn record_failure(&mut self, page: u64, failed: &Failed<'_>) -> (Incident, Consequence) {
         let (entry, kind) = (&failed.leased.entry, failed.cause.kind);
         if self.is_given_up {
-            return (Incident::Known, Consequence::GivenUp);
+            return (Incident::Outage, Consequence::GivenUp);
         }
         // Nobody can speak to it securely, which is no outage.
         if kind == FailureKind::Tls && !self.has_answered && !self.is_away() {
@@ -190,6 +192,18 @@ impl OriginQueue {
         }
         (incident, health.consequence(incident, failed))
     }
+
+    /// Returns whether it is away, which no operator was told since a page was answered. Now one is.
+    fn is_newly_away(&mut self) -> bool {
+        let away = self.outage().filter(|_| self.state() == Health::Away);
+        let Some(since) = away.map(|outage| outage.since) else {
+            return false;
+        };
+        let told = &mut self.health_mut().told_away;
+        let is_new = told.is_none();
+        told.get_or_insert(since);
+        is_new
+    }
 }
 
 impl OriginHealth {
@@ -198,8 +212,8 @@ impl OriginHealth {
     /// | incident | the last attempt | else |
     /// |---|---|---|
     /// | none | counts; deferred if its attempts may have been spent on an outage before, which was surely one | counts |
-    /// | a page, and the origin may be well: it is not known yet who is silent | spared, once | counts |
-    /// | any other | deferred | deferred |
+    /// | an outage, of a page, and the origin may be well: it is not known yet who is silent | spared, once | counts |
+    /// | any other outage | deferred | deferred |
     /// | too long | given up | given up |
     fn consequence(&self, incident: Incident, failed: &Failed<'_>) -> Consequence {
         let entry = &failed.leased.entry;
@@ -211,12 +225,10 @@ impl OriginHealth {
             Incident::TooLong => Consequence::GivenUp,
             Incident::None if failed.is_last_attempt() && has_suffered => Consequence::Deferred,
             Incident::None => Consequence::Counts,
-            Incident::Begun | Incident::Known if !may_be_silent => Consequence::Deferred,
+            Incident::Outage if !may_be_silent => Consequence::Deferred,
             // Once only: the next failure of this entry counts.
-            Incident::Begun | Incident::Known if entry.attempts == failed.retries.max_attempts.get() => {
-                Consequence::Spared
-            }
-            Incident::Begun | Incident::Known => Consequence::Counts,
+            Incident::Outage if entry.attempts == failed.retries.max_attempts.get() => Consequence::Spared,
+            Incident::Outage => Consequence::Counts,
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct OriginHealth {
     /// Throttling answers in a row.
     pub(crate) throttles: u32,
     last_outage: Option<LastOutage>,
+    /// Since when it is away, as an operator was told; `None` again when a page is answered. An answer to robots.txt alone says nothing of pages.
+    pub(super) told_away: Option<Time>,
     /// Whether an outage, this one or an earlier, was surely one: connections failed, or a probe, or a page was answered that was silent before. Of
     /// others it is not known whether some pages never answer.
     pub(super) was_surely_away: bool,
@@ -63,20 +65,16 @@ struct LastOutage {
     probes: u32,
     /// Failures of requests that started earlier belong to it.
     ended: Time,
-    /// Whether a page was answered since. An answer to robots.txt alone says nothing of pages.
-    is_proven: bool,
 }
 
 /// What a failure means for its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Incident {
-    /// The failure belongs to no incident: it counts against its page.
+    /// The failure belongs to no outage: it counts against its page.
     None,
-    /// An incident begins.
-    Begun,
-    /// The failure belongs to an incident that is known, or already over.
-    Known,
-    /// The incident has lasted too long.
+    /// The failure begins an outage, or belongs to one, also to one that is over.
+    Outage,
+    /// The outage has lasted too long.
     TooLong,
 }
 
@@ -103,6 +101,11 @@ impl OriginHealth {
         self.last_outage.is_some_and(|last| failed.leased.started < last.ended)
     }
 
+    /// Ends an outage without an answer.
+    pub(crate) fn end_outage(&mut self) {
+        (self.outage, self.told_away) = (None, None);
+    }
+
     /// Records the answer to a page that failed before. If the origin was taken for away, it was.
     pub(crate) fn retry_answered(&mut self) {
         self.was_surely_away |= self.last_outage.is_some();
@@ -117,9 +120,9 @@ impl OriginHealth {
             !failed.leased.is_probe
         };
         if is_known {
-            return Incident::Known;
+            return Incident::Outage;
         }
-        let last = self.last_outage;
+        let last = self.last_outage.filter(|_| self.told_away.is_some());
         let outage = self.outage.get_or_insert_with(|| Outage::new(failed, last));
         outage.is_probing = false;
         outage.cause = Arc::clone(&failed.cause);
@@ -128,7 +131,7 @@ impl OriginHealth {
         }
         outage.wait(failed, patience);
         self.was_surely_away |= outage.is_certain();
-        if is_new { Incident::Begun } else { Incident::Known }
+        Incident::Outage
     }
 
     /// Records a silent page: no answer, or only a part of it. `page` is the hash of its URL.
@@ -150,7 +153,7 @@ impl OriginHealth {
         Incident::None
     }
 
-    /// Records the answer to a request. Returns how long the origin was away, if this ends the outage.
+    /// Records the answer to a request. Returns how long the origin was away, if an operator was told that it is, and it is a page that was answered.
     pub(crate) fn note_answer(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
@@ -164,23 +167,20 @@ impl OriginHealth {
                 since: outage.since,
                 probes: outage.probes,
                 ended: now,
-                is_proven: false,
             });
         }
-        if let Some(last) = &mut self.last_outage {
-            last.is_proven |= is_page;
-        }
-        Some(now.since(outage?.since))
+        let is_back = is_page && self.outage.is_none();
+        self.told_away.take_if(|_| is_back).map(|since| now.since(since))
     }
 }
 
 impl Outage {
-    /// Begins one, or continues the last: if only robots.txt was answered since, the origin was not back. Otherwise such an origin would begin anew
-    /// each time, and never be given up.
+    /// Begins one, or continues the last after which no page was answered: the origin was not back. Otherwise an origin of which only robots.txt is
+    /// answered would begin anew each time, and never be given up.
     fn new(failed: &Failed<'_>, last: Option<LastOutage>) -> Self {
         let is_of_origin = failed.cause.kind.blame() == Blame::Origin;
         let is_soon = |last: &LastOutage| failed.leased.started.since(last.ended) <= failed.retries.longest_probe_wait;
-        let continued = last.filter(|last| !last.is_proven && is_of_origin && is_soon(last));
+        let continued = last.filter(|last| is_of_origin && is_soon(last));
         Self {
             since: continued.map_or(failed.now, |last| last.since),
             cause: Arc::clone(&failed.cause),
@@ -254,13 +254,13 @@ mod tests {
     #[test]
     fn the_waits_between_probes_double_and_a_last_probe_comes_at_the_limit() {
         let mut health = OriginHealth::default();
-        assert_eq!(failed(&mut health, &leased(at(0), false), at(0)), Incident::Begun);
+        assert_eq!(failed(&mut health, &leased(at(0), false), at(0)), Incident::Outage);
         let mut probes = Vec::new();
         loop {
             let next = health.outage.as_ref().unwrap().next;
             probes.push(next.since(at(0)).as_secs());
             match failed(&mut health, &leased(next, true), next) {
-                Incident::Known => {}
+                Incident::Outage => {}
                 Incident::TooLong => break,
                 other => panic!("{other:?}"),
             }
@@ -270,10 +270,13 @@ mod tests {
 
     #[test]
     fn failures_of_requests_in_flight_when_an_outage_began_change_nothing() {
-        let mut health = OriginHealth::default();
+        let mut health = OriginHealth {
+            told_away: Some(at(5)),
+            ..OriginHealth::default()
+        };
         failed(&mut health, &leased(at(0), false), at(5));
         for _ in 0..100 {
-            assert_eq!(failed(&mut health, &leased(at(1), false), at(400)), Incident::Known);
+            assert_eq!(failed(&mut health, &leased(at(1), false), at(400)), Incident::Outage);
         }
         assert_eq!(
             health.note_answer(at(4), false, true, at(6)),
@@ -286,10 +289,12 @@ mod tests {
         );
         assert_eq!(
             failed(&mut health, &leased(at(4), false), at(9)),
-            Incident::Known,
+            Incident::Outage,
             "it belongs to what is over"
         );
-        assert_eq!(failed(&mut health, &leased(at(8), false), at(9)), Incident::Begun);
+        assert!(health.outage.is_none());
+        assert_eq!(failed(&mut health, &leased(at(8), false), at(9)), Incident::Outage);
+        assert!(health.outage.is_some());
     }
 
     #[test]
@@ -308,11 +313,11 @@ mod tests {
             assert_eq!(silent(&mut health, page, 1, page + 5), Incident::None);
             assert_eq!(silent(&mut health, page, 1, page + 5), Incident::None, "the same page");
         }
-        assert_eq!(silent(&mut health, 9, 1, 9), Incident::Begun);
+        assert_eq!(silent(&mut health, 9, 1, 9), Incident::Outage);
 
         let mut alone = OriginHealth::default();
         let incidents = [1, 2, 3].map(|attempts| silent(&mut alone, 1, attempts, 0));
-        assert_eq!(incidents, [Incident::None, Incident::None, Incident::Begun]);
+        assert_eq!(incidents, [Incident::None, Incident::None, Incident::Outage]);
     }
 
     #[test]
@@ -320,16 +325,18 @@ mod tests {
         let mut health = OriginHealth::default();
         let mut now = at(0);
         let mut incidents = 0;
-        while failed(&mut health, &leased(now, false), now) == Incident::Begun {
+        while failed(&mut health, &leased(now, false), now) == Incident::Outage {
             incidents += 1;
+            health.told_away = Some(at(0));
             now = health.outage.as_ref().unwrap().next;
-            assert!(health.note_answer(now, true, false, now).is_some());
+            assert_eq!(health.note_answer(now, true, false, now), None);
         }
         assert_eq!((incidents, now.since(at(0)).as_secs()), (10, 300));
 
-        health.note_answer(now, false, true, now);
         health.outage = None;
-        assert_eq!(failed(&mut health, &leased(now, false), now), Incident::Begun);
+        let away = health.note_answer(now, false, true, now);
+        assert_eq!(away, Some(Duration::from_secs(300)), "a page is answered");
+        assert_eq!(failed(&mut health, &leased(now, false), now), Incident::Outage);
         assert_eq!(health.outage.unwrap().since, now, "a page was answered in between");
     }
 }
