@@ -2,6 +2,7 @@
 
 use crate::options::given;
 
+/// Returns the option, or the setting, of a field of the library. One that no table has is an option of this name.
 pub(crate) fn of(field: &str) -> String {
     if field == "select_limits" {
         return "--set max-select-values or max-select-bytes".to_owned();
@@ -13,6 +14,7 @@ pub(crate) fn of(field: &str) -> String {
     }
 }
 
+/// Names options in messages of the library, which says what they do: of `fetch/classify.rs`, `fetch/error.rs` and `engine/reports.rs`.
 pub(crate) fn in_text(text: &str) -> String {
     text.replace("to accept any certificate", "--insecure")
         .replace("to allow more of them", "--set max-headers or max-header-bytes")

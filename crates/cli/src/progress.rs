@@ -169,8 +169,9 @@ impl Reporter {
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
             Phase::Running => {
-                // Each of those that look alike may lead to more.
-                let is_bound = hosts.hosts.iter().any(|host| host.alike > 0);
+                // Each of those that look alike may lead to more, up to a limit; others lead to more without one.
+                let holding_up = hosts.hosts.iter().filter(|host| host.left.is_some());
+                let is_bound = holding_up.map(|host| host.alike).min() > Some(0);
                 let up_to = if is_bound { "up to " } else { "" };
                 let left = self.pace.remaining(hosts.left(), is_bound);
                 left.map(|left| format!("ETA {up_to}{}", duration(left)))

@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 /// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is away.
 pub(crate) const SILENT_PAGES: usize = 3;
 
-/// How a request failed.
+/// How a request failed. Stored by its place in this list: a further one stands last, or `VERSION` of `sqlite/format.rs` goes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -176,7 +176,7 @@ impl Blame {
     }
 }
 
-/// What a failure counts against: the rows of the table above.
+/// What a failure counts against, as in the table above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The origin: no request to it can succeed.

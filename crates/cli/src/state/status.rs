@@ -35,7 +35,7 @@ impl<'a> Status<'a> {
     fn read(dir: &'a Path) -> Result<Self, StateFailure> {
         let mut crawl = SavedCrawl::read(dir)?;
         crawl.summary.peak_memory_bytes = None;
-        // What the frontier takes; a crawl that runs may have other hosts in memory.
+        // It was read here without a bound.
         if let Some(memory) = &mut crawl.summary.report.memory {
             memory.bound = crawl.config.max_memory;
         }

@@ -38,7 +38,7 @@ impl Drop for Killed {
 }
 
 #[test]
-fn the_log_the_status_the_hosts_and_the_metrics_name_the_same_host_and_state() {
+fn the_log_the_status_the_hosts_why_and_the_metrics_name_the_same_host_and_state() {
     let folder = folder("held-up");
     let (state, metrics) = (folder.path("state"), folder.path("metrics.prom"));
     let throttles = host(
@@ -100,6 +100,12 @@ fn the_log_the_status_the_hosts_and_the_metrics_name_the_same_host_and_state() {
     let names: Vec<_> = states.iter().map(|(host, _)| *host).collect();
     assert_eq!(rows[0], names[0], "{table}");
     assert_eq!(rows.len(), names.len(), "{table}");
+
+    let why = one_line(&succeeds(&["why", &state, &throttles]).stdout);
+    assert!(
+        why.contains("; its origin is resting for ") && why.contains("; given up at "),
+        "{why}"
+    );
 
     let series = "crawler_held_up_seconds{host=\"127.0.0.2\",state=\"resting\"} ";
     while !fs::read_to_string(&metrics).is_ok_and(|text| text.contains(series)) {

@@ -140,6 +140,7 @@ fn head_of(answer: &Response, asked_for: &Purpose) -> Answer {
 /// `None` if its target cannot be crawled.
 fn redirect_target(entry: &Entry, answer: &Response, config: &CrawlConfig) -> Option<Link> {
     let target = match answer.status {
+        // The page itself, which has set cookies and wants them.
         200..=299 => entry.canonical_url()?,
         _ => head_of(answer, &entry.purpose).target(entry, &config.options().canonicalizer)?,
     };

@@ -66,6 +66,7 @@ pub(crate) async fn fetch<S: Fetcher>(
         conditional: has_validators || answer.has_own_condition,
         ..Answer::default()
     };
+    // `conclusions.rs` takes every answer to a page for one that was asked for. It says nothing of the host, unlike a status that fails.
     if kind == ResourceKind::Page && head.is_unasked() {
         let why = format!("status {status} answers what was not asked");
         return Fetched::not_parsed(Err(FetchError::Other(why)));

@@ -225,7 +225,8 @@ impl Keys {
         self.error.take()
     }
 
-    /// Records that all calls of a row were made again.
+    /// Records that all calls of a row were made again. When a run becomes visible, its keys are those of all rows up to there, and so the fresh ones
+    /// are among them.
     pub(super) fn row_was_replayed(&mut self, row: u64) {
         self.known.of_row = 0;
         while let Some(run) = self.ahead.pop_if(|run| run.stored.last_row <= row) {

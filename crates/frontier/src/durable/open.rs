@@ -47,7 +47,7 @@ pub(crate) fn open(
         None => begin(source, config, now)?,
     };
     if let Some(durable) = &mut opening.durable {
-        // So the last sync knows all that belongs to the first attachment of this run, and has what an earlier run has left.
+        // The first commit is synced: a power cut goes back to it with the attachment of this run, and not to what an earlier run has left.
         (durable.last_sync, durable.is_synced) = (Time::EPOCH, false);
     }
     Ok(opening)
@@ -74,7 +74,9 @@ fn begin(source: Source<'_>, config: FrontierConfig, now: Time) -> Result<Openin
     })
 }
 
-/// Continues a crawl.
+/// Continues a crawl, in this order: the configuration is compared, as the journal after it follows a checkpoint if it decides something else; the
+/// state is read under the new one; the leases of the last run end by a call; what waits moves to where the new configuration has it, leases
+/// included.
 fn go_on(source: Source<'_>, mut restored: Restored, wanted: FrontierConfig, now: Time) -> Result<Opening, OpenError> {
     let config = options::next_run(&restored.config, wanted)?;
     let for_new_links = options::for_new_links(&restored.config, &config);

@@ -47,11 +47,7 @@ impl<'a> Failed<'a> {
     /// How long the host rests after so many throttling answers in a row.
     pub(crate) fn rest(&self, throttles: u32) -> Duration {
         let rest = self.retries.rest_after(throttles, self.retry_after);
-        if self.retry_after.is_some() {
-            rest
-        } else {
-            self.with_jitter(rest)
-        }
+        self.retry_after.map_or_else(|| self.with_jitter(rest), |_| rest)
     }
 
     pub(crate) fn with_jitter(&self, wait: Duration) -> Duration {

@@ -138,8 +138,7 @@ impl HostQueues {
         let found = self.change_origin(key, id, failed.now, |host| {
             let origin = host.origin(id);
             let (incident, consequence) = origin.record_failure(page, failed);
-            let patience = Some(origin.patience(&failed.retries)).filter(|_| origin.is_newly_away());
-            (incident, patience, consequence)
+            (incident, origin.newly_away(&failed.retries), consequence)
         });
         let Some((incident, newly_away, consequence)) = found else {
             return Consequence::Counts;
@@ -193,16 +192,13 @@ impl OriginQueue {
         (incident, health.consequence(incident, failed))
     }
 
-    /// Returns whether it is away, which no operator was told since a page was answered. Now one is.
-    fn is_newly_away(&mut self) -> bool {
-        let away = self.outage().filter(|_| self.state() == Health::Away);
-        let Some(since) = away.map(|outage| outage.since) else {
-            return false;
-        };
+    /// How long it may be away, if it is, and no operator was told since a page was answered. Now one is.
+    fn newly_away(&mut self, retries: &RetryPolicy) -> Option<Duration> {
+        let since = self.outage().filter(|_| self.state() == Health::Away)?.since;
         let told = &mut self.health_mut().told_away;
         let is_new = told.is_none();
         told.get_or_insert(since);
-        is_new
+        is_new.then(|| self.patience(retries))
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) struct OriginHealth {
     silences: u32,
     /// Throttling answers in a row.
     pub(crate) throttles: u32,
-    last_outage: Option<LastOutage>,
+    /// The last outage, and when it ended. Failures of requests that started before that belong to it.
+    last_outage: Option<(Outage, Time)>,
     /// Since when it is away, as an operator was told; `None` again when a page is answered. An answer to robots.txt alone says nothing of pages.
     pub(super) told_away: Option<Time>,
     /// Whether an outage, this one or an earlier, was surely one: connections failed, or a probe, or a page was answered that was silent before. Of
@@ -51,20 +52,12 @@ pub(crate) struct Trouble {
 pub(crate) struct Outage {
     pub(crate) since: Time,
     pub(crate) cause: Arc<Failure>,
+    /// Failures after which a probe is due: the first, and each probe that failed.
     pub(crate) probes: u32,
     /// When the next probe is due.
     pub(crate) next: Time,
     /// A probe is in flight.
     pub(crate) is_probing: bool,
-}
-
-/// The last outage that is over.
-#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-struct LastOutage {
-    since: Time,
-    probes: u32,
-    /// Failures of requests that started earlier belong to it.
-    ended: Time,
 }
 
 /// What a failure means for its origin.
@@ -98,7 +91,7 @@ impl OriginHealth {
     }
 
     fn is_of_last_outage(&self, failed: &Failed<'_>) -> bool {
-        self.last_outage.is_some_and(|last| failed.leased.started < last.ended)
+        matches!(&self.last_outage, Some((_, ended)) if failed.leased.started < *ended)
     }
 
     /// Ends an outage without an answer.
@@ -114,16 +107,19 @@ impl OriginHealth {
     /// Records a failure that counts against the origin, which may be away for as long as `patience`.
     pub(crate) fn blame_origin(&mut self, failed: &Failed<'_>, patience: Duration) -> Incident {
         let is_new = self.outage.is_none();
-        let is_known = if is_new {
-            self.is_of_last_outage(failed)
-        } else {
-            !failed.leased.is_probe
-        };
-        if is_known {
+        if is_new && self.is_of_last_outage(failed) || !is_new && !failed.leased.is_probe {
             return Incident::Outage;
         }
-        let last = self.last_outage.filter(|_| self.told_away.is_some());
-        let outage = self.outage.get_or_insert_with(|| Outage::new(failed, last));
+        // If no page was answered since the last one, the origin was not back: it continues. Otherwise an origin of which only robots.txt is answered
+        // would begin anew each time, and never be given up.
+        let continues = |ended: Time| {
+            let is_soon = failed.leased.started.since(ended) <= failed.retries.longest_probe_wait;
+            self.told_away.is_some() && failed.cause.kind.blame() == Blame::Origin && is_soon
+        };
+        let outage = self.outage.get_or_insert_with(|| {
+            let last = self.last_outage.take_if(|(_, ended)| continues(*ended));
+            last.map_or_else(|| Outage::new(failed), |(last, _)| last)
+        });
         outage.is_probing = false;
         outage.cause = Arc::clone(&failed.cause);
         if failed.now >= outage.since + patience && outage.probes > 0 {
@@ -161,13 +157,8 @@ impl OriginHealth {
         self.trouble
             .take_if(|trouble| is_page && trouble.state == Health::Hanging);
         // A late answer to a request from before the outage proves nothing.
-        let outage = self.outage.take_if(|outage| is_probe || started >= outage.since);
-        if let Some(outage) = &outage {
-            self.last_outage = Some(LastOutage {
-                since: outage.since,
-                probes: outage.probes,
-                ended: now,
-            });
+        if let Some(outage) = self.outage.take_if(|outage| is_probe || started >= outage.since) {
+            self.last_outage = Some((outage, now));
         }
         let is_back = is_page && self.outage.is_none();
         self.told_away.take_if(|_| is_back).map(|since| now.since(since))
@@ -175,16 +166,11 @@ impl OriginHealth {
 }
 
 impl Outage {
-    /// Begins one, or continues the last after which no page was answered: the origin was not back. Otherwise an origin of which only robots.txt is
-    /// answered would begin anew each time, and never be given up.
-    fn new(failed: &Failed<'_>, last: Option<LastOutage>) -> Self {
-        let is_of_origin = failed.cause.kind.blame() == Blame::Origin;
-        let is_soon = |last: &LastOutage| failed.leased.started.since(last.ended) <= failed.retries.longest_probe_wait;
-        let continued = last.filter(|last| is_of_origin && is_soon(last));
+    fn new(failed: &Failed<'_>) -> Self {
         Self {
-            since: continued.map_or(failed.now, |last| last.since),
+            since: failed.now,
             cause: Arc::clone(&failed.cause),
-            probes: continued.map_or(0, |last| last.probes),
+            probes: 0,
             next: failed.now,
             is_probing: false,
         }

@@ -54,14 +54,16 @@ impl HostReport {
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
     /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
     /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. One whose trouble [lasts](HostHealth::lasts) takes until it is given
-    /// up. What else goes wrong continues for as long again, but not after that. All that may come that looks [alike](Self::alike) counts.
+    /// up. What else goes wrong, but a rest, continues for as long again, but not after that. All that may come that looks [alike](Self::alike) counts.
     /// `None` if nothing waits or is in flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
-        // How long silent pages take is known from them.
-        let since = health.since.filter(|_| !health.pages_hang());
+        // How long silent pages take is known from them, and how long a host rests from its answer.
+        let since = health
+            .since
+            .filter(|_| !health.pages_hang() && health.state != Health::Resting);
         let lasted = since.map_or(Duration::ZERO, |since| now.since(since));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
         let rest = rest.max(if health.lasts() { end } else { lasted });

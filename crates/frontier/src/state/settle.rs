@@ -2,7 +2,8 @@
 //!
 //! `settle_page` goes in this order: the request ends at its host, so that what follows may lease it again; the reach is widened by the target of
 //! a seed, before links are asked whether they are in reach; the page is compared with others, and counts against the budget of its host, before
-//! its links are offered: both may refuse them; a loop is closed last, as the verdict on its link says whether it is one.
+//! its links are offered: both may refuse them; a loop is closed last, as the verdict on its link says whether it is one. A target with new cookies,
+//! or of the same key as its page, goes past the seen-set, which knows it.
 //!
 //! A further [`Outcome`]: the compiler names `was_made`, the `match` of `settle_page`, `robots.rs` and `durable/record.rs`. To be looked at
 //! besides are `is_redirect` and `is_spent` in `settle_page`, `count_final`, `is_done` in `compare`, `are_all_stored` in `state/call.rs`, and
@@ -91,7 +92,7 @@ impl State {
     /// Learns where a page redirects to, and which redirects lead back to it.
     fn close_loop(&mut self, entry: &Entry, target: &Link, settled: &mut Settled) {
         let to = target.url.url().as_str();
-        let lost = self.tables.redirects.closed_by(&entry.url, to);
+        let looped = self.tables.redirects.closed_by(&entry.url, to);
         if target.has_new_cookies {
             // It may lead elsewhere now.
             self.tables.redirects.forget(to);
@@ -99,7 +100,7 @@ impl State {
         // When a page is fetched again, redirects of others may be out of date.
         let is_certain = !entry.is_refresh() || to == &*entry.url;
         if settled.verdicts == [Verdict::Seen] && is_certain {
-            settled.redirect_loop = lost;
+            settled.redirect_loop = looped;
         }
     }
 

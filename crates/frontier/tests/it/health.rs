@@ -89,6 +89,14 @@ fn a_host_that_answers_is_asked_and_one_that_throttles_rests_longer_each_time_an
         Some(left),
         "its rest, and a second for each"
     );
+    let later = now + Duration::from_secs(3);
+    let resting = frontier.host_report(&host(), later).unwrap();
+    let left = Duration::from_secs(1 + report.queued);
+    assert_eq!(
+        resting.time_left(second, 0.0, later),
+        Some(left),
+        "the rest of its rest"
+    );
     for (retried, attempts) in [(0.5, 2), (0.9, 3), (1.0, 3)] {
         let left = Duration::from_secs(4 + report.queued * attempts);
         assert_eq!(

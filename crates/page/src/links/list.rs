@@ -68,7 +68,7 @@ impl LinkList {
         false
     }
 
-    /// Leaves out a link that the cache has.
+    /// Leaves out a link that the cache has, which is asked for links that are followed.
     pub(super) fn add_known(&mut self, target: u64) -> bool {
         let is_full = self.places.len() >= self.max_links;
         match place_of(&mut self.places, target) {

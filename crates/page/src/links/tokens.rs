@@ -6,6 +6,8 @@
 //!
 //! Time is linear in the input and memory is constant, whatever the input. No attribute is compared with those before it. A byte is looked
 //! at a fixed number of times at most: bytes near to a place are loaded together, and the attributes of a tag may be read a second time.
+//!
+//! `scan.rs` and `meta_charset.rs` have the sinks, and which element has which [`TextMode`].
 
 mod inside_tag;
 mod raw_text;
@@ -65,7 +67,7 @@ pub(super) fn tokenize_while<'a, S: Sink<'a>>(html: &'a str, sink: &mut S, goes_
     while tokenizer.step(sink) && goes_on(sink, tokenizer.opened) {}
 }
 
-/// 0 if it begins with no tag.
+/// For the limit of `document.rs`. 0 if it begins with no tag.
 pub(super) fn attribute_count(html: &str) -> usize {
     let after = html
         .strip_prefix("</")

@@ -39,7 +39,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         self.follow_up(1);
     }
 
-    /// Updates the loss for accepted keys, and logs a level that they reached.
+    /// Updates the loss for accepted keys, which are counted before, and logs a level that they reached.
     #[inline]
     pub(super) fn follow_up(&mut self, keys: u64) {
         let ones = self.filter.ones();
@@ -56,6 +56,7 @@ impl<F: Filter, Q: Queue> Sieve<F, Q> {
         }
     }
 
+    /// Why a new key is refused. A further reason belongs into `needs_no_checks` of `batch.rs`, too.
     #[inline]
     pub(super) fn refusal<T: AsRef<[u8]>>(&self, item: &T) -> Option<RefusedBy<Q::Refusal>>
     where

@@ -81,17 +81,20 @@ const asOption = (text, at) => (at % 2 === 1 ? make("span", { class: "option" },
 /** The most hosts that are named among what is wrong. */
 const NAMED = 5;
 
+const isPaused = (status) => status.phase.startsWith("paus") && !status.finished;
+
 function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
   const isRunning = status.phase === "running" && !status.finished;
+  if (isPaused(status)) lines.unshift(["bad", "The crawl is paused: no host is asked until Resume."]);
   const slow = isRunning ? summary.held_up_by : null;
   if (isRunning && summary.waits_for_others) lines.unshift(["", "Nothing is left to fetch here: this process waits for the other partitions. crawler cluster status says for which."]);
   if (slow) lines.unshift([slow.state === "asked" ? "" : "bad", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   if (summary.hint) lines.push(["bad", summary.hint]);
   const ill = Object.entries(summary.hosts_by_state).filter(([state]) => state !== "asked");
   const others = summary.host_table.filter((one) => one.host !== slow?.host);
-  const named = others.filter((one) => one.state !== "asked").slice(0, NAMED);
+  const named = isPaused(status) ? [] : others.filter((one) => one.state !== "asked").slice(0, NAMED);
   named.forEach((one) => lines.push(["bad", `${one.host}: ${one.explanation}`]));
   const more = ill.reduce((sum, [, hosts]) => sum + hosts, 0) - named.length - (slow && slow.state !== "asked" ? 1 : 0);
   if (more > 0) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
@@ -134,8 +137,8 @@ function showLeft(status) {
   const leads = Math.max(...left.new_per_page) === 0
     ? "in the second half of the crawl, pages led to no new ones"
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
-  const isOpen = summary.host_table.some((one) => one.alike > 0);
-  const until = timeLeft(status) > 0 ? `, ${isOpen ? "up to" : "about"} ${duration(timeLeft(status))}` : "";
+  const isOpen = summary.host_table.every((one) => one.left_seconds === null || one.alike > 0);
+  const until = timeLeft(status) > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : "about"} ${duration(timeLeft(status))}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
@@ -375,7 +378,7 @@ function show(status) {
   const of = status.seeds.length > 0 ? `${status.seeds.join(", ")}${more}; as` : "As";
   put(byId("about"), `${of} of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`);
   document.querySelectorAll("button").forEach((button) => {
-    const fits = { pause: status.phase === "running", resume: status.phase.startsWith("paus"), stop: status.phase !== "stopping" };
+    const fits = { pause: status.phase === "running", resume: isPaused(status), stop: status.phase !== "stopping" };
     button.disabled = isFinished || !fits[button.dataset.order];
   });
   if (!summary) return;

@@ -100,7 +100,7 @@ impl Site {
             );
         }
         let (is_new, what) = match path {
-            "/pause" => (self.handle.pause(), "pausing: finishing requests in flight"),
+            "/pause" => (self.handle.pause(), "pausing until Resume, once requests have ended"),
             "/resume" => (self.handle.resume(), "continuing"),
             _ => {
                 let is_new = self.handle.phase() != Phase::Stopping;

@@ -124,7 +124,7 @@ impl Workbench {
             return Some(Rank::NothingWaits);
         }
         let seated_bytes = match resident.rank() {
-            // Not before it was used.
+            // Until it was requested: a host with requests in flight has no rank, and gets one anew.
             Some(Rank::Passes) => return Some(Rank::Passes),
             Some(Rank::HasSeat) => self.seated_bytes,
             Some(Rank::NothingWaits) | None => self.seated_bytes + u64::from(resident.bytes),

@@ -54,7 +54,7 @@ impl<'a> Tokenizer<'a> {
     ///
     /// A `>` ends the tag, unless it is in quotes. So values in quotes are looked for, in their usual form: a name, `=` and a quote, with nothing
     /// between them. At any other `=`, [`read_attributes`](Self::read_attributes) reads what is left of the tag, from
-    /// behind the last such value on.
+    /// behind the last such value on: of `<p a="1>2" b = c>` from the blank before `b` on.
     #[inline]
     pub(super) fn skip_attributes(&mut self) -> Option<bool> {
         while let Some(found) = self.find_near([b'>', b'='], self.at) {
