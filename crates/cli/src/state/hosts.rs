@@ -24,8 +24,10 @@ pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
     if !args.json {
         let heads = HEADS.map(str::to_owned);
         writeln!(to, "as of {as_of}")?;
-        if crawl.is_paused && crawl.is_running() {
-            writeln!(to, "in a pause: no host is asked")?;
+        match (crawl.is_running(), crawl.is_paused) {
+            (false, _) => writeln!(to, "not running: no host is asked")?,
+            (true, true) => writeln!(to, "in a pause: no host is asked")?,
+            (true, false) => {}
         }
         writeln!(to, "{}", line_of(&heads))?;
     }

@@ -382,6 +382,8 @@ fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_pro
     drop(crawl);
     drop(held);
     has(&status(), json!({"paused": false, "running": false}));
+    let hosts = succeeds(&["hosts", &state]).stdout;
+    assert!(hosts.contains("\nnot running: no host is asked\n"), "{hosts}");
     assert!(
         text().contains("ended in a pause: the same command continues it"),
         "{}",
