@@ -57,17 +57,6 @@ pub(super) fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Resu
     to.write_all(b"\n")
 }
 
-pub(super) fn words(end: PageEnd) -> (&'static str, Option<&'static str>) {
-    match end {
-        PageEnd::Done => ("done", None),
-        PageEnd::Redirected => ("redirected", None),
-        PageEnd::Rejected => ("rejected", None),
-        PageEnd::GaveUp(kind) => ("gave_up", Some(kind.name())),
-        PageEnd::NotFetched(why) => ("not_fetched", Some(why.name())),
-        _ => ("other", None),
-    }
-}
-
 /// A page that has ended.
 #[derive(Serialize)]
 pub(super) struct RecordLine<'a> {
@@ -86,7 +75,7 @@ pub(super) struct RecordLine<'a> {
 
 impl<'a> RecordLine<'a> {
     pub(super) fn of(record: &'a StoredPage) -> Self {
-        let (end, reason) = words(record.end);
+        let (end, reason) = record.end.names();
         let of_origin = record
             .cause
             .filter(|_| record.end == PageEnd::NotFetched(NotFetched::HostDown));

@@ -10,7 +10,7 @@ use frontier::directory::{Exported, RepairOutcome, RepairReport};
 use serde_json::json;
 
 use super::StateFailure;
-use super::list::{words, write_line};
+use super::list::write_line;
 use crate::options::DirArgs;
 
 /// The exit codes if something was lost, and if the crawl cannot be continued.
@@ -56,7 +56,7 @@ pub(super) fn run(args: &DirArgs) -> Result<u8, StateFailure> {
 fn export(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported) -> io::Result<()> {
     let line = match exported {
         Exported::Record(record) => json!({
-            "url": record.url, "end": words(record.end).0, "status": record.status.unwrap_or(0), "depth": record.depth,
+            "url": record.url, "end": record.end.names().0, "status": record.status.unwrap_or(0), "depth": record.depth,
             "referrer": record.referrer,
         }),
         Exported::Waiting(entry) if matches!(entry.purpose, Purpose::Page) => json!({

@@ -8,7 +8,6 @@ use crawler::{SavedCrawl, StartError};
 use frontier::{CanonicalUrl, FailureKind, Health, PageEnd, QueuePlace, Wait, Why};
 use serde::Serialize;
 
-use super::list::words;
 use super::{StateFailure, now};
 use crate::flag;
 use crate::options::{DirArgs, check_seed};
@@ -168,7 +167,7 @@ impl Answer {
             Why::WillBeDropped(why) => ("waiting", Some(why.name()), format!("it will not be fetched: {why}")),
             Why::Seen { false_positive_rate } => match ended {
                 Some(ended) => {
-                    let (state, reason) = words(ended.end);
+                    let (state, reason) = ended.end.names();
                     let explanation = ended.explanation();
                     answer.ended = Some(ended);
                     (state, reason, explanation)

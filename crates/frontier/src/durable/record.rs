@@ -18,7 +18,7 @@ use crate::store::{MAX_KEY, Space, Store};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
-/// What became of one page.
+/// What became of one page. `Directory::read_records` visits all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StoredPage {
@@ -70,6 +70,17 @@ pub enum PageEnd {
 }
 
 impl PageEnd {
+    /// Returns its name, and the name of the reason if it has one, each as one word in snake case, for counters and files.
+    pub fn names(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Done => ("done", None),
+            Self::Redirected => ("redirected", None),
+            Self::Rejected => ("rejected", None),
+            Self::GaveUp(kind) => ("gave_up", Some(kind.name())),
+            Self::NotFetched(why) => ("not_fetched", Some(why.name())),
+        }
+    }
+
     /// Returns whether the page has no answer, or no whole one, and another request may have one.
     pub fn is_unanswered(self) -> bool {
         match self {
