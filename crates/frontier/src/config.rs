@@ -131,18 +131,19 @@ impl Default for SeenSetConfig {
 pub struct PolitenessConfig {
     /// Requests that may be in flight to one host at a time: by default 1. More of them help only if answers take longer than the delay.
     pub per_host: NonZeroU32,
-    /// Whether politeness applies per IP address, too. Hosts with one address then share `per_host` and `delay`, and the frontier
-    /// leases address look-ups ([`Purpose::Address`](crate::entry::Purpose::Address)).
+    /// Whether politeness applies per IP address, too: by default not. Hosts with one address then share `per_host` and `delay`,
+    /// and the frontier leases address look-ups ([`Purpose::Address`](crate::entry::Purpose::Address)).
     pub per_address: bool,
     /// The minimum time: by default a second. A request to a host starts no sooner than this after the last start and after the last end
     /// of another, so one host gets at most 1 / `delay` requests a second, whatever `per_host` is.
     pub delay: Duration,
     /// The longest `Crawl-delay` of a robots.txt that is obeyed: by default a minute. A longer one is cut to it. Zero ignores `Crawl-delay`.
     pub max_crawl_delay: Duration,
-    /// Whether the robots.txt of an origin is leased before its pages.
+    /// Whether the robots.txt of an origin is leased before its pages: by default yes.
     pub ask_robots: bool,
-    /// The product token by which the caller reads robots.txt files (RFC 9309, section 2.2.1), such as `my-bot`. The frontier stores it with
-    /// the state and does not use it: who reads the state makes the same rules by it (`Directory::config`). It may change between two runs.
+    /// The name by which the caller reads robots.txt files, such as `my-bot`. The frontier stores it with the state and does not use it: who
+    /// reads the state makes the same rules by it (`Directory::config`). `RobotsTxt::of_text` of the crate `crawl-page` takes the product
+    /// token (RFC 9309, section 2.2.1) or the whole user agent. It may change between two runs.
     pub robots_name: String,
 }
 
@@ -261,7 +262,7 @@ pub struct RetryPolicy {
     #[serde(alias = "longest_wait")]
     pub max_retry_wait: Duration,
     /// How long an origin that has answered in this crawl may be away before it is given up: by default 5 minutes. Its queued URLs are
-    /// then dropped.
+    /// then dropped. One whose pages hang while its robots.txt is answered is [never given up](crate::failure#outages).
     pub max_host_downtime: Duration,
     /// The same for an origin that has never answered in this crawl: by default 30 s.
     pub max_first_downtime: Duration,

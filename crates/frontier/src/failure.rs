@@ -21,6 +21,11 @@
 //! Silent pages count their attempts as long as nothing else says that the origin is away: until a probe fails. So pages that never answer are
 //! not asked for again and again. A page whose attempts are spent waits for the first probe.
 //!
+//! **An origin whose pages hang while its robots.txt is answered is never given up**: each page spends its attempts, each of a whole timeout.
+//! While its [report](crate::Frontier::host_report) says [`pages_hang`](crate::HostHealth::pages_hang), ask it with a shorter timeout, or
+//! settle its leases with [`NotFetched::HostDown`](crate::NotFetched::HostDown), without a request.
+//! [`max_pages_per_host`](crate::LimitConfig::max_pages_per_host) bounds the loss, too.
+//!
 //! The origin is given up after [`max_host_downtime`](crate::RetryPolicy::max_host_downtime), or after
 //! [`max_first_downtime`](crate::RetryPolicy::max_first_downtime) if it never answered in this crawl. Everything that is queued for it
 //! is then dropped.

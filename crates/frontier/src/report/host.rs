@@ -101,7 +101,7 @@ pub enum Health {
 }
 
 impl Health {
-    /// How long a request is in flight until it hangs.
+    /// How long a request is in flight until it hangs. If your timeout is not longer, none does: it fails.
     pub const HANGING: Duration = Duration::from_secs(10);
 
     /// All of them, the best first.
@@ -155,7 +155,7 @@ impl HostHealth {
         self.given_up_at.is_some() && (self.times > 1 || rests_until > self.given_up_at)
     }
 
-    /// Whether its last pages, three at least, got no whole answer: so will the others.
+    /// Whether its last pages, three at least, got no whole answer: so will the others, and it may [never be given up](crate::failure#outages).
     pub fn pages_hang(&self) -> bool {
         self.state == Health::Hanging && self.times >= SILENT_PAGES as u32
     }
