@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use frontier::{Canonicalizer, Directory, Failure, FailureKind, Fate, Frontier, FrontierConfig, Lease, Leasing};
-use frontier::{Opened, Outcome, ParseRules, RobotsRules, Settlement, Time};
+use frontier::{Opened, Outcome, ParseRules, Purpose, RobotsRules, Settlement, Time};
 use tokio::task::{JoinSet, block_in_place};
 
 const MAX_IN_FLIGHT: u32 = 4;
@@ -62,8 +62,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             Some(ended) = tasks.join_next() => {
                 let (lease, settlement) = ended?;
                 for settled in frontier.settle(&[settlement], now())? {
-                    // One that is queued again has not ended.
-                    if matches!(settled.fate, Fate::Final | Fate::GaveUp) {
+                    // A robots.txt is no page, and one that is queued again has not ended.
+                    if lease.entry.purpose == Purpose::Page && matches!(settled.fate, Fate::Final | Fate::GaveUp) {
                         writeln!(&pages, "{} {:?}", lease.entry.url, settled.fate)?;
                     }
                 }

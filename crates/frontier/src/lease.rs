@@ -38,7 +38,8 @@ pub struct Lease {
     /// What to fetch. Its attempts include this one.
     pub entry: Arc<Entry>,
     /// Whether its settlement should have a [`Fingerprint`](crate::Fingerprint), such as `ReadOptions::fingerprint` of the crate `crawl-page`
-    /// computes. True for pages only. A page without one is compared with no other: traps of pages that look alike are not found.
+    /// computes. With another parser, hash the bytes, and the words of the text by any [simhash](crate::SimHash). True for pages only. A
+    /// page without one is compared with no other: traps of pages that look alike are not found.
     pub wants_fingerprint: bool,
     /// The delay of the host, as far as it is known now: how long after this request the next one may start. In a durable frontier, a
     /// request without a delay may be sent before the lease is persisted, if only this process settles it: after a crash, no delay could be
@@ -60,12 +61,12 @@ pub enum Leasing {
     Dropped(Vec<Dropped>),
     /// Nothing can be fetched before this time, unless you settle or offer something.
     NotUntil(Time),
-    /// Nothing can be fetched before a lease is settled. At least one lease is in flight, unless the outboxes for other partitions are full:
-    /// then nothing can be fetched before their batches are [acknowledged](crate::Frontier::acknowledged).
+    /// Nothing can be fetched before a lease is settled, or something is offered. At least one lease is in flight, unless the outboxes for other
+    /// partitions are full: then nothing can be fetched before their batches are [acknowledged](crate::Frontier::acknowledged).
     AllLeased,
     /// The page budget is spent, and nothing is in flight. Queued entries stay queued.
     BudgetSpent,
-    /// Nothing is queued and nothing is leased: the crawl is complete.
+    /// Nothing is queued and nothing is leased: the crawl is complete, unless you offer something more.
     #[default]
     Drained,
 }
@@ -73,7 +74,7 @@ pub enum Leasing {
 /// The most entries in one [`Leasing::Dropped`].
 pub const MAX_DROPPED: usize = 256;
 
-/// An entry that left the queue and will not be fetched.
+/// An entry that left the queue and will not be fetched: a page, or a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Dropped {

@@ -16,7 +16,8 @@ use crate::time::Time;
 use crate::traps::ResemblanceCounts;
 use crate::url::HostKey;
 
-/// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them.
+/// What became of the leases of pages. Unit: pages; robots.txt files and sitemaps are not among them. Those that have ended are `done`,
+/// `redirected`, `rejected`, `gave_up`, `lost_with_host`, and all of [`Report::not_fetched`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct PageCounts {
@@ -87,7 +88,7 @@ impl LinkCounts {
     }
 }
 
-/// The counts of a frontier at one moment.
+/// The counts of a frontier at one moment, of all runs over its directory.
 #[derive(Debug, Clone, serde::Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -228,8 +229,8 @@ pub enum Why {
     },
     /// It waits, and will be dropped when its turn comes.
     WillBeDropped(NotFetched),
-    /// The seen-set knows it: it was fetched, failed or dropped before, or it is one of the new URLs that are wrongly dropped. The
-    /// frontier does not remember which: [`Settled`](crate::Settled) and [`Dropped`](crate::Dropped) said it then.
+    /// The seen-set knows it: it was fetched, failed or dropped before, or it is one of the new URLs that are wrongly dropped. Which,
+    /// [`Settled`](crate::Settled) and [`Dropped`](crate::Dropped) said then, and the [records](crate::StoredPage) of a directory say.
     Seen {
         /// The chance that the seen-set says so of a URL that it never met; 0 if it surely met this one.
         false_positive_rate: f64,

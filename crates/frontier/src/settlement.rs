@@ -55,7 +55,9 @@ pub enum Outcome {
     Done,
     /// The answer was a redirect. Its target is the one link of the settlement, made by [`Entry::redirected`](crate::Entry::redirected).
     /// Without a link, nothing leads on: use that for a target that cannot be crawled. With two links, both are offered, but neither
-    /// counts as the target. It spends no page budget. The target of a robots.txt is no link that is offered: it gets no verdict.
+    /// counts as the target. It led to no page if the target is [refused](Verdict::Refused), or closes a
+    /// [loop](Settled::redirect_loop); the records of a directory do not say so. It spends no page budget. The
+    /// target of a robots.txt is no link that is offered: it gets no verdict.
     Redirected,
     /// The answer is final, but there is no content: HTTP 4xx, or a sitemap that is not a sitemap. It is not retried. An origin without a
     /// robots.txt allows everything (RFC 9309, section 2.3.1.3).
@@ -263,7 +265,8 @@ pub struct Settled {
 /// What happened to a lease.
 ///
 /// A page has ended with `Final` or `GaveUp`, or when it is [`Dropped`](crate::Dropped): write what you keep of it then, before the next
-/// [`persist`](crate::Frontier::persist).
+/// [`persist`](crate::Frontier::persist). A robots.txt ends so, too: look at the [purpose](crate::Entry::purpose). Where one spelling of a
+/// [key](crate::Entry::key) redirects to another, both end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub enum Fate {
     /// It is settled; the entry is not leased again.
