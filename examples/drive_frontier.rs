@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use frontier::reference::resolve;
 use frontier::{Answer, Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing};
 use frontier::{Outcome, Purpose, RobotsRules, Settlement, Time};
 use url::{ParseError, Url};
@@ -56,7 +57,7 @@ fn fetch(lease: &Lease, request: usize) -> Result<Settlement, ParseError> {
     let settlement = lease.answered(&answer, &urls, || Disallowed(text));
     Ok(match (&lease.entry.purpose, settlement.outcome()) {
         (Purpose::Page, Outcome::Done) => {
-            let link = |to| urls.canonicalize(url.join(to).ok()?).ok();
+            let link = |to| urls.canonicalize(resolve(Some(&url), to, None).ok()?).ok();
             settlement.with_links(lease.entry.links(text.split_whitespace().filter_map(link)))
         }
         _ => settlement,

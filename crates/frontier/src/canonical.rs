@@ -42,7 +42,8 @@ use crate::url::{CanonicalUrl, host_name, is_web, remove_credentials};
 /// How much of an unsupported scheme an error repeats, in bytes. The text comes from a page and may have any length.
 const SHOWN_SCHEME_BYTES: usize = 32;
 
-/// Rules that may merge URLs which a server distinguishes. All are off by default.
+/// Rules that may merge URLs which a server distinguishes. All are off by default. Most crawls need
+/// [`drop_query_params`](Self::drop_query_params) alone, for `utm_*` and session ids.
 ///
 /// They change the key, not the URL that is fetched, except [`keep_fragment`](Self::keep_fragment). Serde reads them from any
 /// self-describing format. Rules that are left out are off; unknown names are an error.
@@ -131,7 +132,7 @@ impl Canonicalizer {
         self.canonicalize(reference::resolve(None, text, None).map_err(NotCrawlable::NotAUrl)?)
     }
 
-    /// Canonicalizes a URL that was parsed, or resolved against its page.
+    /// Canonicalizes a URL that was parsed, or [resolved](reference::resolve) against its page.
     ///
     /// Cost: one pass over the URL, and an allocation if the key differs from it.
     ///

@@ -13,7 +13,8 @@ use url::{EncodingOverride, ParseError, Url};
 
 /// Resolves a reference against a base URL as browsers do (WHATWG URL, section 4.4, "URL parsing").
 ///
-/// `encode_query` writes the query in the encoding of a document; `None` stands for UTF-8. A base is needed for relative
+/// `encode_query` writes the query in the encoding of a document; `None` stands for UTF-8. With `encoding_rs`, it is
+/// `&|query| encoding.encode(query).0`. A base is needed for relative
 /// references only. Cost: one pass over the text; a second one for a path with a drive letter and `..`.
 ///
 /// # Errors
@@ -21,11 +22,14 @@ use url::{EncodingOverride, ParseError, Url};
 /// When the text is no URL, or is relative and has no base to be resolved against.
 ///
 /// ```
+/// use std::borrow::Cow;
 /// use frontier::reference::resolve;
 ///
 /// let base = url::Url::parse("http://a.example/C:/x")?;
 /// assert_eq!(resolve(Some(&base), "///b.example/y", None)?.as_str(), "http://b.example/y");
 /// assert_eq!(resolve(Some(&base), "../y", None)?.as_str(), "http://a.example/y");
+/// let latin_1: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| query.chars().map(|c| c as u8).collect();
+/// assert_eq!(resolve(Some(&base), "?é", Some(latin_1))?.query(), Some("%E9"));
 /// # Ok::<(), url::ParseError>(())
 /// ```
 pub fn resolve(base: Option<&Url>, text: &str, encode_query: EncodingOverride<'_>) -> Result<Url, ParseError> {

@@ -31,7 +31,7 @@ pub const MAX_ROBOTS_REDIRECTS: u8 = 5;
 /// rules are dropped; they are fetched again when they are needed.
 pub const MAX_RULES_BYTES: usize = 64 * 1024 * 1024;
 
-/// The rules of one robots.txt that apply to one crawler.
+/// The rules of one robots.txt that apply to one crawler. `RobotsTxt` of the crate `crawl-page` implements it. To use another parser:
 ///
 /// ```
 /// use frontier::RobotsRules;
@@ -58,7 +58,7 @@ pub trait RobotsRules: fmt::Debug + Send + Sync {
     }
 
     /// Returns about how many bytes of memory the rules take. [`MAX_RULES_BYTES`] bounds the sum. The default is the size of the value
-    /// itself; implement it if the value owns heap memory.
+    /// itself; if it owns heap memory, add that: of a parser that does not say, twice the length of the text.
     fn bytes(&self) -> usize {
         // An `Arc` has two counts in front of the value.
         size_of_val(self) + 2 * size_of::<usize>()
