@@ -79,7 +79,8 @@ impl Frontier {
         })
     }
 
-    /// Opens the frontier of a directory, or creates one there. Entries that were in flight are queued again. Needs the feature `durable`.
+    /// Opens the frontier of a directory, or creates both. Entries that were in flight are queued again. Files of your own may lie
+    /// in the directory. Needs the feature `durable`.
     ///
     /// `config` may differ from that of the run before, except in what the state depends on: rate, exactness and growth of the seen-set, its
     /// capacity unless it grows and the new one is larger, reach, politeness per address. The secret of the hash is that of the first run. `parse` makes rules of the texts of
@@ -122,9 +123,11 @@ impl Frontier {
     /// After a power cut, what belongs to the attachment may lack something: ask [`Directory::unsynced`](crate::Directory::unsynced) before.
     ///
     /// Opening reads the whole state, and [`persist`](Self::persist) waits for the disk when a sync is due, for seconds on a slow one. In an
-    /// async program, do both in a thread that may block.
+    /// async program, do both in a thread that may block, such as by `tokio::task::block_in_place`, which panics in a runtime of one thread.
+    /// [`sync_interval`](FrontierConfig::sync_interval) says how often a sync is due.
     ///
-    /// Handle or ignore SIGXFSZ, so that a file at its size limit (RLIMIT_FSIZE) is an error: on Unix, that signal ends the program by default.
+    /// Your program has to do nothing, unless the size of files is limited (RLIMIT_FSIZE, `ulimit -f`): on Unix, SIGXFSZ then ends it at the
+    /// limit. Handle or ignore that signal, and it is an error.
     ///
     /// # Errors
     ///
@@ -141,7 +144,8 @@ impl Frontier {
         Ok(opening.into())
     }
 
-    /// Offers a seed. It joins the scope; depth and patterns do not apply to it.
+    /// Offers a seed. It joins the scope; depth and patterns do not apply to it. Offer the seeds again in a later run: those of an earlier one
+    /// are [`Seen`](Verdict::Seen), and count as such links. A kill before the next [`persist`](Self::persist) loses a new one.
     ///
     /// # Errors
     ///

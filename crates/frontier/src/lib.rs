@@ -49,9 +49,9 @@
 //! end: it waits for one of them.
 //!
 //! ```
-//! use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+//! use std::time::{Duration, SystemTime, UNIX_EPOCH};
 //! use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig, Lease, Leasing, Settlement, Time};
-//! use tokio::task::JoinSet;
+//! use tokio::{task::JoinSet, time::Instant};
 //!
 //! /// Stands for your request.
 //! async fn fetch(lease: Lease) -> Settlement {
@@ -77,7 +77,7 @@
 //!     let mut tasks = JoinSet::new();
 //!     loop {
 //!         let mut wait = Duration::MAX;
-//!         if tasks.len() < 16 {
+//!         if tasks.len() < 16 { // of 16 hosts: each has one at a time, unless you raise `per_host`
 //!             wait = match frontier.lease(now(), 16 - tasks.len())? {
 //!                 Leasing::Ready(leases) => {
 //!                     leases.into_iter().for_each(|lease| drop(tasks.spawn(settlement(lease))));
@@ -101,14 +101,17 @@
 //! }
 //! ```
 //!
+//! To test such a loop in simulated time, pass the fetch in (a trait) and a fixed `epoch`: tokio's `Instant` and `sleep` take no time under
+//! `#[tokio::test(start_paused = true)]` (its feature `test-util`).
+//!
 //! # In a directory
 //!
 //! With `features = ["durable"]`, `Frontier::open` takes the place of `in_memory`, and `persist` commits what has changed. Call it after you
-//! have settled, and before you send the requests of new leases:
+//! have settled, and before you send the requests of new leases. `examples/durable_frontier.rs` in the repository is a whole program:
 //!
 //! ```
 //! # #[cfg(feature = "durable")] {
-//! # use std::sync::Arc;
+//! # use std::{fs::File, sync::Arc, time::Instant};
 //! # use frontier::{Frontier, FrontierConfig, RobotsRules, Time};
 //! # #[derive(Debug)]
 //! # struct RobotsTxt(Box<[u8]>);
@@ -120,21 +123,34 @@
 //! #     fn text(&self) -> Option<&[u8]> { Some(&self.0) }
 //! # }
 //! # const AGENT: &str = "my-bot/1.0";
-//! # let (config, now) = (FrontierConfig::default(), Time::from_millis(1_700_000_000_000));
+//! # let (config, clock) = (FrontierConfig::default(), Time::from_millis(1_700_000_000_000));
 //! # let dir = std::env::temp_dir().join(format!("frontier-lib-{}", std::process::id()));
 //! // `page::robots::RobotsTxt`, or your `RobotsRules` with a `text`, from which they are made again.
 //! let parse = Arc::new(|text: &[u8]| Arc::new(RobotsTxt::of_text(text.into(), AGENT)) as _);
-//! let mut frontier = Frontier::open(&dir, config, now, parse)?.frontier;
-//! frontier.persist(b"", now)?;
+//! let opened = Frontier::open(&dir, config, clock, parse)?;
+//! // Its time is later than yours if the clock was set back.
+//! let (mut frontier, from, start) = (opened.frontier, opened.now, Instant::now());
+//! let now = || from + start.elapsed();
+//! # let pages = File::create(dir.join("pages.txt"))?;
+//! // Each time, with the length of your own file:
+//! let at = now();
+//! if frontier.save_status().is_some_and(|status| status.is_sync_due(at)) {
+//!     pages.sync_data()?;
+//! }
+//! frontier.persist(&pages.metadata()?.len().to_le_bytes(), at)?;
 //! # drop(frontier);
 //! # std::fs::remove_dir_all(&dir)?;
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Write the line of a page when it [has ended](Fate), before the next `persist`, whose text says how long the file is. After a kill, cut the
-//! file back to [that length](Opened::attachment): what was in flight, or has ended since, is fetched again. After a power cut, the file may
-//! be shorter: `Directory::unsynced` says what to do before `open`. A program that waits persists at [`next_sync`](SaveStatus::next_sync), too.
+//! Write the line of a page when it [has ended](Fate), before the next `persist`. After a kill, cut the file back to
+//! [that length](Opened::attachment): what was in flight, or has ended since, is fetched again. After a power cut, the file may be shorter:
+//! `Directory::unsynced` says what to do before `open`. A program that waits persists at [`next_sync`](SaveStatus::next_sync), too. The
+//! directory itself records how each page ended: `Directory::read_records` visits these [`StoredPage`]s.
+//!
+//! To stop, abort the tasks, sync the file, and call [`checkpoint`](Frontier::checkpoint) with its length. The next `open` queues again what
+//! was in flight, and no attempt is counted: [`release_leases`](Frontier::release_leases) is not needed.
 //!
 //! # What it is
 //!
@@ -142,7 +158,8 @@
 //!   calls; the work is done when they return.
 //! - The place of all decisions: which links are followed, when a host is requested, what is retried, when an origin is given up,
 //!   what robots.txt forbids, and which pages are near-duplicates.
-//! - Fast to test. Time is an argument of every call, so a test of hours of politeness takes microseconds.
+//! - Fast to test. Time is an argument of every call, so a test of hours of politeness takes microseconds. The feature `simulation` has a
+//!   directory in memory that loses power.
 //!
 //! # What it is not
 //!
@@ -202,9 +219,12 @@
 //! | [`Verdict`] | [`offer`](Frontier::offer), [`Settled`] | what became of one link; [`Refusal`]: why it is not crawled |
 //! | [`Leasing`] | [`lease`](Frontier::lease) | what can be fetched now, or until when nothing can |
 //! | [`Dropped`] | [`Leasing`] | an entry that left its queue without a request; [`NotFetched`]: why |
-//! | [`Notice`] | [`Settled`] | what an operator should know of an origin or a site, once |
+//! | [`Notice`] | [`Settled`], [`began_to_hang`](Frontier::began_to_hang) | what an operator should know of an origin or a site, once |
 //! | [`Why`] | [`why`](Frontier::why) | what decides about a URL now; [`Wait`]: what a queued one waits for |
 //! | [`PageEnd`] | the records of a directory | how a page has ended |
+//!
+//! [`Failure`], [`Refusal`], [`NotFetched`], [`Notice`], [`Why`] and [`Wait`] are displayed as texts for people. [`FailureKind`], [`Refusal`],
+//! [`NotFetched`] and [`PageEnd`] have names for files.
 //!
 //! # Where to go next
 //!

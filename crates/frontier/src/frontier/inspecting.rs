@@ -21,9 +21,10 @@ impl Frontier {
     /// [`Canonicalizer`](crate::Canonicalizer) made by the same rules; [`Entry::canonical_url`](crate::Entry::canonical_url) makes
     /// one from an entry.
     ///
-    /// It has no memory of what has ended: a URL that was fetched, failed, or dropped is [`Seen`](Why::Seen), whichever it was. Record
-    /// that yourself as it happens, from [`Settled`](crate::Settled) and [`Leasing::Dropped`](crate::Leasing::Dropped), if you want to
-    /// say later why a URL was not fetched. The URL of a robots.txt is no page: the answer is that of a page with this URL.
+    /// It has no memory of what has ended: a URL that was fetched, failed, or dropped is [`Seen`](Why::Seen), whichever it was. The
+    /// [records](crate::StoredPage) of a directory say it (`Directory::read_records`). In memory, record that yourself as it happens, from
+    /// [`Settled`](crate::Settled) and [`Leasing::Dropped`](crate::Leasing::Dropped). The URL of a robots.txt is no page: the answer is that
+    /// of a page with this URL.
     ///
     /// Cost: the length of its host's queue.
     pub fn why(&self, url: &CanonicalUrl, now: Time) -> Why {
@@ -40,7 +41,18 @@ impl Frontier {
         self.state.pages_left()
     }
 
-    /// Iterates over the hosts that are remembered: what each was asked, how politely, and what it does now.
+    /// Iterates over the hosts that are remembered: what each was asked, how politely, and what it does now. Cost: a look at each lease and
+    /// each host; those on disk are read. Which host takes longest, if an answer takes a second and none fails:
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use frontier::{Frontier, FrontierConfig, Time};
+    /// # let (frontier, now) = (Frontier::in_memory(FrontierConfig::default())?, Time::EPOCH);
+    /// let left = frontier.host_reports(now).filter_map(|host| Some((host.time_left(Duration::from_secs(1), 0.0, now)?, host.host)));
+    /// let last = left.max(); // None: nothing waits
+    /// # assert_eq!(last, None);
+    /// # Ok::<(), frontier::FrontierConfigError>(())
+    /// ```
     pub fn host_reports(&self, now: Time) -> impl Iterator<Item = HostReport> {
         self.state.host_reports(now)
     }
@@ -51,8 +63,8 @@ impl Frontier {
         self.state.host_report(host, now)
     }
 
-    /// Returns the hosts that rest, hang, are away or whose robots.txt fails, in no particular order. Cost: a look at each host and
-    /// each lease.
+    /// Returns the hosts that rest, hang, are away or whose robots.txt fails, in no particular order. One that is asked may take longer: see
+    /// [`host_reports`](Self::host_reports). Cost: a look at each host and each lease; these hosts are read if they lie on disk.
     pub fn held_up(&self, now: Time) -> Vec<HostReport> {
         self.state.held_up(now)
     }
