@@ -3,7 +3,7 @@
 //! | kind | counts against | attempt counted | what follows |
 //! |---|---|---|---|
 //! | `unresolved`, `connect` | the origin | no | the origin is **away**: one probe at a time checks whether it is back |
-//! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is away after three different pages in a row, or one page in all its attempts, three at least, with no answer between |
+//! | `timeout`, `broken`, `incomplete` | the page | yes | the page is retried. The origin is probed after three different pages in a row, or one page in all its attempts, three at least, with no answer between, and away if a probe fails, too |
 //! | `status` (408, 425, 5xx), `panic`, `other` | the page | yes | the page is retried |
 //! | `throttled` (429, 503 with `Retry-After`) | the host, which rests | no | the page is retried after the rest. After twelve rests in a row the origin is given up |
 //! | `out_of_handles` | nothing | no | the page is retried |
@@ -16,7 +16,7 @@
 //! An outage is one incident, however many requests fail in it: requests that were in flight when the origin went away change
 //! nothing when they fail later. The frontier probes the origin after 1, 2, 4 … seconds, up to
 //! [`longest_probe_wait`](crate::RetryPolicy::longest_probe_wait). The probe is a request for its robots.txt, or for the next page if
-//! robots.txt is ignored. Any HTTP answer ends the outage.
+//! robots.txt is ignored. Any HTTP answer ends the outage; [`Notice::Back`](crate::Notice::Back) waits for that of a page.
 //!
 //! Silent pages count their attempts as long as nothing else says that the origin is away: until a probe fails. So pages that never answer are
 //! not asked for again and again. A page whose attempts are spent waits for the first probe.
@@ -43,7 +43,7 @@ use std::{fmt, io, iter};
 
 use serde::{Deserialize, Serialize};
 
-/// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is away.
+/// Different silent pages in a row (timeout, broken or incomplete), with no answer between, after which their origin is probed.
 pub(crate) const SILENT_PAGES: usize = 3;
 
 /// How a request failed. Stored by its place in this list: a further one stands last, or `VERSION` of `sqlite/format.rs` goes up.

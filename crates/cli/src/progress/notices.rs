@@ -90,7 +90,7 @@ impl LineBudget {
                 let later = self.away.get_mut(origin).and_then(|(.., later)| later.take());
                 later.is_some()
             }
-            Notice::GivenUp { origin, .. } => {
+            Notice::GivenUp { origin, .. } | Notice::Closed { origin, .. } => {
                 self.away.remove(origin);
                 false
             }
@@ -266,5 +266,35 @@ mod tests {
         budget.tick(Duration::from_secs(9000));
         assert_eq!(budget.left, 2, "no line says that it is away after it was given up");
         assert_eq!(pairs, [1000, 1060, 1180, 1420, 1900, 2500, 3100, 3700, 4300, 4900]);
+    }
+
+    #[test]
+    fn no_line_says_that_an_origin_is_away_that_was_closed_since() {
+        let origin = frontier::Origin::of(&url::Url::parse("http://a.example/").unwrap()).unwrap();
+        let cause = std::sync::Arc::new(frontier::Failure::new(frontier::FailureKind::Connect, "refused"));
+        let after = Duration::from_secs(1);
+        let away = Notice::Away {
+            origin: origin.clone(),
+            cause: cause.clone(),
+            patience: after,
+        };
+        let back = Notice::Back {
+            origin: origin.clone(),
+            after,
+        };
+        let closed = Notice::Closed {
+            origin,
+            cause,
+            rest: Duration::from_secs(600),
+        };
+        let mut budget = LineBudget::new("hosts");
+        budget.log(&away, false);
+        budget.log(&back, false);
+        budget.log(&away, false);
+        budget.log(&closed, false);
+        budget.tick(Duration::from_secs(59));
+        let left = budget.left;
+        budget.tick(Duration::from_secs(60));
+        assert_eq!(budget.left, left, "it is closed, and not away");
     }
 }

@@ -32,7 +32,9 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         *time = crawl.time_of_day(*time);
     }
     let host = crawl.host(&url.host());
-    let host = host.filter(|host| host.health.state > Health::Asked && host.health.origin == Some(url.origin()));
+    let waits = matches!(&why, Why::Queued { wait, .. } if *wait != Wait::PageBudget);
+    let least = if waits { Health::Resting } else { Health::Closed };
+    let host = host.filter(|host| host.health.state >= least && host.health.origin == Some(url.origin()));
     let host = host.map(|host| host.explained(crawl.summary.host_table.as_of, &flag::of));
     let (is_paused, is_running) = (crawl.is_paused, crawl.is_running());
     let report = crawl.frontier.report();

@@ -213,7 +213,8 @@ impl Host {
         if std::mem::replace(&mut origin.is_given_up, true) {
             return false;
         }
-        origin.health_mut().end_outage();
+        let health = origin.health_mut();
+        (health.outage, health.told_away) = (None, None);
         self.rare().origins_given_up += 1;
         true
     }

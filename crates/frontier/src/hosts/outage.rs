@@ -1,8 +1,9 @@
 //! Outages: whether an origin is away, and when it is probed.
 //!
-//! An origin is away from the first failure that counts against it ([`Blame::Origin`](crate::failure::Blame)), or after some silent
-//! pages. It is back when a request that started later is answered. One probe is in flight at a time. All other failures in the
-//! meantime belong to the same incident, and change nothing. `incidents.rs` has what follows for the entries. With another decision, `LOGIC` of
+//! An outage begins at the first failure that counts against the origin ([`Blame::Origin`](crate::failure::Blame)), or after some silent pages,
+//! of which it is not sure until a probe fails. It ends when a request that started later is answered. One probe is in flight at a time. All
+//! other failures in the meantime belong to the same incident, and change nothing. An operator is told that the origin is away when that is
+//! sure, and that it is back when a page is answered. `incidents.rs` has what follows for the entries. With another decision, `LOGIC` of
 //! `durable/checkpoint.rs` goes up.
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(crate) struct OriginHealth {
     pub(crate) throttles: u32,
     /// The last outage, and when it ended. Failures of requests that started before that belong to it.
     last_outage: Option<(Outage, Time)>,
-    /// Since when it is away, as an operator was told; `None` again when a page is answered. An answer to robots.txt alone says nothing of pages.
+    /// Since when it is away, as an operator was told; `None` again when a page is answered, or it was well for long before another outage.
     pub(super) told_away: Option<Time>,
     /// Whether an outage, this one or an earlier, was surely one: connections failed, or a probe, or a page was answered that was silent before. Of
     /// others it is not known whether some pages never answer.
@@ -90,13 +91,9 @@ impl OriginHealth {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
-    fn is_of_last_outage(&self, failed: &Failed<'_>) -> bool {
-        matches!(&self.last_outage, Some((_, ended)) if failed.leased.started < *ended)
-    }
-
-    /// Ends an outage without an answer.
-    pub(crate) fn end_outage(&mut self) {
-        (self.outage, self.told_away) = (None, None);
+    /// When the last outage ended; the epoch if there was none.
+    fn well_since(&self) -> Time {
+        self.last_outage.as_ref().map_or(Time::EPOCH, |(_, ended)| *ended)
     }
 
     /// Records the answer to a page that failed before. If the origin was taken for away, it was.
@@ -107,17 +104,17 @@ impl OriginHealth {
     /// Records a failure that counts against the origin, which may be away for as long as `patience`.
     pub(crate) fn blame_origin(&mut self, failed: &Failed<'_>, patience: Duration) -> Incident {
         let is_new = self.outage.is_none();
-        if is_new && self.is_of_last_outage(failed) || !is_new && !failed.leased.is_probe {
+        let (started, well_since) = (failed.leased.started, self.well_since());
+        if is_new && started < well_since || !is_new && !failed.leased.is_probe {
             return Incident::Outage;
         }
+        let is_soon = started.since(well_since) <= failed.retries.longest_probe_wait;
+        self.told_away.take_if(|_| is_new && !is_soon);
         // If no page was answered since the last one, the origin was not back: it continues. Otherwise an origin of which only robots.txt is answered
         // would begin anew each time, and never be given up.
-        let continues = |ended: Time| {
-            let is_soon = failed.leased.started.since(ended) <= failed.retries.longest_probe_wait;
-            self.told_away.is_some() && failed.cause.kind.blame() == Blame::Origin && is_soon
-        };
+        let continues = self.told_away.is_some() && failed.cause.kind.blame() == Blame::Origin;
         let outage = self.outage.get_or_insert_with(|| {
-            let last = self.last_outage.take_if(|(_, ended)| continues(*ended));
+            let last = self.last_outage.take_if(|_| continues);
             last.map_or_else(|| Outage::new(failed), |(last, _)| last)
         });
         outage.is_probing = false;
@@ -132,7 +129,7 @@ impl OriginHealth {
 
     /// Records a silent page: no answer, or only a part of it. `page` is the hash of its URL.
     pub(crate) fn page_was_silent(&mut self, page: u64, failed: &Failed<'_>, patience: Duration) -> Incident {
-        if self.outage.is_some() || self.is_of_last_outage(failed) {
+        if self.outage.is_some() || failed.leased.started < self.well_since() {
             return self.blame_origin(failed, patience);
         }
         self.silences = self.silences.saturating_add(1);
@@ -149,19 +146,21 @@ impl OriginHealth {
         Incident::None
     }
 
-    /// Records the answer to a request. Returns how long the origin was away, if an operator was told that it is, and it is a page that was answered.
+    /// Records the answer to a request. Returns how long the origin was away, if an operator was told that it is, and a page of later was answered.
     pub(crate) fn note_answer(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
-        // One of a robots.txt says nothing of its pages.
-        self.trouble
-            .take_if(|trouble| is_page && trouble.state == Health::Hanging);
         // A late answer to a request from before the outage proves nothing.
         if let Some(outage) = self.outage.take_if(|outage| is_probe || started >= outage.since) {
             self.last_outage = Some((outage, now));
         }
-        let is_back = is_page && self.outage.is_none();
-        self.told_away.take_if(|_| is_back).map(|since| now.since(since))
+        // An answer to robots.txt says nothing of pages.
+        if !is_page || self.outage.is_some() {
+            return None;
+        }
+        self.trouble.take_if(|trouble| trouble.state == Health::Hanging);
+        let told = self.told_away.take_if(|told| started >= *told)?;
+        Some(self.well_since().since(told))
     }
 }
 
@@ -256,11 +255,9 @@ mod tests {
 
     #[test]
     fn failures_of_requests_in_flight_when_an_outage_began_change_nothing() {
-        let mut health = OriginHealth {
-            told_away: Some(at(5)),
-            ..OriginHealth::default()
-        };
+        let mut health = OriginHealth::default();
         failed(&mut health, &leased(at(0), false), at(5));
+        health.told_away = Some(at(5));
         for _ in 0..100 {
             assert_eq!(failed(&mut health, &leased(at(1), false), at(400)), Incident::Outage);
         }
@@ -319,7 +316,6 @@ mod tests {
         }
         assert_eq!((incidents, now.since(at(0)).as_secs()), (10, 300));
 
-        health.outage = None;
         let away = health.note_answer(now, false, true, now);
         assert_eq!(away, Some(Duration::from_secs(300)), "a page is answered");
         assert_eq!(failed(&mut health, &leased(now, false), now), Incident::Outage);

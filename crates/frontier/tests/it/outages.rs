@@ -438,3 +438,125 @@ fn an_outage_in_which_requests_time_out_costs_no_page() {
         );
     }
 }
+
+/// An origin that was away is back when a page is answered, also if its robots.txt answered 5xx in between until its rules were extended.
+#[test]
+fn after_extended_rules_it_is_back_when_a_page_is_answered() {
+    let mut frontier = with_pages(eight_at_once(true), &pages(PAGES, 100));
+    let robots = one(&mut frontier, START);
+    allow_for(&mut frontier, &robots, Duration::from_secs(1), START);
+    let page = one(&mut frontier, START);
+    well(&mut frontier, &page, START);
+    let page = one(&mut frontier, START);
+    let mut told = Vec::new();
+    told.extend(badly(&mut frontier, &page, FailureKind::Connect, START));
+    let mut now = START;
+    loop {
+        let lease = next(&mut frontier, &mut now);
+        if is_robots(&lease) {
+            told.extend(badly(&mut frontier, &lease, FailureKind::Status, now));
+        } else {
+            told.extend(well(&mut frontier, &lease, now));
+            break;
+        }
+    }
+    assert_eq!(names(&told), ["away", "robots failing", "extended", "back"], "{now:?}");
+}
+
+/// A real outage of an origin a day after a short one that ended by robots.txt alone, because it forbids all, is told.
+#[test]
+fn an_outage_a_day_later_is_told() {
+    let mut frontier = with_pages(asking(true), &pages(PAGES, 2));
+    let mut now = START;
+    let robots = next(&mut frontier, &mut now);
+    assert_eq!(
+        names(&badly(&mut frontier, &robots, FailureKind::Connect, now)),
+        ["away"]
+    );
+    let robots = next(&mut frontier, &mut now);
+    assert!(is_robots(&robots));
+    let told = give_rules(&mut frontier, &robots, Forbid::below("/"), now).notices;
+    assert_eq!(told, []);
+    all_dropped(&mut frontier, now);
+    assert!(frontier.report().is_drained());
+    now = now + Duration::from_secs(3 * 86_400);
+    offer(&mut frontier, &["https://a.example/later"], now);
+    let robots = next(&mut frontier, &mut now);
+    assert!(is_robots(&robots));
+    give_rules(&mut frontier, &robots, Forbid::nothing(), now);
+    let mut told = Vec::new();
+    loop {
+        let lease = next(&mut frontier, &mut now);
+        told.extend(badly(&mut frontier, &lease, FailureKind::Connect, now));
+        if names(&told).contains(&"given up") {
+            break;
+        }
+    }
+    assert_eq!(names(&told), ["away", "given up"]);
+}
+
+/// It was away for a second; how long nothing of it was asked for afterwards is no outage.
+#[test]
+fn back_says_how_long_it_was_away() {
+    let mut frontier = with_pages(asking(true), &pages(PAGES, 2));
+    let mut now = START;
+    let robots = next(&mut frontier, &mut now);
+    assert_eq!(
+        names(&badly(&mut frontier, &robots, FailureKind::Connect, now)),
+        ["away"]
+    );
+    let robots = next(&mut frontier, &mut now);
+    give_rules(&mut frontier, &robots, Forbid::below("/"), now);
+    all_dropped(&mut frontier, now);
+    now = now + Duration::from_secs(3 * 86_400);
+    offer(&mut frontier, &["https://a.example/later"], now);
+    let robots = next(&mut frontier, &mut now);
+    give_rules(&mut frontier, &robots, Forbid::nothing(), now);
+    let page = next(&mut frontier, &mut now);
+    let told = well(&mut frontier, &page, now);
+    let after: Vec<_> = told
+        .iter()
+        .map(|notice| match notice {
+            Notice::Back { after, .. } => after.as_secs(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(after.iter().all(|after| *after < 60), "{told:?}");
+}
+
+/// A page that was requested before the outage is no sign that it is over.
+#[test]
+fn a_late_answer_after_robots_txt_is_no_back() {
+    let mut frontier = crawling(true);
+    let out = ready(&mut frontier, START);
+    assert_eq!(
+        names(&badly(&mut frontier, &out[0], FailureKind::Connect, at(1))),
+        ["away"]
+    );
+    let probe = one(&mut frontier, at(2));
+    assert!(is_robots(&probe));
+    well(&mut frontier, &probe, at(2));
+    assert_eq!(well(&mut frontier, &out[1], at(2.5)), [], "sent before it went away");
+}
+
+/// Away, reported as away, and told, agree.
+#[test]
+fn what_is_reported_away_was_told() {
+    let mut frontier = crawling(true);
+    let out = ready(&mut frontier, START);
+    let mut told = Vec::new();
+    for lease in &out[..3] {
+        told.extend(badly(&mut frontier, lease, FailureKind::Timeout, at(9)));
+    }
+    let state = |frontier: &Frontier, now| frontier.host_report(&out[0].entry.queue, now).unwrap().health.state;
+    assert_eq!(state(&frontier, at(9)), frontier::Health::Hanging);
+    // A late answer to a request from before the outage.
+    told.extend(well(&mut frontier, &out[3], at(9.2)));
+    let is_away = state(&frontier, at(9.2)) == frontier::Health::Away;
+    assert_eq!(
+        is_away,
+        names(&told).contains(&"away"),
+        "{:?} {told:?}",
+        state(&frontier, at(9.2))
+    );
+}

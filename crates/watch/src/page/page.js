@@ -97,7 +97,7 @@ function showWrong(status) {
   const named = isPaused(status) ? [] : others.filter((one) => one.state !== "asked").slice(0, NAMED);
   named.forEach((one) => lines.push(["bad", `${one.host}: ${one.explanation}`]));
   const more = ill.reduce((sum, [, hosts]) => sum + hosts, 0) - named.length - (slow && slow.state !== "asked" ? 1 : 0);
-  if (more > 0) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
+  if (more > 0 && !isPaused(status)) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
   const isSaid = summary.missing.some((text) => text.startsWith("seen-set"));
   if (summary.capacity !== null && summary.estimated > summary.capacity && !isSaid) {
     const fate = summary.layers > 1 ? "it has grown, and takes more memory" : "it drops more and more new URLs";
@@ -137,7 +137,8 @@ function showLeft(status) {
   const leads = Math.max(...left.new_per_page) === 0
     ? "in the second half of the crawl, pages led to no new ones"
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
-  const isOpen = summary.host_table.every((one) => one.left_seconds === null || one.alike > 0);
+  const holding = summary.host_table.filter((one) => one.left_seconds !== null);
+  const isOpen = holding.length > 0 && holding.every((one) => one.alike > 0);
   const until = timeLeft(status) > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : "about"} ${duration(timeLeft(status))}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
@@ -408,9 +409,13 @@ function token() {
   return sessionStorage.getItem("token");
 }
 
+/** Why the last order was not taken. It stays until the next one. */
+let refusal = "";
+
 async function order(name) {
   const answer = await fetch(name, { method: "POST", headers: { Authorization: `Bearer ${token()}` } });
-  note(answer.ok ? "" : `The crawl did not take this: ${await answer.text()}`);
+  refusal = answer.ok ? "" : `The crawl did not take this: ${await answer.text()}`;
+  note(refusal);
 }
 
 /** Gives the order of a button; to stop, only at the second click within some seconds. */
@@ -453,9 +458,9 @@ async function startLive() {
   let silence;
   events.onmessage = async (event) => {
     const status = JSON.parse(event.data);
-    note("");
+    note(refusal);
     clearTimeout(silence);
-    silence = setTimeout(() => isFinished || note(`The crawl has sent nothing since ${time(status.as_of)}. Does it hang?`), SILENCE);
+    silence = setTimeout(() => isFinished || note(`The crawl has sent nothing since ${time(status.as_of)}: Ctrl-Z has stopped it, or it hangs.`), SILENCE);
     if (wasAway) {
       // The points since then are missing, or another crawl has begun at this address.
       wasAway = false;
@@ -468,7 +473,10 @@ async function startLive() {
   events.onerror = () => {
     wasAway = true;
     clearTimeout(silence);
-    if (!isFinished) note("No connection to the crawl: it has ended, or its machine cannot be reached. These are its last numbers.");
+    if (isFinished) return;
+    put(byId("phase"), "no connection");
+    byId("phase").className = "held";
+    note("No connection to the crawl: it has ended, or its machine cannot be reached. These are its last numbers.");
   };
 }
 

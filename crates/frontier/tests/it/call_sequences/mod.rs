@@ -1,6 +1,6 @@
 //! Any calls in any order: the frontier never stalls, and every page comes to exactly one end.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ::frontier::{
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use crate::common::{self, START, origin, url};
-use crate::shared::calls::{Call, End, How, Setting, Target, calls, ends, settings};
+use crate::shared::calls::{Call, End, Setting, Target, calls, ends, settings};
 use crate::shared::settlements::{address, config, host_url, link, settlement};
 
 /// A frontier, and what must be true of it.
@@ -24,7 +24,7 @@ struct Watched {
     /// What was queued and has not come to its end.
     open: HashSet<(String, bool)>,
     pages_ever: u64,
-    away: HashSet<String>,
+    away: HashMap<String, Time>,
     given_up: HashSet<String>,
     /// What was leased when its origin was given up, and given back afterwards.
     given_back_too_late: HashSet<(String, bool)>,
@@ -42,7 +42,7 @@ impl Watched {
             settled: Vec::new(),
             open: HashSet::new(),
             pages_ever: 0,
-            away: HashSet::new(),
+            away: HashMap::new(),
             given_up: HashSet::new(),
             given_back_too_late: HashSet::new(),
             lost: 0,
@@ -175,9 +175,6 @@ impl Watched {
         let settled = common::commit(&mut self.frontier, settlement.clone(), self.now);
         assert_ne!(settled.fate, Fate::Stale);
         self.note(&settled);
-        if let (Purpose::Robots(origin), How::NotFetched) = (&lease.entry.purpose, end.how) {
-            self.away.remove(origin.as_str());
-        }
         if let (Fate::Final | Fate::GaveUp, Some(key)) = (settled.fate, key_of(&lease.entry)) {
             assert!(self.open.remove(&key), "{key:?} came to an end twice");
         }
@@ -229,17 +226,20 @@ impl Watched {
                         !self.given_up.contains(&name),
                         "{name} was given up before it went away"
                     );
-                    assert!(self.away.insert(name), "{origin} went away twice");
+                    // A new outage is told again if the last one ended long before, though only its robots.txt was answered since.
+                    let told = self.away.insert(name, self.now);
+                    assert!(
+                        told.is_none_or(|told| self.now.since(told) > Duration::from_secs(60)),
+                        "{origin} went away twice"
+                    );
                 }
-                Notice::Back { origin, .. } => assert!(self.away.remove(origin.as_str()), "{origin} was not away"),
+                Notice::Back { origin, .. } => {
+                    assert!(self.away.remove(origin.as_str()).is_some(), "{origin} was not away");
+                }
                 Notice::GivenUp { origin, lost, .. } => {
                     self.away.remove(origin.as_str());
                     assert!(self.given_up.insert(origin.to_string()), "{origin} is given up twice");
                     self.lost += lost;
-                }
-                // What is done is decided without an answer, whether it is away or not.
-                Notice::Closed { origin, .. } | Notice::RulesExtended { origin, .. } => {
-                    self.away.remove(origin.as_str());
                 }
                 _ => {}
             }
