@@ -7,6 +7,10 @@ use crate::series::{Point, Series};
 /// The fewest pages that an estimate is made of.
 const FEWEST: u64 = 50;
 
+/// The most new pages of each page with which an estimate means something: ten times those that wait. Nearer to one, a small error makes it
+/// arbitrary.
+const MOST_NEW: f64 = 0.9;
+
 /// What is left of a crawl: the pages that are queued, and those that they will lead to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Remaining {
@@ -14,7 +18,7 @@ pub(crate) struct Remaining {
     new_per_page: [f64; 2],
     /// At least so many pages: those that are queued or in flight.
     at_least: u64,
-    /// About so many, if pages go on to lead to as many new ones; `None` if they lead to ever more.
+    /// About so many, if pages go on to lead to as many new ones; `None` if they lead to ever more, or to nearly as many.
     about: Option<u64>,
 }
 
@@ -32,7 +36,7 @@ impl Remaining {
         Some(Self {
             new_per_page: [long, short],
             at_least,
-            about: (most < 1.0).then(|| (at_least as f64 / (1.0 - most)).ceil() as u64),
+            about: (most <= MOST_NEW).then(|| (at_least as f64 / (1.0 - most)).ceil() as u64),
         })
     }
 
@@ -104,5 +108,10 @@ mod tests {
         assert_eq!(remaining(4, |second| (10 * second, 100)), None);
         let growing = remaining(100, |second| (10 * second, 20 * second)).unwrap();
         assert_eq!((growing.at_least, growing.about), (2000, None));
+        let barely_shrinking = remaining(100, |second| (10 * second, 1000 - second / 2)).unwrap();
+        assert_eq!(
+            barely_shrinking.about, None,
+            "twenty times as many, or all that there is"
+        );
     }
 }

@@ -205,7 +205,9 @@ impl HostFigures {
         let left = duration(left);
         match self.health.lasts() {
             true => format!("{left} left if this continues"),
-            false if self.health.pages_hang() || self.alike > 0 => format!("{left} left"),
+            false if self.alike > 0 => format!("{left} left"),
+            // Some have spent attempts, and others may follow.
+            false if self.health.pages_hang() => format!("about {left} left"),
             false => format!("at least {left} left"),
         }
     }
