@@ -50,9 +50,12 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         answer.explanation += &format!("; its origin is {host}");
     }
     if let Why::Queued { place, .. } = why {
-        if is_paused && is_running {
-            answer.explanation = "the crawl is paused: no host is asked".to_owned();
-        }
+        let held = match (is_running, is_paused) {
+            (false, _) => Some("the crawl does not run: the same command continues it"),
+            (true, true) => Some("the crawl is paused: no host is asked"),
+            (true, false) => None,
+        };
+        answer.explanation = held.map_or(answer.explanation, str::to_owned);
         answer.place = Some(place);
     }
     if answer.state == "unknown" && was_refused {
@@ -158,13 +161,6 @@ impl Answer {
                 None,
                 format!("attempt {attempt}, when the crawl ended: it will be fetched again"),
             ),
-            Why::Queued {
-                wait: wait @ Wait::InFlight,
-                ..
-            } if !is_running => {
-                let text = "its host had requests in flight when the crawl ended: they are fetched again first";
-                ("waiting", Some(word(wait)), text.to_owned())
-            }
             Why::Queued { wait, .. } => ("waiting", Some(word(wait)), wait.to_string()),
             Why::WillBeDropped(why) => ("waiting", Some(why.name()), format!("it will not be fetched: {why}")),
             Why::Seen { false_positive_rate } => match ended {
