@@ -172,9 +172,13 @@ impl Reporter {
                 // Each of those that look alike may lead to more, up to a limit; others lead to more without one.
                 let holding_up = hosts.hosts.iter().filter(|host| host.left.is_some());
                 let is_bound = holding_up.map(|host| host.alike).min() > Some(0);
-                let up_to = if is_bound { "up to " } else { "" };
                 let left = self.pace.remaining(hosts.left(), is_bound);
-                left.map(|left| format!("ETA {up_to}{}", duration(left)))
+                let (at_most, at_least) = match left == hosts.left() {
+                    _ if is_bound => ("up to ", ""),
+                    true => ("", "+"),
+                    false => ("", ""),
+                };
+                left.map(|left| format!("ETA {at_most}{}{at_least}", duration(left)))
             }
             phase => Some(phase.name().to_owned()),
         });
@@ -360,6 +364,11 @@ mod tests {
             texts[0].contains(", ETA up to 9.0 min, "),
             "each may lead to more: {texts:?}"
         );
+        let mut slow = figures("slow.example", false);
+        slow.left = Some(Duration::from_secs(60));
+        Arc::make_mut(&mut summary.host_table).hosts = vec![slow];
+        let texts = reporter.texts(&summary);
+        assert!(texts[0].contains(", ETA 60.0 s+, "), "it may lead to more: {texts:?}");
         summary.report.partition = frontier::Partition::new(1, 4).ok();
         assert!(!summary.waits_for_others(), "no host of the table waits, but pages do");
         summary.report.is_budget_spent = true;

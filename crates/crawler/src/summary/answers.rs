@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
-use frontier::{Frontier, HostKey, HostReport, Time};
+use frontier::{FailureKind, Frontier, HostKey, HostReport, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{HostFigures, HostTable, less_ahead};
@@ -39,6 +39,9 @@ struct Times {
     /// Of pages, also those without an answer.
     #[serde(default)]
     pages: LastTimes,
+    /// Requests for pages since the last with a whole answer, and those of them that are made again.
+    #[serde(default)]
+    silent: (u64, u64),
     pauses: LastTimes,
 }
 
@@ -71,6 +74,18 @@ impl LastTimes {
         last.sort_unstable();
         let median = last.get(last.len() / 2);
         median.map(|milliseconds| Duration::from_millis(u64::from(*milliseconds)))
+    }
+}
+
+impl Times {
+    /// The share of requests that are made again if each page fails in all its attempts, less those that what waits has spent: all that were made
+    /// again, but for those of pages that were given up since.
+    fn made_again_at_most(&self, report: &HostReport) -> f64 {
+        let waiting = (report.queued + u64::from(report.in_flight)).max(1) as f64;
+        let attempts = f64::from(report.max_attempts);
+        let (requests, again) = (self.silent.0 as f64, self.silent.1 as f64);
+        let spent = again - (attempts - 1.0) * (requests - again);
+        1.0 - (attempts - spent.max(0.0) / waiting).max(1.0).recip()
     }
 }
 
@@ -107,6 +122,13 @@ impl AnswerTimes {
         if request.kind == ResourceKind::Page {
             times.retried += u64::from(is_retried);
             times.pages.add(request.took);
+            let (requests, again) = times.silent;
+            times.silent = match request.failure {
+                Some(FailureKind::Timeout | FailureKind::Broken | FailureKind::Incomplete) => {
+                    (requests + 1, again + u64::from(is_retried))
+                }
+                _ => (0, 0),
+            };
         }
         if request.status.is_some() {
             times.longest = times.longest.max(request.took);
@@ -127,15 +149,17 @@ impl AnswerTimes {
     pub(crate) fn figures_of(&self, report: HostReport, now: Time) -> HostFigures {
         let unknown = Times::default();
         let times = self.hosts.get(&report.host).unwrap_or(&unknown);
-        let retried = times.retried as f64 / times.pages.all.max(1) as f64;
-        let in_a_row = Some(report.health.times as usize).filter(|_| report.health.pages_hang());
+        let (retried, of_last) = match report.health.pages_hang() {
+            true => (times.made_again_at_most(&report), report.health.times as usize),
+            false => (times.retried as f64 / times.pages.all.max(1) as f64, SAMPLES),
+        };
         HostFigures {
             failures: times.failures,
             answers: times.answers.all,
             median: times.answers.median(),
             longest: (times.answers.all > 0).then_some(times.longest),
             median_pause: times.pauses.median(),
-            left: report.time_left(times.pages.mean(in_a_row.unwrap_or(SAMPLES)), retried, now),
+            left: report.time_left(times.pages.mean(of_last), retried, now),
             report,
         }
     }
@@ -167,7 +191,7 @@ impl HostFigures {
 
 #[cfg(test)]
 mod tests {
-    use frontier::{Canonicalizer, Failure, FailureKind, FrontierConfig, Health, Leasing, Outcome};
+    use frontier::{Canonicalizer, Failure, FrontierConfig, Health, Leasing, Outcome};
 
     use super::*;
 

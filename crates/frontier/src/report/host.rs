@@ -39,6 +39,9 @@ pub struct HostReport {
     pub alike: u64,
     /// Whether the page budget of the crawl is spent: nothing that waits is asked for.
     pub is_budget_spent: bool,
+    /// How many more of its pages may be fetched until all others are dropped:
+    /// [`LimitConfig::max_pages_per_host`](crate::LimitConfig::max_pages_per_host). `None` without a limit, or if it is reached.
+    pub budget: Option<u64>,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
     /// What it does at present.
@@ -52,12 +55,13 @@ impl HostReport {
     }
 
     /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
-    /// each request. Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of them, up to
-    /// `max_attempts`; of one whose pages [hang](HostHealth::pages_hang) all do. One whose trouble [lasts](HostHealth::lasts) takes until it is given
-    /// up. What else goes wrong, but a rest, continues for as long again, but not after that. All that may come that looks [alike](Self::alike) counts.
+    /// each request, up to its [budget](Self::budget). Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of
+    /// them, up to `max_attempts`; give 1 if its pages [hang](HostHealth::pages_hang). One whose trouble [lasts](HostHealth::lasts) takes until it is
+    /// given up. What else goes wrong, but a rest, continues for as long again, but not after that. All that may come that looks [alike](Self::alike) counts.
     /// `None` if nothing waits or is in flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
+        let waiting = waiting.min(self.budget.unwrap_or(u64::MAX));
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
         // How long silent pages take is known from them, and how long a host rests from its answer.
@@ -68,7 +72,6 @@ impl HostReport {
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
         let rest = rest.max(if health.lasts() { end } else { lasted });
         let each = self.delay.max(self.delay.saturating_add(answer) / self.per_host.max(1));
-        let retried = if health.pages_hang() { 1.0 } else { retried };
         let attempts = (1.0 - retried)
             .max(0.0)
             .recip()

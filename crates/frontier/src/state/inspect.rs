@@ -169,6 +169,7 @@ impl State {
                 0
             },
             is_budget_spent: self.is_budget_spent(),
+            budget: host.budget_left(config),
             given_up: host.gave_up_any(),
             health: host.health(key, oldest, &self.retries, now),
         }

@@ -266,3 +266,21 @@ fn without_limits_no_link_is_refused() {
     }
     assert_eq!(frontier.report().postponed, 0);
 }
+
+#[test]
+fn what_waits_beyond_the_budget_of_a_host_takes_no_time() {
+    let mut frontier = frontier(|config| config.limits.max_pages_per_host = Some(5));
+    let all: Vec<String> = (0..20).map(|n| format!("http://a.example/{n}")).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    offer(&mut frontier, &all);
+    let left = |frontier: &Frontier| {
+        let report = frontier.host_report(&url(all[0]).host(), NOW).unwrap();
+        (report.budget, report.time_left(Duration::from_secs(1), 0.0, NOW))
+    };
+    assert_eq!(left(&frontier), (Some(5), Some(Duration::from_secs(5))));
+    for left_after in (1..5).rev() {
+        fetch(&mut frontier, &[]);
+        let expected = (Some(left_after), Some(Duration::from_secs(left_after)));
+        assert_eq!(left(&frontier), expected);
+    }
+}

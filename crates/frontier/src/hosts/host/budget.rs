@@ -44,6 +44,12 @@ impl Host {
         self.settled_pages.into()
     }
 
+    /// How many more pages may be fetched; `None` without a limit, or if none may: what waits then does not count.
+    pub(crate) fn budget_left(&self, config: &HostConfig) -> Option<u64> {
+        let left = config.limits.max_pages_per_host?.checked_sub(self.settled_pages())?;
+        (left > 0).then_some(left)
+    }
+
     pub(crate) fn exceeds_budget(&self, config: &HostConfig) -> bool {
         let is_spent = |most| self.settled_pages() >= most;
         config.limits.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
