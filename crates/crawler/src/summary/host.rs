@@ -229,6 +229,11 @@ impl HostFigures {
     /// Returns what an operator can do about the state.
     pub fn advice(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
         Some(match self.health.state {
+            // No delay is as long as an hour.
+            Health::Resting if self.health.asked_for > Some(Duration::from_secs(3600)) => {
+                let (state, sooner) = (name("state"), name("max_throttles"));
+                format!("a later run with {state} asks it again: lower {sooner} to give it up sooner in this one")
+            }
             Health::Resting => format!(
                 "it asks for less traffic: raise {}, or lower {} to give it up sooner",
                 name("delay"),
@@ -314,6 +319,13 @@ mod tests {
                 }),
                 "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if this continues; \
                  37 waiting, 6.2 min left if this continues; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
+            ),
+            (
+                explained(|host| {
+                    (host.report.health.state, host.report.health.asked_for) = (Health::Resting, Some(86_400 * second));
+                }),
+                "resting; Retry-After: 24.0 h; 37 waiting, at least 6.2 min left; a later run with STATE asks it again: lower MAX_THROTTLES to \
+                 give it up sooner in this one",
             ),
             (
                 explained(|host| {
