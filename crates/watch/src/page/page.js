@@ -87,17 +87,18 @@ function showWrong(status) {
   const { summary } = status;
   const lines = summary.missing.map((text) => ["bad", text]);
   const isRunning = status.phase === "running" && !status.finished;
-  if (isPaused(status)) lines.unshift(["bad", "The crawl is paused: no host is asked until Resume."]);
+  if (isPaused(status)) lines.unshift(["bad", "The crawl is paused: no host is asked until Resume, or until fg after Ctrl-Z."]);
   const slow = isRunning ? summary.held_up_by : null;
   if (isRunning && summary.waits_for_others) lines.unshift(["", "Nothing is left to fetch here: this process waits for the other partitions. crawler cluster status says for which."]);
   if (slow) lines.unshift([slow.state === "asked" ? "" : "bad", `${slow.host} holds the crawl up: ${slow.explanation}`]);
   if (summary.hint) lines.push(["bad", summary.hint]);
   const ill = Object.entries(summary.hosts_by_state).filter(([state]) => state !== "asked");
   const others = summary.host_table.filter((one) => one.host !== slow?.host);
-  const named = isPaused(status) ? [] : others.filter((one) => one.state !== "asked").slice(0, NAMED);
+  const isNamed = (one) => one.state !== "asked" && (isRunning || one.left_seconds === null);
+  const named = others.filter(isNamed).slice(0, NAMED);
   named.forEach((one) => lines.push(["bad", `${one.host}: ${one.explanation}`]));
   const more = ill.reduce((sum, [, hosts]) => sum + hosts, 0) - named.length - (slow && slow.state !== "asked" ? 1 : 0);
-  if (more > 0 && !isPaused(status)) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
+  if (more > 0 && isRunning) lines.push(["bad", `${grouped(more)} more host${more === 1 ? "" : "s"}: see below`]);
   const isSaid = summary.missing.some((text) => text.startsWith("seen-set"));
   if (summary.capacity !== null && summary.estimated > summary.capacity && !isSaid) {
     const fate = summary.layers > 1 ? "it has grown, and takes more memory" : "it drops more and more new URLs";
