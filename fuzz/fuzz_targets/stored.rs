@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
         0 => fuzzing::read_row,
         1 => fuzzing::read_state,
         2 => fuzzing::read_seen_set,
-        _ => fuzzing::read_records,
+        _ => fuzzing::read_page,
     };
     let (_, allocated) = allocated::peak(|| read(bytes));
     let most = CLAIMED + TIMES * bytes.len();

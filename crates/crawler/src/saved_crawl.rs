@@ -111,14 +111,14 @@ impl SavedCrawl {
         self.answer_times.figures_of(report, self.now).less_ahead(self.ahead)
     }
 
-    /// Visits what became of each page of the crawl in a directory, in order, without the rest of its state.
+    /// Visits what became of each page of the crawl in a directory, as [`Directory::visit_pages`] does, without the rest of its state.
     ///
     /// # Errors
     ///
     /// A directory without a crawl, or one that cannot be read or is damaged.
-    pub fn read_records(dir: &Path, visit: &mut dyn FnMut(StoredPage)) -> Result<(), StartError> {
+    pub fn visit_pages(dir: &Path, failed_only: bool, visit: &mut dyn FnMut(StoredPage)) -> Result<(), StartError> {
         check_database(dir)?;
-        Ok(Directory::new(dir).read_records(visit)?)
+        Ok(Directory::new(dir).visit_pages(failed_only, visit)?)
     }
 
     /// Returns a time that the frontier says as the time of day.

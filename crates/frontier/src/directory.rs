@@ -7,7 +7,7 @@ use std::path::Path;
 pub use repair::{Exported, RepairOutcome, RepairReport};
 
 use crate::config::FrontierConfig;
-use crate::durable::{OpenError, OtherLogic, StoredPage, Unsynced, going_back, open, record, restore};
+use crate::durable::{OpenError, OtherLogic, StoredPage, Unsynced, going_back, open, pages, restore};
 use crate::frontier::Opened;
 use crate::rules::ParseRules;
 use crate::sqlite::SqliteStore;
@@ -119,13 +119,23 @@ impl<'d> Directory<'d> {
         going_back::discard_other_logic(&mut SqliteStore::open(self.0)?, config)
     }
 
-    /// Visits what became of each page, in order.
+    /// Visits what became of each page, in the order of their first ends; or of those alone that ended without a page, by an index.
     ///
     /// # Errors
     ///
     /// A directory without a frontier, or one that cannot be read or is damaged.
-    pub fn read_records(self, visit: &mut dyn FnMut(StoredPage)) -> Result<(), OpenError> {
+    pub fn visit_pages(self, failed_only: bool, visit: &mut dyn FnMut(StoredPage)) -> Result<(), OpenError> {
         let store = SqliteStore::open_read_only(self.0)?;
-        record::visit(&store, visit)
+        Ok(pages::visit(&store, failed_only, visit)?)
+    }
+
+    /// Returns what became of the page with a key; `None` if it has not ended. Cost: two bytes of each page.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`visit_pages`](Self::visit_pages).
+    pub fn find_page(self, key: &str) -> Result<Option<StoredPage>, OpenError> {
+        let store = SqliteStore::open_read_only(self.0)?;
+        Ok(pages::find(&store, key)?)
     }
 }

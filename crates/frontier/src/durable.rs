@@ -4,7 +4,7 @@
 //!
 //! * a **checkpoint**: the whole state after some call, in parts;
 //! * the **journal**: the calls since, one row for each [`persist`](crate::Frontier::persist);
-//! * **records**: what became of each page, for people and tools.
+//! * a row for each page that has ended: what became of it, for people and tools, and for what is fetched again.
 //!
 //! `Frontier::open` reads the checkpoint and makes the calls of the journal again. Requests that were in flight when the process ended
 //! are then queued again, and count as ended at that moment, so that no host is asked too soon.
@@ -20,8 +20,8 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod open;
 mod options;
+pub(crate) mod pages;
 mod parts;
-pub(crate) mod record;
 mod removal;
 pub(crate) mod restore;
 mod saving;
@@ -34,11 +34,12 @@ use std::sync::Arc;
 
 pub use crate::error::OpenError;
 pub use crate::store::{LockHolder, StoreError};
+pub use crate::stored_page::{PageEnd, StoredAnswer, StoredPage, Visits};
 pub use again::{QueuedAgain, Refetch};
 use checkpoint::Checkpointer;
 pub use going_back::{OtherLogic, Unsynced};
 use keys::SharedKeys;
-pub use record::{PageEnd, StoredPage};
+use pages::{EndedPages, Tags};
 use removal::Removal;
 use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;
@@ -88,8 +89,8 @@ pub(crate) struct Durable {
     config: FrontierConfig,
     /// Calls since the last row.
     calls: Vec<u8>,
-    /// Records since the last row.
-    records: Vec<u8>,
+    ended: EndedPages,
+    tags: Tags,
     /// Whether a call since the last row has changed more than the time.
     has_unsaved: bool,
     /// The caller's own text of the last row.

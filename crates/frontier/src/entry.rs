@@ -23,7 +23,7 @@ pub enum Purpose {
 
 /// One thing to fetch, with everything that the queues know about it. It owns its strings.
 // A new field is packed in `hosts/packed_entries/record.rs` (its flags, writer and reader), unless it changes while it waits. One that comes from a
-// link is in `StoredLink` of `state/call.rs`, too; one that a later fetch needs in `StoredPage` of `durable/record.rs`. Then the version in
+// link is in `StoredLink` of `state/call.rs`, too; one that a later fetch needs in `stored_page.rs`. Then the version in
 // `sqlite/format.rs` goes up.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
@@ -49,6 +49,8 @@ pub struct Entry {
     pub postponed: bool,
     /// What it is fetched for.
     pub purpose: Purpose,
+    /// The number of its row in the table of pages; 0 before its first end.
+    pub(crate) page: u64,
     /// Where it was found.
     pub metadata: Metadata,
 }
@@ -107,6 +109,7 @@ impl Entry {
             deferrals: 0,
             postponed: false,
             purpose,
+            page: 0,
             metadata: Metadata::default(),
         }
     }

@@ -260,12 +260,12 @@ impl Frontier {
     /// budget of pages, and is not compared with others; a page that has only failed counts as if it were new.
     ///
     /// It looks only at fetches that are [persisted](Self::persist), and at each once, whatever happens between two calls. While the queue
-    /// is [full](crate::LimitConfig::max_queued), it does nothing. In memory, it does nothing either. Cost: it reads the records behind
+    /// is [full](crate::LimitConfig::max_queued), it does nothing. In memory, it does nothing either. Cost: it reads the pages behind
     /// those of the last call.
     ///
     /// # Errors
     ///
-    /// [`FrontierError::NotSaved`] if records cannot be read. [`FrontierError::Poisoned`] after a call that panicked.
+    /// [`FrontierError::NotSaved`] if pages cannot be read. [`FrontierError::Poisoned`] after a call that panicked.
     pub fn queue_again(&mut self, which: Refetch, up_to: usize, now: Time) -> Result<QueuedAgain, FrontierError> {
         self.with_durable(
             |state, durable| durable.queue_again(state, which, up_to, now),

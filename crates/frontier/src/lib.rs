@@ -221,7 +221,7 @@
 //! | [`Dropped`] | [`Leasing`] | an entry that left its queue without a request; [`NotFetched`]: why |
 //! | [`Notice`] | [`Settled`], [`began_to_hang`](Frontier::began_to_hang) | what an operator should know of an origin or a site, once |
 //! | [`Why`] | [`why`](Frontier::why) | what decides about a URL now; [`Wait`]: what a queued one waits for |
-//! | [`PageEnd`] | the records of a directory | how a page has ended |
+//! | [`PageEnd`] | the pages of a directory | how a page has ended |
 //!
 //! [`Failure`], [`Refusal`], [`NotFetched`], [`Notice`], [`Why`] and [`Wait`] are displayed as texts for people. [`FailureKind`], [`Refusal`],
 //! [`NotFetched`] and [`PageEnd`] have names for files.
@@ -287,6 +287,7 @@ mod sitemaps;
 mod sqlite;
 mod state;
 mod store;
+mod stored_page;
 pub mod time;
 mod traps;
 pub mod url;
@@ -303,7 +304,7 @@ pub use config::{
 #[doc(inline)]
 pub use directory::Directory;
 #[doc(inline)]
-pub use durable::{PageEnd, QueuedAgain, Refetch, SaveStatus, StoredPage};
+pub use durable::{PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage, Visits};
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
 #[doc(inline)]

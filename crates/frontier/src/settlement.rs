@@ -193,13 +193,13 @@ impl Settlement {
         self
     }
 
-    /// Adds the HTTP status of the answer, for the records of a durable frontier. It changes no decision.
+    /// Adds the HTTP status of the answer, for the page of a durable frontier. It changes no decision.
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Adds what distinguishes this version of the page from others, for the records of a durable frontier:
+    /// Adds what distinguishes this version of the page from others, for the page of a durable frontier:
     /// `Frontier::queue_again` returns it. It changes no decision.
     pub fn with_version(mut self, validators: Validators, content: Option<ContentHash>) -> Self {
         self.validators = validators;
@@ -250,6 +250,8 @@ pub enum Verdict {
 pub struct Settled {
     /// What happened to the lease.
     pub fate: Fate,
+    /// The number of the row of a page that has ended; 0 of anything else.
+    pub(crate) page: u64,
     /// The verdict on each link, in their order.
     pub verdicts: Vec<Verdict>,
     /// The earlier page with the same bytes, if any.

@@ -1,11 +1,11 @@
 //! A store in a SQLite database. This folder alone names rusqlite.
 //!
-//! One table per space, a table `spaces` of what each holds, and a table `status` for ordinary tools. The log (WAL) takes the commits;
+//! One table per space, and a table `spaces` of what each holds. The log (WAL) takes the commits;
 //! a thread moves them into the database. Memory: 8 MiB of pages, one commit's pages, and what is read.
 
 use std::fs;
 use std::io;
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use self::backfill::Backfill;
 use self::errors::store_error;
 use self::summary::Summary;
 use crate::store::lock::DirectoryLock;
-use crate::store::{Batch, LockHolder, MAX_KEY, Space, Store, StoreError, Visit};
+use crate::store::{Batch, LockHolder, MAX_KEY, PageOrder, Space, Store, StoreError, Visit, VisitUntil};
 
 mod backfill;
 mod errors;
 mod format;
+mod pages;
 mod repair;
 mod sealed;
 mod summary;
@@ -206,20 +207,46 @@ impl SqliteStore {
         self.summaries.iter().map(|summary| summary.commit).max().unwrap_or(0)
     }
 
-    /// Visits the rows of a space with these keys.
-    fn visit(&self, space: Space, which: &str, keys: &[i64], visit: &mut Visit<'_>) -> Result<(), StoreError> {
+    /// Visits the rows of a space that a condition with keys names. Returns what it met.
+    fn visit(
+        &self,
+        space: Space,
+        which: &str,
+        keys: &[i64],
+        visit: &mut VisitUntil<'_>,
+    ) -> Result<Summary, StoreError> {
         self.usable()?;
-        let sql = format!("SELECT key, seal, value FROM {} WHERE key {which}", space.name());
+        let sql = format!("SELECT * FROM {} WHERE {which}", space.name());
         let sqlite = |error| self.error(error);
         let mut statement = self.connection.prepare_cached(&sql).map_err(sqlite)?;
         let mut rows = statement.query(params_from_iter(keys)).map_err(sqlite)?;
-        let mut visited = Ok(());
-        while visited.is_ok()
+        let (mut visited, mut met) = (Ok(ControlFlow::Continue(())), Summary::default());
+        while matches!(visited, Ok(ControlFlow::Continue(())))
             && let Some(row) = rows.next().map_err(sqlite)?
         {
             visited = self.value(space, row).and_then(|(key, value)| visit(key, value));
+            met.add(row.get(0).map_err(sqlite)?, row.get(1).map_err(sqlite)?);
         }
-        self.check_unlogged().and(visited)
+        self.check_unlogged()?;
+        visited.map(|_| met)
+    }
+
+    /// Fails if pages are missing among those that were met with these numbers. There are no gaps, unless a repair has left some.
+    fn check_pages(&self, wanted: RangeInclusive<i64>, met: Summary) -> Result<(), StoreError> {
+        let all = self.summaries[Space::Page as usize];
+        let (Some(first), Some(last)) = (all.first, all.last) else {
+            return Ok(());
+        };
+        let (from, to) = (first.max(*wanted.start()), last.min(*wanted.end()));
+        let is_whole = if (from, to) == (first, last) {
+            let commit = all.commit;
+            Summary { commit, ..met } == all
+        } else {
+            let has_gaps = all.rows - 1 < last - first;
+            has_gaps || from > to || (met.rows, met.last) == (to - from + 1, Some(to))
+        };
+        let damaged = || StoreError::damaged(&self.path, "the pages are not those that were written");
+        if is_whole { Ok(()) } else { Err(damaged()) }
     }
 
     fn value(&self, space: Space, row: &rusqlite::Row<'_>) -> Result<(u64, Vec<u8>), StoreError> {
@@ -228,16 +255,23 @@ impl SqliteStore {
             let place = format!("{what} in the table {}, key {key}", space.name());
             StoreError::damaged(&self.path, place)
         };
-        let seal: i64 = row.get(1).map_err(|_| damaged("no seal"))?;
-        let value = row.get_ref(2).map_err(|error| self.error(error))?;
-        let sealed = value.as_blob().map_err(|_| damaged("no value"))?;
-        let unsigned = key.cast_unsigned();
-        let value = sealed::unseal(space, unsigned, sealed, seal.cast_unsigned()).map_err(damaged)?;
-        Ok((unsigned, value))
+        let value = value_of(space, key.cast_unsigned(), row).map_err(damaged)?;
+        Ok((key.cast_unsigned(), value))
     }
 
     fn error(&self, error: rusqlite::Error) -> StoreError {
         store_error(&self.path, error)
+    }
+
+    /// Compares the indexes of pages with the pages. O(pages).
+    pub(crate) fn check_indexes(&self) -> Result<(), StoreError> {
+        let checked = self
+            .connection
+            .query_row("PRAGMA integrity_check(page)", [], |row| row.get::<_, String>(0));
+        match checked.map_err(|error| self.error(error))? {
+            whole if whole == "ok" => Ok(()),
+            what => Err(StoreError::damaged(&self.path, what)),
+        }
     }
 
     fn usable(&self) -> Result<(), StoreError> {
@@ -264,33 +298,58 @@ impl Store for SqliteStore {
     }
 
     fn range(&self, space: Space, keys: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        match bounds(&keys) {
-            Some((first, last)) => self.visit(space, "BETWEEN ?1 AND ?2 ORDER BY key", &[first, last], visit),
-            None => self.usable(),
+        let Some((first, last)) = bounds(&keys) else {
+            return self.usable();
+        };
+        let which = "key BETWEEN ?1 AND ?2 ORDER BY key";
+        let mut visit = |key, value| visit(key, value).map(ControlFlow::Continue);
+        let met = self.visit(space, which, &[first, last], &mut visit)?;
+        match space {
+            Space::Page => self.check_pages(first..=last, met),
+            _ => Ok(()),
         }
     }
 
     fn last(&self, space: Space, at_or_below: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        let (which, mut found) = ("<= ?1 ORDER BY key DESC LIMIT 1", None);
-        self.visit(space, which, &[signed(at_or_below)], &mut |key, value| {
+        let (key, mut found) = (signed(at_or_below), None);
+        let which = "key <= ?1 ORDER BY key DESC LIMIT 1";
+        let met = self.visit(space, which, &[key], &mut |key, value| {
             found = Some((key, value));
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
+        if space == Space::Page {
+            let last = self.summaries[space as usize].last.unwrap_or(key);
+            self.check_pages(key.min(last)..=key, met)?;
+        }
         Ok(found)
+    }
+
+    fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError> {
+        let (failed, first) = match order {
+            PageOrder::Saved => ("", ""),
+            PageOrder::Failed => ("unanswered IS NOT NULL AND ", "unanswered, "),
+            PageOrder::Unanswered => ("unanswered = 1 AND ", ""),
+        };
+        let after = "saved_in >= ?1 AND (saved_in > ?1 OR key >= ?2)";
+        let which = format!("{failed}{after} ORDER BY {first}saved_in, key");
+        self.visit(Space::Page, &which, &[signed(from.0), signed(from.1)], visit)
+            .map(drop)
     }
 
     fn last_key(&self, space: Space) -> Option<u64> {
         self.summaries[space as usize].last.map(i64::cast_unsigned)
     }
+}
 
-    fn bytes(&self) -> u64 {
-        let beside = format::BESIDE.map(|end| format::beside(&self.path, end));
-        let files = beside.iter().chain([&self.path]);
-        files
-            .filter_map(|file| fs::metadata(file).ok())
-            .map(|file| file.len())
-            .sum()
+/// Reads the columns behind a key.
+fn value_of(space: Space, key: u64, row: &rusqlite::Row<'_>) -> Result<Vec<u8>, &'static str> {
+    if space == Space::Page {
+        return pages::value(key, row);
     }
+    let seal: i64 = row.get(1).map_err(|_| "no seal")?;
+    let value = row.get_ref(2).map_err(|_| "no value")?;
+    let sealed = value.as_blob().map_err(|_| "no value")?;
+    sealed::unseal(space, key, sealed, seal.cast_unsigned())
 }
 
 /// The keys as SQLite has them; `None` if there are none.

@@ -26,7 +26,7 @@ use sieve::{SeenSet, Sieve};
 use exchange::{Exchange, Sending};
 use lease::Leases;
 
-pub(crate) use again::{LastEnd, Place, RecordsRead, ShutOrigin};
+pub(crate) use again::{PagesRead, Place};
 pub(crate) use call::{Answer, Call, Links};
 pub(crate) use outbox::links_of_batch;
 pub(crate) use seen::{Seen, StoredKeys};
@@ -71,7 +71,9 @@ struct Tables {
     hash: KeyedHash,
     /// The latest time of a call.
     latest: Time,
-    records_read: RecordsRead,
+    pages_read: PagesRead,
+    /// The pages that have ended; the number of the last row of the table of pages.
+    pages_ended: u64,
     /// The configurations of earlier runs that have refused links by limits that were widened since, as JSON.
     refused_under: Option<String>,
 }
@@ -105,7 +107,8 @@ impl State {
                 exchange: Exchange::new(config.partition),
                 hash,
                 latest: Time::EPOCH,
-                records_read: RecordsRead::default(),
+                pages_read: PagesRead::default(),
+                pages_ended: 0,
                 refused_under: None,
             },
         })
@@ -144,20 +147,20 @@ impl State {
                 its_acknowledged,
             } => self.accept_loss(*peer, *its_received, *its_acknowledged),
             Call::BeginRetry { end } => {
-                self.tables.records_read.retry_end = *end;
+                self.tables.pages_read.retry_end = *end;
                 self.hosts().reopen_all(now);
             }
             Call::QueueAgain {
                 pages,
                 ends,
-                shut,
+                is_retry,
                 read,
             } => {
                 let pages = pages.links.iter().zip(&**ends);
                 answer.verdicts = pages
-                    .map(|(page, end)| self.queue_one_again(page, *end, *shut, now))
+                    .map(|(link, end)| self.queue_one_again(link, *end, *is_retry, now))
                     .collect();
-                self.tables.records_read = *read;
+                self.tables.pages_read = *read;
             }
         }
         answer
@@ -188,8 +191,15 @@ impl State {
         self.tables.latest
     }
 
-    pub(crate) fn records_read(&self) -> RecordsRead {
-        self.tables.records_read
+    pub(crate) fn pages_read(&self) -> PagesRead {
+        self.tables.pages_read
+    }
+
+    /// The number of the row of an entry that has ended: the next one, at the first end of a page; 0 if it is no page.
+    fn page_of(&mut self, entry: &Entry) -> u64 {
+        let is_first = entry.purpose == Purpose::Page && entry.page == 0;
+        self.tables.pages_ended += u64::from(is_first);
+        if is_first { self.tables.pages_ended } else { entry.page }
     }
 
     pub(crate) fn set_silent(&mut self, is_silent: bool) {

@@ -8,7 +8,7 @@
 //! processes read beside it.
 
 use std::fmt;
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,14 +32,17 @@ pub(crate) enum Space {
     Journal,
     Checkpoint,
     Segment,
-    Record,
+    /// A [`StoredPage`](crate::StoredPage) for each number.
+    Page,
+    Undo,
+    Tag,
     Digest,
 }
 
 impl Space {
     /// All spaces; each stands at its number.
     #[rustfmt::skip]
-    pub(crate) const ALL: [Self; 6] = [Self::Meta, Self::Journal, Self::Checkpoint, Self::Segment, Self::Record, Self::Digest];
+    pub(crate) const ALL: [Self; 8] = [Self::Meta, Self::Journal, Self::Checkpoint, Self::Segment, Self::Page, Self::Undo, Self::Tag, Self::Digest];
 
     /// The name of its table.
     pub(crate) fn name(self) -> &'static str {
@@ -48,7 +51,9 @@ impl Space {
             Self::Journal => "journal",
             Self::Checkpoint => "checkpoint",
             Self::Segment => "segment",
-            Self::Record => "record",
+            Self::Page => "page",
+            Self::Undo => "undo",
+            Self::Tag => "tag",
             Self::Digest => "digest",
         }
     }
@@ -63,7 +68,6 @@ pub(crate) const MAX_KEY: u64 = i64::MAX as u64;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     pub(crate) changes: Vec<Change>,
-    pub(crate) status: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,18 +91,28 @@ impl Batch {
         self.changes.push(Change::Delete(space, keys));
     }
 
-    pub(crate) fn set_status(&mut self, name: &'static str, value: impl ToString) {
-        self.status.push((name, value.to_string()));
-    }
-
     /// Whether a commit of it would change nothing.
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.status.is_empty()
+        self.changes.is_empty()
     }
+}
+
+/// An order of pages: those that were saved first come first, and of a row those with a lower number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageOrder {
+    /// All.
+    Saved,
+    /// Those that ended without a page: first those with a final answer.
+    Failed,
+    /// Those that ended without a page, and may have one another time.
+    Unanswered,
 }
 
 /// What is called with keys and values. Its error ends the visit.
 pub(crate) type Visit<'v> = dyn FnMut(u64, Vec<u8>) -> Result<(), StoreError> + 'v;
+
+/// As [`Visit`], and it may break off.
+pub(crate) type VisitUntil<'v> = dyn FnMut(u64, Vec<u8>) -> Result<ControlFlow<()>, StoreError> + 'v;
 
 /// A container of blobs: ordered, atomic, durable.
 pub(crate) trait Store: fmt::Debug + Send {
@@ -137,9 +151,9 @@ pub(crate) trait Store: fmt::Debug + Send {
         Ok(last.filter(|(at, _)| *at == key).map(|(_, value)| value))
     }
 
+    /// Visits pages in an order, from a row of the journal and a number on, until the visitor breaks.
+    fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError>;
+
     /// The greatest key of a space. Its value is not read.
     fn last_key(&self, space: Space) -> Option<u64>;
-
-    /// Bytes on disk.
-    fn bytes(&self) -> u64;
 }

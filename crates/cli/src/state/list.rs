@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crawler::{SavedCrawl, StartError};
-use frontier::{Entry, NotFetched, OpenError, PageEnd, Purpose, StoredPage, Time};
+use frontier::{Entry, FailureKind, NotFetched, OpenError, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
 use super::StateFailure;
@@ -28,11 +28,11 @@ pub(super) fn run(dir: &Path, which: Which) -> Result<(), StateFailure> {
         written?;
     } else {
         let mut written = Ok(());
-        SavedCrawl::read_records(dir, &mut |record| {
-            if written.is_ok() && is_listed(which, record.end) {
-                written = write_line(&mut to, &RecordLine::of(&record));
+        SavedCrawl::visit_pages(dir, !which.done, &mut |page| {
+            if written.is_ok() && is_listed(which, page.end) {
+                written = write_line(&mut to, &PageLine::of(&page));
             }
-            // The other records of a long crawl are of no use to anyone.
+            // The other pages of a long crawl are of no use to anyone.
             if matches!(&written, Err(error) if error.kind() == ErrorKind::BrokenPipe) {
                 std::process::exit(0);
             }
@@ -42,7 +42,7 @@ pub(super) fn run(dir: &Path, which: Which) -> Result<(), StateFailure> {
     Ok(to.flush()?)
 }
 
-/// Returns whether a page is listed that has ended so. Every record is in one list.
+/// Returns whether a page is listed that has ended so. Every page is in one list.
 fn is_listed(which: Which, end: PageEnd) -> bool {
     match end {
         PageEnd::Done | PageEnd::Redirected => which.done,
@@ -59,37 +59,48 @@ pub(super) fn write_line(to: &mut impl Write, line: &impl Serialize) -> io::Resu
 
 /// A page that has ended.
 #[derive(Serialize)]
-pub(super) struct RecordLine<'a> {
+pub(super) struct PageLine<'a> {
     url: &'a str,
     /// Only where it differs from the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     end: &'static str,
     reason: Option<&'static str>,
-    status: Option<u16>,
-    ended_at: String,
-    depth: u32,
-    attempts: u32,
-    referrer: Option<&'a str>,
+    #[serde(flatten)]
+    last: LastFetch<'a>,
 }
 
-impl<'a> RecordLine<'a> {
-    pub(super) fn of(record: &'a StoredPage) -> Self {
-        let (end, reason) = record.end.names();
-        let of_origin = record
-            .cause
-            .filter(|_| record.end == PageEnd::NotFetched(NotFetched::HostDown));
-        let reason = of_origin.map_or(reason, |cause| Some(cause.name()));
+/// What is said of the last fetch of a page, or of its last end without one.
+#[derive(Debug, Serialize)]
+pub(super) struct LastFetch<'a> {
+    pub(super) status: Option<u16>,
+    pub(super) ended_at: String,
+    pub(super) depth: u32,
+    pub(super) attempts: u32,
+    pub(super) referrer: Option<&'a str>,
+}
+
+impl<'a> PageLine<'a> {
+    pub(super) fn of(page: &'a StoredPage) -> Self {
+        let (end, reason) = page.end.names();
         Self {
-            url: &record.url,
-            key: record.key.as_deref(),
+            url: &page.url,
+            key: page.key.as_deref(),
             end,
-            reason,
-            status: record.status,
-            ended_at: record.time.to_string(),
-            depth: record.depth,
-            attempts: record.attempts,
-            referrer: record.referrer.as_deref(),
+            reason: page.cause.map(FailureKind::name).or(reason),
+            last: LastFetch::of(page),
+        }
+    }
+}
+
+impl<'a> LastFetch<'a> {
+    pub(super) fn of(page: &'a StoredPage) -> Self {
+        Self {
+            status: page.answer.status,
+            ended_at: page.time.to_string(),
+            depth: page.depth,
+            attempts: page.attempts,
+            referrer: page.referrer.as_deref(),
         }
     }
 }

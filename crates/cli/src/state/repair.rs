@@ -55,9 +55,9 @@ pub(super) fn run(args: &DirArgs) -> Result<u8, StateFailure> {
 /// Writes a URL of a crawl that cannot be continued, in a form that `--seeds` reads. The file is made with the first line.
 fn export(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported) -> io::Result<()> {
     let line = match exported {
-        Exported::Record(record) => json!({
-            "url": record.url, "end": record.end.names().0, "status": record.status.unwrap_or(0), "depth": record.depth,
-            "referrer": record.referrer,
+        Exported::Page(page) => json!({
+            "url": page.url, "end": page.end.names().0, "status": page.answer.status.unwrap_or(0), "depth": page.depth,
+            "referrer": page.referrer,
         }),
         Exported::Waiting(entry) if matches!(entry.purpose, Purpose::Page) => json!({
             "url": entry.url, "end": "waiting", "depth": entry.depth, "referrer": entry.metadata.referrer,
@@ -88,19 +88,19 @@ fn as_text(dir: &Path, report: &RepairReport, aside: &[PathBuf], lines: Option<&
         let dropped = counted(report.commits_dropped, "commit");
         rows.add("dropped", format!("{dropped}: what they fetched is fetched again"));
     }
-    let lost = match report.record_rows_lost {
+    let lost = match report.pages_lost {
         Some(0) => None,
-        Some(lost) => Some(format!("the records of {}", counted(lost, "commit"))),
-        None => Some("perhaps records".to_owned()),
+        Some(lost) => Some(counted(lost, "page")),
+        None => Some("perhaps pages".to_owned()),
     };
     if let Some(lost) = lost {
-        rows.add("lost", format!("{lost}: list and why do not show these pages"));
+        rows.add("lost", format!("{lost} that had ended: list and why do not show them"));
     }
     if let Some(lines) = lines {
-        let (records, urls) = (counted(report.records, "record"), counted(report.urls, "URL"));
+        let (pages, urls) = (counted(report.pages, "page"), counted(report.urls, "URL"));
         rows.add(
             "exported",
-            format!("{records}, {urls}: give this file to --seeds of a new crawl"),
+            format!("{pages} that had ended, {urls}: give this file to --seeds of a new crawl"),
         );
         rows.add_whole("", lines.display());
     }

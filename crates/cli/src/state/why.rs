@@ -1,13 +1,13 @@
 //! `crawler why`: what a crawl did with a URL.
 
 use std::io::{self, Write as _};
-use std::path::Path;
 
 use crawler::summary::{Rows, counted, grouped};
 use crawler::{SavedCrawl, StartError};
-use frontier::{CanonicalUrl, FailureKind, Health, PageEnd, QueuePlace, Wait, Why};
+use frontier::{CanonicalUrl, Directory, FailureKind, Health, PageEnd, QueuePlace, StoredPage, Wait, Why};
 use serde::Serialize;
 
+use super::list::LastFetch;
 use super::{StateFailure, now};
 use crate::flag;
 use crate::options::{DirArgs, check_seed};
@@ -42,10 +42,10 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
     // The log of a crawl that runs grows until the copy is gone.
     drop(crawl);
     let ended = match &why {
-        Why::Seen { .. } => Ended::find(&of.dir, url.key())?,
+        Why::Seen { .. } => Directory::new(&of.dir).find_page(url.key()).map_err(StartError::from)?,
         _ => None,
     };
-    let mut answer = Answer::new(&url, &why, ended, is_running);
+    let mut answer = Answer::new(&url, &why, ended.as_ref(), is_running);
     if let Some(host) = host.filter(|_| answer.reason.is_some()) {
         answer.explanation += &format!("; its origin is {host}");
     }
@@ -73,59 +73,24 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
     })
 }
 
-/// The newest record of a page.
-#[derive(Debug, Serialize)]
-struct Ended {
-    #[serde(skip)]
-    end: PageEnd,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    ended_at: String,
-    depth: u32,
-    attempts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    referrer: Option<String>,
-}
-
-impl Ended {
-    /// Finds the record of a key. Cost: a look at all records.
-    fn find(dir: &Path, key: &str) -> Result<Option<Self>, StartError> {
-        let mut found = None;
-        SavedCrawl::read_records(dir, &mut |record| {
-            let record_key: &str = record.key.as_ref().unwrap_or(&record.url);
-            if record_key == key {
-                found = Some(Self {
-                    end: record.end,
-                    status: record.status,
-                    ended_at: record.time.to_string(),
-                    depth: record.depth,
-                    attempts: record.attempts,
-                    referrer: record.referrer.as_deref().map(str::to_owned),
-                });
-            }
-        })?;
-        Ok(found)
-    }
-
-    fn explanation(&self) -> String {
-        match self.end {
-            PageEnd::Done => "it was fetched".to_owned(),
-            PageEnd::Redirected => "it answered with a redirect; --refused says which lead to no page".to_owned(),
-            PageEnd::Rejected => match self.status {
-                Some(status) => format!("it answered {status}, which is final: it is not asked again"),
-                None => "its answer is final, and no page: it is not asked again".to_owned(),
-            },
-            PageEnd::GaveUp(FailureKind::Throttled) => "it was throttled to the end".to_owned(),
-            PageEnd::GaveUp(kind) => format!("it failed in all attempts: {kind}"),
-            PageEnd::NotFetched(why) => why.to_string(),
-            _ => "it has ended".to_owned(),
-        }
+fn explanation(page: &StoredPage) -> String {
+    match page.end {
+        PageEnd::Done => "it was fetched".to_owned(),
+        PageEnd::Redirected => "it answered with a redirect; --refused says which lead to no page".to_owned(),
+        PageEnd::Rejected => match page.answer.status {
+            Some(status) => format!("it answered {status}, which is final: it is not asked again"),
+            None => "its answer is final, and no page: it is not asked again".to_owned(),
+        },
+        PageEnd::GaveUp(FailureKind::Throttled) => "it was throttled to the end".to_owned(),
+        PageEnd::GaveUp(kind) => format!("it failed in all attempts: {kind}"),
+        PageEnd::NotFetched(why) => why.to_string(),
+        _ => "it has ended".to_owned(),
     }
 }
 
 /// What is printed. Fields that do not apply are left out.
 #[derive(Debug, Default, Serialize)]
-struct Answer {
+struct Answer<'a> {
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -136,7 +101,7 @@ struct Answer {
     reason: Option<&'static str>,
     explanation: String,
     #[serde(flatten)]
-    ended: Option<Ended>,
+    ended: Option<LastFetch<'a>>,
     /// Behind how many it waits.
     #[serde(flatten)]
     place: Option<QueuePlace>,
@@ -145,8 +110,8 @@ struct Answer {
     false_positive_rate: Option<f64>,
 }
 
-impl Answer {
-    fn new(url: &CanonicalUrl, why: &Why, ended: Option<Ended>, is_running: bool) -> Self {
+impl<'a> Answer<'a> {
+    fn new(url: &CanonicalUrl, why: &Why, ended: Option<&'a StoredPage>, is_running: bool) -> Self {
         let text = url.url().as_str();
         let mut answer = Self {
             url: text.to_owned(),
@@ -165,10 +130,9 @@ impl Answer {
             Why::WillBeDropped(why) => ("waiting", Some(why.name()), format!("it will not be fetched: {why}")),
             Why::Seen { false_positive_rate } => match ended {
                 Some(ended) => {
+                    answer.ended = Some(LastFetch::of(ended));
                     let (state, reason) = ended.end.names();
-                    let explanation = ended.explanation();
-                    answer.ended = Some(ended);
-                    (state, reason, explanation)
+                    (state, reason, explanation(ended))
                 }
                 None => {
                     answer.false_positive_rate = Some(*false_positive_rate);
@@ -216,7 +180,7 @@ impl Answer {
         rows.add("at", &ended.ended_at);
         rows.add("attempts", ended.attempts);
         rows.add("depth", ended.depth);
-        match &ended.referrer {
+        match ended.referrer {
             Some(referrer) => rows.add_whole("linked from", referrer),
             None => rows.add("linked from", "no page: a seed, its redirect, or of a sitemap"),
         }

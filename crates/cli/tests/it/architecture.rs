@@ -68,7 +68,7 @@ const USES: &str = "\
     sieve | xxhash_rust:: | hash.rs
     frontier | jiff:: | time.rs
     frontier | lz4_flex:: | sqlite/sealed.rs
-    frontier | rusqlite:: | sqlite.rs sqlite/backfill.rs sqlite/errors.rs sqlite/format.rs sqlite/repair.rs \
+    frontier | rusqlite:: | sqlite.rs sqlite/backfill.rs sqlite/errors.rs sqlite/format.rs sqlite/pages.rs sqlite/repair.rs \
         sqlite/summary.rs sqlite/writing.rs
     frontier | std::fs | store/lock.rs sqlite.rs sqlite/format.rs sqlite/repair.rs store/system_start.rs
     frontier | std::thread | sqlite/backfill.rs store/lock.rs

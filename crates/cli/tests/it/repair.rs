@@ -101,13 +101,27 @@ fn a_database_of_which_nothing_can_be_read_and_one_of_another_program_are_refuse
 }
 
 #[test]
-fn a_crawl_whose_records_are_lost_is_repaired_and_continues_to_its_end() {
-    let crawl = interrupted("repair-records");
-    crawl.damage("record");
+fn a_crawl_whose_index_is_damaged_is_repaired_without_a_loss() {
+    let crawl = interrupted("repair-index");
+    crawl.damage("page_failed");
+    fails(&["list", &crawl.state, "--failed"], 1, &["crawler repair"]);
+    let (_, report) = crawl.repair();
+    assert_eq!(report["outcome"], "repaired", "{report}");
+    assert_eq!(
+        (&report["pages_lost"], &report["commits_dropped"]),
+        (&0.into(), &0.into())
+    );
+    succeeds(&["list", &crawl.state, "--failed"]);
+}
+
+#[test]
+fn a_crawl_whose_pages_are_lost_is_repaired_and_continues_to_its_end() {
+    let crawl = interrupted("repair-pages");
+    crawl.damage("page");
     fails(&["list", &crawl.state, "--done"], 1, &["crawler repair"]);
     let (code, report) = crawl.repair();
     assert_eq!((code, &report["outcome"]), (3, &"repaired".into()), "{report}");
-    assert!(report["record_rows_lost"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["pages_lost"].as_u64().unwrap() > 0, "{report}");
     assert_eq!(report["commits_dropped"], 0);
     let kept = report["kept"].as_str().unwrap();
     assert!(kept.ends_with("frontier.sqlite.damaged-1") && Path::new(kept).exists());

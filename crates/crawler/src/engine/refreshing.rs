@@ -53,7 +53,7 @@ impl<S: Fetcher> Run<S> {
             if !pages.has_moved() {
                 break;
             }
-            queued += pages.queued;
+            queued += pages.pages.len();
             self.save()?;
         }
         if queued > 0 {
@@ -80,7 +80,9 @@ impl<S: Fetcher> Run<S> {
 
     fn queue_all_again(&mut self, which: Refetch) -> Result<QueuedAgain, CrawlError> {
         let queued = self.frontier.queue_again(which, PAGES_AT_ONCE, self.clock.now())?;
-        self.observers.counts.will_be_fetched(&queued);
+        for page in &queued.pages {
+            self.observers.counts.will_be_fetched(page);
+        }
         Ok(queued)
     }
 
@@ -124,6 +126,6 @@ impl<S: Fetcher> Run<S> {
             Some(time) if time > now || refreshed.has_moved() => time,
             _ => now + PAUSE,
         };
-        Ok(refreshed.queued > 0)
+        Ok(!refreshed.pages.is_empty())
     }
 }

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use frontier::QueuedAgain;
-use frontier::{FailureKind, Link, Notice, Verdict};
+use frontier::{FailureKind, Link, NotFetched, Notice, PageEnd, StoredPage, Verdict};
 
 use super::{RefreshCounts, SitemapCounts};
 use crate::fetch::{BodyExtent, TruncationReason};
@@ -165,36 +164,43 @@ impl RecentPace {
 }
 
 impl Counts {
-    /// Takes back failures of pages that are fetched again.
-    pub(crate) fn will_be_fetched(&mut self, pages: &QueuedAgain) {
+    /// Takes back the failure of a page that is fetched again.
+    pub(crate) fn will_be_fetched(&mut self, page: &StoredPage) {
         let failures = &mut self.failures;
-        let failed = |kind| count_of(&pages.failed, kind) + count_of(&pages.failed_refreshes, kind);
-        let (answered, throttled) = (failed(FailureKind::Status), failed(FailureKind::Throttled));
-        failures.gave_up_answered = failures.gave_up_answered.saturating_sub(answered);
-        failures.gave_up_throttled = failures.gave_up_throttled.saturating_sub(throttled);
-        for (kind, pages) in &pages.failed {
-            take_back(&mut failures.by_kind, *kind, *pages);
-        }
-        // The answer to a refresh was not counted.
-        let unanswered = pages
-            .failed_refreshes
-            .iter()
-            .filter(|(kind, _)| !matches!(kind, FailureKind::Status | FailureKind::Throttled));
-        for (kind, pages) in unanswered.chain(&pages.dropped) {
-            take_back(&mut failures.by_kind, *kind, *pages);
-        }
-        for (status, pages) in &pages.answers {
-            take_back(&mut self.by_status, *status, *pages);
-            if (200..300).contains(status) {
-                self.pages = self.pages.saturating_sub(*pages);
+        let kind = match page.end {
+            PageEnd::GaveUp(kind) => kind,
+            PageEnd::NotFetched(NotFetched::HostDown) => {
+                take_back(&mut failures.by_kind, page.cause.unwrap_or(FailureKind::HostDown));
+                return;
             }
+            _ => return,
+        };
+        let answered = match kind {
+            FailureKind::Status => Some(&mut failures.gave_up_answered),
+            FailureKind::Throttled => Some(&mut failures.gave_up_throttled),
+            _ => None,
+        };
+        let is_refresh = page.was_fetched();
+        // The answer to a refresh was not counted.
+        if answered.is_none() || !is_refresh {
+            take_back(&mut failures.by_kind, kind);
         }
-        let (cut, in_part) = (
-            &mut failures.bodies_truncated,
-            count_of(&pages.failed, FailureKind::Incomplete),
-        );
-        let taken = take_back(cut, TruncationReason::Connection, in_part);
-        take_back(cut, TruncationReason::Time, in_part - taken);
+        if let Some(count) = answered {
+            *count = count.saturating_sub(1);
+        }
+        if is_refresh {
+            return;
+        }
+        if let Some(status) = page.answer.status
+            && take_back(&mut self.by_status, status)
+            && (200..300).contains(&status)
+        {
+            self.pages = self.pages.saturating_sub(1);
+        }
+        let cut = &mut failures.bodies_truncated;
+        if kind == FailureKind::Incomplete && !take_back(cut, TruncationReason::Connection) {
+            take_back(cut, TruncationReason::Time);
+        }
     }
 
     /// Forgets which origins were given up, and what failed first: a new run asks again.
@@ -320,15 +326,14 @@ fn count_at(counts: &mut Vec<u64>, place: usize) {
     counts[place] += 1;
 }
 
-/// Takes a number out of a count, which has no entry when nothing is left. Returns how many it had of it.
-fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K, number: u64) -> u64 {
-    let Some(count) = counts.get_mut(&of) else { return 0 };
-    let taken = number.min(*count);
-    *count -= taken;
+/// Takes one out of a count, which has no entry when nothing is left. Returns whether it had one.
+fn take_back<K: Ord>(counts: &mut BTreeMap<K, u64>, of: K) -> bool {
+    let Some(count) = counts.get_mut(&of) else { return false };
+    *count -= 1;
     if *count == 0 {
         counts.remove(&of);
     }
-    taken
+    true
 }
 
 impl SitemapCounts {

@@ -128,6 +128,8 @@ fn run(folder: &Folder, site: &Site, options: CrawlOptions, time: Duration) -> O
 
 fn check_second_lines(folder: &Folder) {
     assert_eq!(folder.of("/3", "status"), [200, 304]);
+    assert_eq!(folder.of("/3", "is_new"), [true, false]);
+    assert_eq!(folder.of("/new", "is_new"), [true]);
     assert_eq!(folder.of("/3", "unchanged"), [Value::Null, true.into()]);
     assert_eq!(folder.of("/3", "depth"), [1, 1]);
     assert_eq!(folder.of("/3", "referrer"), ["http://a.example/", "http://a.example/"]);

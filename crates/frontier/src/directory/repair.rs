@@ -15,7 +15,7 @@ use crate::durable::keys::list::check as check_keys;
 use crate::durable::open::no_checkpoint;
 use crate::durable::restore::{self, Restored};
 use crate::durable::segments::SharedStore;
-use crate::durable::{OpenError, Source, StoredPage, going_back, journal, record};
+use crate::durable::{OpenError, Source, StoredPage, going_back, journal, pages};
 use crate::entry::Entry;
 use crate::rules::ParseRules;
 use crate::sqlite::{Readable, Repair, SqliteStore};
@@ -46,10 +46,10 @@ pub struct RepairReport {
     pub damage: String,
     /// Commits that can be read, but come after the state that is whole. What they fetched is fetched again.
     pub commits_dropped: u64,
-    /// Commits of which the records are lost; `None` if that cannot be known.
-    pub record_rows_lost: Option<u64>,
-    /// Records that were handed to the caller.
-    pub records: u64,
+    /// Pages of which it is lost what became of them; `None` if that cannot be known.
+    pub pages_lost: Option<u64>,
+    /// Pages that were handed to the caller.
+    pub pages: u64,
     /// URLs that were handed to the caller.
     pub urls: u64,
     /// The file in which the damaged database is kept.
@@ -61,7 +61,7 @@ pub struct RepairReport {
 #[non_exhaustive]
 pub enum Exported {
     /// What became of a page.
-    Record(StoredPage),
+    Page(StoredPage),
     /// A URL that waits, or was offered.
     Waiting(Entry),
 }
@@ -87,7 +87,7 @@ impl Directory<'_> {
     ) -> Result<RepairReport, OpenError> {
         let repair = Repair::begin(self.0)?;
         let mut report = RepairReport {
-            record_rows_lost: Some(0),
+            pages_lost: Some(0),
             ..RepairReport::default()
         };
         // Reading does not need what its head says of writing.
@@ -103,7 +103,7 @@ impl Directory<'_> {
             let (store, parse, lost) = copy(&repair, readable, parse)?;
             if let Some(dropped) = go_back(&store, &parse)? {
                 drop(store);
-                report.record_rows_lost = lost;
+                report.pages_lost = lost;
                 report.commits_dropped = dropped;
                 report.outcome = RepairOutcome::Repaired;
                 report.kept = Some(repair.finish()?);
@@ -112,15 +112,15 @@ impl Directory<'_> {
         }
         for readable in &ways {
             let (store, parse, lost) = copy(&repair, readable, parse)?;
-            report.record_rows_lost = lost;
+            report.pages_lost = lost;
             export_all(&store, &parse, &mut |exported| {
                 match exported {
-                    Exported::Record(_) => report.records += 1,
+                    Exported::Page(_) => report.pages += 1,
                     Exported::Waiting(_) => report.urls += 1,
                 }
                 export(exported);
             })?;
-            if report.records + report.urls > 0 {
+            if report.pages + report.urls > 0 {
                 report.outcome = RepairOutcome::Exported;
                 break;
             }
@@ -139,7 +139,7 @@ fn check(dir: &Path, parse: &dyn Fn(&str) -> ParseRules) -> Result<(), OpenError
     for space in Space::ALL {
         store.range(space, 0..=MAX_KEY, &mut |_, _| Ok(()))?;
     }
-    record::visit(&store, &mut |_| {})?;
+    store.check_indexes()?;
     let store = SharedStore::new(Box::new(store));
     check_keys(&store)?;
     let manifest = restore::manifest(&**store.lock())?;
@@ -214,7 +214,7 @@ pub(super) fn go_back(store: &SharedStore, parse: &ParseRules) -> Result<Option<
     let mut store = store.lock();
     let last_stored = store.last_key(Space::Journal).unwrap_or(0).max(last);
     let mut batch = Batch::default();
-    going_back::remove_after(last, &mut batch);
+    going_back::remove_after(last, &**store, &mut batch)?;
     // What was not synced before may still lack its outputs.
     let stated = going_back::stated_row(&**store).filter(|row| (covered..=last).contains(row));
     if stated.is_none() {
@@ -243,11 +243,7 @@ fn restore_rows(store: &SharedStore, parse: &ParseRules) -> Result<Option<Restor
 /// Hands out all records, and all URLs that wait or that calls of the journal have offered.
 fn export_all(store: &SharedStore, parse: &ParseRules, export: &mut Export<'_>) -> Result<(), OpenError> {
     let mut rows = Vec::new();
-    store.lock().range(Space::Record, 0..=MAX_KEY, &mut |_, row| {
-        // What follows a record that cannot be read is lost with it.
-        let _ = record::visit_row(&row, &mut |record| export(Exported::Record(record)));
-        Ok(())
-    })?;
+    pages::visit(&**store.lock(), false, &mut |page| export(Exported::Page(page)))?;
     if let Some(state) = found(of_checkpoint(store, parse))?.flatten() {
         let waiting = &mut |entry| {
             rows.push(entry);

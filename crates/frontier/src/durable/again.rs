@@ -1,24 +1,26 @@
-//! Pages that are fetched again: they are read from their records, and queued past the seen-set.
+//! Pages that are fetched again: their rows are read, and they are queued past the seen-set.
 //!
-//! Records lie in the order of time, and each fetch of a page adds one, its last. So one [`Place`] in them is enough to know which pages were
-//! queued again: what lies before it was, and what lies behind it will be. There are two: one for the pages that come of age, and one for
-//! those without an answer. What lies before one of them is left out by the other. Both belong to the state, and move in the same call
-//! that queues the pages.
+//! Pages are read in the order in which their last ends were saved. So one [`Place`] in it is enough to know which were queued again: what lies
+//! before it was, and what has ended since lies behind it. There are two: one for the pages that come of age, and one for those without an
+//! answer, which are read by an index of their own. What lies before one of them is left out by the other. Both belong to the state, and move
+//! in the same call that queues the pages.
 
-use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Durable;
-use super::record::{self, PageEnd, StoredPage};
-use super::restore::ROWS_AT_ONCE;
+use url::Url;
+
+use super::{Durable, pages};
 use crate::error::FrontierError;
-use crate::failure::FailureKind;
-use crate::lease::NotFetched;
+use crate::link::{Link, PreviousFetch};
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
-use crate::state::{Call, Links, Place, RecordsRead, ShutOrigin, State};
-use crate::store::{MAX_KEY, Space};
+use crate::state::{Call, Links, Place, State};
+use crate::store::PageOrder;
+use crate::stored_page::{PageEnd, StoredPage};
 use crate::time::Time;
+use crate::url::CanonicalUrl;
 
 /// Which pages are fetched again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,56 +44,32 @@ pub enum Refetch {
 pub struct QueuedAgain {
     /// When the next page comes of age, or the present time if there are more pages; `None` if no page is left that will.
     pub next: Option<Time>,
-    /// Pages that were queued again.
-    pub queued: u64,
+    /// The pages that were queued again, as they were. Those that had failed, or were dropped, do not count as such any longer.
+    pub pages: Vec<StoredPage>,
     /// Pages that were not: they are out of the scope now, or their host has no room, or their origin was given up once more.
     pub refused: u64,
-    /// Those of the queued ones that had failed in all attempts and were never fetched, by the last failure. They do not count as failed
-    /// any longer.
-    pub failed: BTreeMap<FailureKind, u64>,
-    /// The HTTP statuses of those among them that had an answer, such as a part of a body.
-    pub answers: BTreeMap<u16, u64>,
-    /// Those that were fetched before, and had failed when they were fetched again.
-    pub failed_refreshes: BTreeMap<FailureKind, u64>,
-    /// Those that were dropped because their origin was given up, by the failure of the origin.
-    pub dropped: BTreeMap<FailureKind, u64>,
 }
 
 impl QueuedAgain {
     /// Returns whether pages were read at all: queued, or refused.
     pub fn has_moved(&self) -> bool {
-        self.queued + self.refused > 0
-    }
-
-    fn count(&mut self, record: &StoredPage) {
-        self.queued += 1;
-        let failures = match record.end {
-            PageEnd::GaveUp(kind) if record.is_refresh => self.failed_refreshes.entry(kind),
-            PageEnd::GaveUp(kind) => {
-                if let Some(status) = record.status {
-                    *self.answers.entry(status).or_default() += 1;
-                }
-                self.failed.entry(kind)
-            }
-            PageEnd::NotFetched(NotFetched::HostDown) => {
-                self.dropped.entry(record.cause.unwrap_or(FailureKind::HostDown))
-            }
-            _ => return,
-        };
-        *failures.or_default() += 1;
+        !self.pages.is_empty() || self.refused > 0
     }
 }
 
-/// What was read of the records.
+/// The pages that are due, and what queues them.
+#[derive(Default)]
 struct Due {
-    pages: Vec<StoredPage>,
-    read_to: Place,
-    /// The time of the next record that was not read, if it is too young; the time of the call if there are more pages.
+    pages: Vec<(u64, StoredPage)>,
+    links: Vec<Link>,
+    /// The next page to read.
+    place: Place,
+    /// The time of the next page that was not read, if it is too young; the time of the call if there are more pages.
     next: Option<Time>,
 }
 
 impl Durable {
-    /// Queues pages again. Cost: it reads the records behind those of the last call.
+    /// Queues pages again. Cost: it reads the pages behind those of the last call.
     pub(crate) fn queue_again(
         &mut self,
         state: &mut State,
@@ -99,143 +77,130 @@ impl Durable {
         up_to: usize,
         now: Time,
     ) -> Result<QueuedAgain, FrontierError> {
-        if which == Refetch::Unanswered {
+        let is_retry = which == Refetch::Unanswered;
+        if is_retry {
             self.begin_retry(state, now)?;
         }
-        let before = state.records_read();
-        let mut read = before;
-        let room = |room| up_to.min(usize::try_from(room).unwrap_or(usize::MAX));
-        let (due, shut) = match which {
-            Refetch::OlderThan(age) => {
-                let age_millis = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-                let until = Time::from_millis(now.as_millis().saturating_sub(age_millis));
-                let is_due = |at: Place, record: &StoredPage| at >= before.unanswered || !record.end.is_unanswered();
-                let room = room(state.queues().room());
-                let mut due = self.read_due(read.by_age, MAX_KEY, until, room, &is_due)?;
-                due.next = due.next.map(|time| if time > until { time + age } else { now });
-                read.by_age = due.read_to;
-                (due, ShutOrigin::Reopen)
-            }
-            Refetch::Unanswered if !before.is_retrying() => return Ok(QueuedAgain::default()),
-            Refetch::Unanswered => {
-                let is_due = |at: Place, record: &StoredPage| at >= before.by_age && record.end.is_unanswered();
-                let room = room(state.queues().room_for_retries());
-                let last = before.retry_end - 1;
-                let mut due = self.read_due(read.unanswered, last, Time::from_millis(u64::MAX), room, &is_due)?;
-                if due.next.is_none() {
-                    due.read_to = Place::after_row(last);
-                }
-                due.next = due.next.map(|_| now);
-                read.unanswered = due.read_to;
-                (due, ShutOrigin::Keep)
-            }
-        };
-        let queued = match read == before {
-            true => QueuedAgain::default(),
-            false => self.queue_due(state, &due.pages, shut, read, now)?,
-        };
-        Ok(QueuedAgain {
+        let before = state.pages_read();
+        if is_retry && !before.is_retrying() {
+            return Ok(QueuedAgain::default());
+        }
+        let due = self.read_due(state, which, up_to, now)?;
+        let mut queued = QueuedAgain {
             next: due.next,
-            ..queued
-        })
-    }
-
-    /// Begins a retry if there is none, nothing else is left, and something may be retried.
-    fn begin_retry(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
-        let read = state.records_read();
-        if read.is_retrying() || !state.is_drained() || !self.records.is_empty() {
-            return Ok(());
-        }
-        let last = self.store.lock().last_key(Space::Record);
-        let end = last.map_or(0, |last| last.saturating_add(1)).max(read.unanswered.row);
-        // An origin may be given up without a page: for a sitemap, or a robots.txt.
-        let has_pages = end > read.unanswered.row && state.has_failed_pages();
-        if has_pages || state.queues().given_up > 0 {
-            self.apply(state, Call::BeginRetry { end }, now)?;
-        }
-        Ok(())
-    }
-
-    /// Reads records from a place on, up to the row `last`. It ends earlier when `up_to` pages are due, or at a row that is younger than `until`.
-    fn read_due(
-        &self,
-        from: Place,
-        last: u64,
-        until: Time,
-        up_to: usize,
-        is_due: &dyn Fn(Place, &StoredPage) -> bool,
-    ) -> Result<Due, FrontierError> {
-        let mut due = Due {
-            pages: Vec::new(),
-            read_to: from,
-            next: None,
+            ..QueuedAgain::default()
         };
-        let store = self.store.lock();
-        let last = store.last_key(Space::Record).map_or(0, |stored| stored.min(last));
-        for first in (from.row..=last).step_by(ROWS_AT_ONCE as usize) {
-            for (row, records) in store.values(Space::Record, first..=last.min(first + ROWS_AT_ONCE - 1))? {
-                let (mut at, mut latest, mut stopped_at) = (Place { row, records: 0 }, Time::EPOCH, None);
-                let before = due.pages.len();
-                let visited = record::visit_row(&records, &mut |record| {
-                    latest = latest.max(record.time);
-                    if at >= from && stopped_at.is_none() && is_due(at, &record) && record.again().is_some() {
-                        match due.pages.len() < up_to {
-                            true => due.pages.push(record),
-                            false => stopped_at = Some(at),
-                        }
-                    }
-                    at.records += 1;
-                });
-                let damaged = |error| FrontierError::not_saved(format!("record row {row} cannot be read: {error}"));
-                visited.map_err(damaged)?;
-                if latest > until {
-                    due.pages.truncate(before);
-                    due.next = Some(latest);
-                    return Ok(due);
-                }
-                due.read_to = stopped_at.unwrap_or_else(|| Place::after_row(row));
-                due.next = stopped_at.map(|_| until);
-                if stopped_at.is_some() {
-                    return Ok(due);
-                }
-            }
+        let mut read = before;
+        let place = if is_retry {
+            &mut read.unanswered
+        } else {
+            &mut read.by_age
+        };
+        *place = due.place;
+        if read == before {
+            return Ok(queued);
         }
-        Ok(due)
-    }
-
-    /// Queues pages again, and notes how far the records have been read for it. A page that cannot be queued now, but may be later, has
-    /// another record then.
-    fn queue_due(
-        &mut self,
-        state: &mut State,
-        due: &[StoredPage],
-        shut: ShutOrigin,
-        read: RecordsRead,
-        now: Time,
-    ) -> Result<QueuedAgain, FrontierError> {
-        let (pages, ends): (Vec<_>, Vec<_>) = due.iter().filter_map(StoredPage::again).unzip();
         let call = Call::QueueAgain {
-            pages: Links::from(&*pages),
-            ends: ends.into(),
-            shut,
+            pages: Links::from(&*due.links),
+            ends: due.pages.iter().map(|(number, page)| (*number, page.end)).collect(),
+            is_retry,
             read,
         };
         let verdicts = self.apply(state, call, now)?.verdicts;
-        let mut queued = QueuedAgain::default();
-        for (verdict, record) in verdicts.into_iter().zip(due) {
+        for (verdict, (number, page)) in verdicts.into_iter().zip(due.pages) {
             let Verdict::Refused(why) = verdict else {
-                queued.count(record);
+                queued.pages.push(page);
                 continue;
             };
             queued.refused += 1;
+            // It may be queued later, and counts as if it had ended now.
             if matches!(why, Refusal::QueueFull | Refusal::TooManyHosts | Refusal::HostDown) {
-                let again = StoredPage {
-                    time: now,
-                    ..record.clone()
-                };
-                record::add(&mut self.records, &again)?;
+                let time = state.latest();
+                let again = StoredPage { time, ..page.clone() };
+                self.ended.insert(number, (again, Some(page)));
             }
         }
         Ok(queued)
     }
+
+    /// Begins a retry if there is none, nothing else is left, and something may be retried.
+    fn begin_retry(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
+        let read = state.pages_read();
+        if read.is_retrying() || !state.is_drained() || !self.ended.is_empty() {
+            return Ok(());
+        }
+        // An origin may be given up without a page: for a sitemap, or a robots.txt.
+        if state.has_failed_pages() || state.queues().given_up > 0 {
+            self.apply(state, Call::BeginRetry { end: self.next_row }, now)?;
+        }
+        Ok(())
+    }
+
+    /// Reads pages from the place on that the last call came to. It ends when as many are due as may be queued.
+    fn read_due(&self, state: &State, which: Refetch, up_to: usize, now: Time) -> Result<Due, FrontierError> {
+        let (read, queues) = (state.pages_read(), state.queues());
+        let (order, place, other, room) = match which {
+            Refetch::OlderThan(_) => (PageOrder::Saved, read.by_age, read.unanswered, queues.room()),
+            Refetch::Unanswered => (
+                PageOrder::Unanswered,
+                read.unanswered,
+                read.by_age,
+                queues.room_for_retries(),
+            ),
+        };
+        let most = up_to.min(usize::try_from(room).unwrap_or(usize::MAX));
+        let mut due = Due {
+            place,
+            ..Due::default()
+        };
+        self.store.lock().pages(order, place, &mut |number, page| {
+            let page = pages::decode(number, &page)?;
+            let here = (page.saved_in, number);
+            let time = match which {
+                Refetch::OlderThan(age) => page.time + age,
+                Refetch::Unanswered if here.0 >= read.retry_end => return Ok(ControlFlow::Break(())),
+                Refetch::Unanswered => now,
+            };
+            // What has no answer and lies before the other place was queued there.
+            let link = again(&page).filter(|_| here >= other || !page.end.is_unanswered());
+            if time > now || link.is_some() && due.pages.len() >= most {
+                due.next = Some(time.max(now));
+                return Ok(ControlFlow::Break(()));
+            }
+            due.place = (here.0, number + 1);
+            if let Some(link) = link {
+                due.links.push(link);
+                due.pages.push((number, page));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if which == Refetch::Unanswered && due.next.is_none() {
+            due.place = (read.retry_end, 0);
+        }
+        Ok(due)
+    }
+}
+
+/// Returns the link to fetch a page again; `None` if no other fetch would end otherwise.
+fn again(page: &StoredPage) -> Option<Link> {
+    if matches!(page.end, PageEnd::NotFetched(_)) && !page.end.is_unanswered() {
+        return None;
+    }
+    let previous = page.was_fetched().then(|| {
+        Arc::new(PreviousFetch {
+            validators: page.answer.validators.clone(),
+            content: page.answer.fingerprint.content,
+            is_of_this_crawl: true,
+            ..PreviousFetch::default()
+        })
+    });
+    let url = CanonicalUrl::new(Url::parse(&page.url).ok()?, page.key.clone());
+    Some(Link {
+        referrer: page.referrer.clone(),
+        depth: page.depth,
+        embedded: page.embedded,
+        seed: page.referrer.is_none() && page.depth == 0,
+        previous,
+        ..Link::seed(url)
+    })
 }

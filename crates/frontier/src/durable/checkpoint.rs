@@ -14,7 +14,7 @@ use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what calls do. Who changes what one does, in `state`, `hosts` or `traps`, raises it: a journal of another version is not read,
 /// because its calls would do something else.
-pub(crate) const LOGIC: u32 = 13;
+pub(crate) const LOGIC: u32 = 14;
 
 /// The key of the manifest in [`Space::Meta`].
 pub(crate) const MANIFEST: u64 = 0;
@@ -247,6 +247,8 @@ impl Checkpointer {
         replaced.add(Space::Checkpoint, unfinished, 0);
         let rows = now.covered.saturating_sub(before.covered);
         let row_bytes = journal_bytes.checked_div(rows).unwrap_or_default().max(1);
-        replaced.add(Space::Journal, before.covered + 1..=now.covered, row_bytes);
+        for space in [Space::Journal, Space::Undo] {
+            replaced.add(space, before.covered + 1..=now.covered, row_bytes);
+        }
     }
 }

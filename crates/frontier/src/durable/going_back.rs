@@ -15,7 +15,7 @@
 
 use super::checkpoint::LOGIC;
 use super::restore::manifest;
-use super::{journal, options};
+use super::{journal, options, pages};
 use crate::config::FrontierConfig;
 use crate::error::OpenError;
 use crate::store::{Batch, MAX_KEY, Space, Store, system_start};
@@ -80,11 +80,10 @@ fn last_after(row: u64, store: &dyn Store) -> Result<Option<(u64, Vec<u8>)>, Ope
     Ok(Some((last, attachment.to_vec())))
 }
 
-/// Removes the rows after this one.
-pub(crate) fn remove_after(row: u64, batch: &mut Batch) {
-    for space in [Space::Journal, Space::Record] {
-        batch.delete(space, row + 1..=MAX_KEY);
-    }
+/// Removes the rows after this one, and what they did to pages.
+pub(crate) fn remove_after(row: u64, store: &dyn Store, batch: &mut Batch) -> Result<(), OpenError> {
+    batch.delete(Space::Journal, row + 1..=MAX_KEY);
+    pages::go_back(row, store, batch)
 }
 
 /// `None` if there are none, or there is no frontier.
@@ -107,11 +106,11 @@ pub(crate) fn unsynced(store: &dyn Store) -> Result<Option<Unsynced>, OpenError>
 
 /// Removes the rows since the last synced commit. Returns how many there were.
 pub(crate) fn discard_unsynced(store: &mut dyn Store) -> Result<u64, OpenError> {
-    let (Some(unsynced), Some(row)) = (unsynced(store)?, stated_row(store)) else {
+    let (Some(unsynced), Some((row, _))) = (unsynced(store)?, stated(store)?) else {
         return Ok(0);
     };
     let mut batch = Batch::default();
-    remove_after(row, &mut batch);
+    remove_after(row, store, &mut batch)?;
     store.commit(&batch, true)?;
     Ok(unsynced.commits)
 }
@@ -137,7 +136,7 @@ pub(crate) fn discard_other_logic(store: &mut dyn Store, wanted: &FrontierConfig
     };
     options::next_run(&stored, wanted.clone().with_shares()?)?;
     let mut batch = Batch::default();
-    remove_after(manifest.covered, &mut batch);
+    remove_after(manifest.covered, store, &mut batch)?;
     state_last_row(&mut batch, manifest.covered).map_err(OpenError::damaged)?;
     Ok(store.commit(&batch, true)?)
 }

@@ -1,16 +1,15 @@
 //! The journal: each call becomes part of its next row, and a row that is read makes its calls again.
 
 use super::checkpoint::LOGIC;
-use super::record::{self, StoredPage};
 use super::restore::Restored;
 use super::{Durable, read_error};
 use crate::appended::append;
-use crate::entry::Purpose;
 use crate::error::{FrontierError, OpenError};
 use crate::lease::Leasing;
 use crate::link::Link;
 use crate::rules::ParseRules;
 use crate::state::{Answer, Call, State};
+use crate::stored_page::StoredPage;
 use crate::time::Time;
 
 /// Calls that have changed nothing are saved once they take this many bytes.
@@ -45,26 +44,31 @@ pub(crate) fn links_of(row: &[u8]) -> Vec<Link> {
 impl Durable {
     pub(crate) fn apply(&mut self, state: &mut State, call: Call<'_>, now: Time) -> Result<Answer, FrontierError> {
         let answer = state.apply(&call, now);
+        self.add_ends(&call, &answer, state.latest())?;
         self.add(call, &answer, now)?;
         self.check_read()?;
         Ok(answer)
     }
 
-    fn add<'a>(&mut self, mut call: Call<'a>, answer: &'a Answer, now: Time) -> Result<(), FrontierError> {
+    /// The time never goes back, and so pages that are saved later have ended later.
+    fn add_ends(&mut self, call: &Call<'_>, answer: &Answer, now: Time) -> Result<(), FrontierError> {
         if let Leasing::Dropped(dropped) = &answer.leasing {
-            // Sitemaps have no record: they are no pages, and are not in the seen-set.
-            for one in dropped.iter().filter(|one| one.entry.purpose == Purpose::Page) {
-                record::add(&mut self.records, &StoredPage::dropped(one, now))?;
+            // Sitemaps have no row: they are no pages, and are not in the seen-set.
+            for one in dropped.iter().filter(|one| one.entry.page > 0) {
+                self.page_has_ended(one.entry.page, StoredPage::dropped(one, now))?;
             }
         }
-        if let Call::Settle(settlements) = &call {
+        if let Call::Settle(settlements) = call {
             for (settlement, (settled, entry)) in settlements.all.iter().zip(&answer.settled) {
-                let entry = entry.as_ref();
-                if let Some(record) = entry.and_then(|entry| StoredPage::settled(entry, settlement, settled, now)) {
-                    record::add(&mut self.records, &record)?;
+                if let Some(entry) = entry.as_ref().filter(|_| settled.page > 0) {
+                    self.page_has_ended(settled.page, StoredPage::settled(entry, settlement, now))?;
                 }
             }
         }
+        Ok(())
+    }
+
+    fn add<'a>(&mut self, mut call: Call<'a>, answer: &'a Answer, now: Time) -> Result<(), FrontierError> {
         // Calls that change nothing but the time take memory, too.
         self.has_unsaved |= answer.is_change(&call) || self.calls.len() > MAX_IDLE_BYTES;
         call.trim(answer);

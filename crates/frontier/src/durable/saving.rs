@@ -1,4 +1,4 @@
-//! What each commit writes: segments, a row of the journal, records, a slice of a checkpoint, and removals.
+//! What each commit writes: segments, a row of the journal, pages, a slice of a checkpoint, and removals.
 
 use std::sync::Arc;
 
@@ -8,15 +8,12 @@ use super::removal::Removal;
 use super::restore::Restored;
 use super::seen_set::encode_seen_set;
 use super::segments::StoredSegments;
-use super::{Durable, Source, going_back, journal};
+use super::{Durable, EndedPages, Source, Tags, going_back, journal};
 use crate::config::FrontierConfig;
 use crate::error::{FrontierError, OpenError};
 use crate::state::State;
 use crate::store::{Batch, Space};
 use crate::time::Time;
-
-/// The bytes that are reserved for the records of the next row, at most.
-const MOST_RESERVED: usize = 64 << 10;
 
 impl Durable {
     pub(super) fn new(
@@ -32,7 +29,8 @@ impl Durable {
             keys,
             config,
             calls: Vec::new(),
-            records: Vec::new(),
+            ended: EndedPages::new(),
+            tags: Tags::default(),
             has_unsaved: false,
             attachment: Vec::new(),
             next_row: 1,
@@ -49,6 +47,7 @@ impl Durable {
         self.next_row = restored.next_row;
         self.attachment.clone_from(&restored.attachment);
         let store = self.store.lock();
+        self.tags = Tags::load(&**store)?;
         let last_part = store.last_key(Space::Checkpoint);
         self.checkpointer
             .resume(&restored.manifest, restored.journal_bytes, last_part);
@@ -95,12 +94,8 @@ impl Durable {
             let row = journal::row(attachment, &self.calls).map_err(FrontierError::not_saved)?;
             self.checkpointer.count(row.len());
             batch.put(Space::Journal, self.next_row, row);
-            if !self.records.is_empty() {
-                // The next row will have about as many.
-                let next = Vec::with_capacity(self.records.len().min(MOST_RESERVED));
-                let records = std::mem::replace(&mut self.records, next);
-                batch.put(Space::Record, self.next_row, records);
-            }
+            self.write_pages(self.next_row, &mut batch)
+                .map_err(FrontierError::not_saved)?;
             self.calls.clear();
             self.has_unsaved = false;
             self.attachment.clear();
@@ -114,8 +109,6 @@ impl Durable {
         self.remove_replaced(&mut batch);
         self.write_slice(state, &mut batch, sync)?;
         if sync {
-            set_status(state, &mut batch, now);
-            batch.set_status("store_bytes", self.store.lock().bytes());
             return self.commit_synced(batch, now);
         }
         self.is_synced = false;
@@ -145,10 +138,9 @@ impl Durable {
     /// Writes a checkpoint, and removes what it replaces. Calls that have no row are in the state.
     pub(super) fn write_checkpoint(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
         self.check_read()?;
-        let mut batch = self.encode_checkpoint(state, now)?;
-        if !self.records.is_empty() {
-            batch.put(Space::Record, self.next_row - 1, std::mem::take(&mut self.records));
-        }
+        let mut batch = self.encode_checkpoint(state)?;
+        self.write_pages(self.next_row - 1, &mut batch)
+            .map_err(FrontierError::not_saved)?;
         self.calls.clear();
         self.has_unsaved = false;
         self.commit_synced(batch, now)?;
@@ -161,7 +153,7 @@ impl Durable {
     }
 
     /// Begins a checkpoint, and writes all of it but the last commit, which it returns and which must be synced.
-    fn encode_checkpoint(&mut self, state: &mut State, now: Time) -> Result<Batch, FrontierError> {
+    fn encode_checkpoint(&mut self, state: &mut State) -> Result<Batch, FrontierError> {
         self.begin_checkpoint(state)?;
         let mut batch = Batch::default();
         // What was not written since the frontier was opened.
@@ -174,7 +166,6 @@ impl Durable {
                 self.store.lock().commit(&std::mem::take(&mut batch), false)?;
             }
         }
-        set_status(state, &mut batch, now);
         Ok(batch)
     }
 
@@ -221,19 +212,4 @@ impl Durable {
         }
         Ok(())
     }
-}
-
-/// Numbers for ordinary tools.
-fn set_status(state: &State, batch: &mut Batch, now: Time) {
-    let report = state.report();
-    batch.set_status("updated_milliseconds", now.as_millis());
-    batch.set_status("queued_pages", report.queued_pages);
-    batch.set_status("leased", report.leased);
-    batch.set_status("pages_done", report.pages.done);
-    batch.set_status("pages_redirected", report.pages.redirected);
-    batch.set_status("pages_rejected", report.pages.rejected);
-    batch.set_status("pages_gave_up", report.pages.gave_up);
-    batch.set_status("links_offered", report.links.offered());
-    batch.set_status("hosts", report.hosts);
-    batch.set_status("seen_set_keys", report.saturation.accepted);
 }

@@ -41,10 +41,11 @@ impl HostQueues {
             .is_some_and(|most| settled() >= most)
     }
 
-    /// Queues a link that was admitted, past the seen-set.
-    pub(crate) fn queue_link(&mut self, link: &Link, is_postponed: bool, now: Time) {
+    /// Queues a link that was admitted, past the seen-set. `page` is the number of its page if that has ended before, or 0.
+    pub(crate) fn queue_link(&mut self, link: &Link, page: u64, is_postponed: bool, now: Time) {
         self.count_host(link);
-        self.queue(Entry::of(link), is_postponed, now);
+        let entry = Entry::of(link);
+        self.queue(Entry { page, ..entry }, is_postponed, now);
     }
 
     fn queue(&mut self, mut entry: Entry, is_postponed: bool, now: Time) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Error, OpenFlags, Result, ffi};
 
 use super::errors::store_error;
+use super::pages::SCHEMA;
 use super::summary::Summary;
 use super::{is_log_cut_off, log_bytes};
 use crate::store::{Space, StoreError};
@@ -18,7 +19,7 @@ pub(super) const FILE: &str = "frontier.sqlite";
 const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
-pub(crate) const VERSION: u32 = 22;
+pub(crate) const VERSION: u32 = 23;
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
 const INCREMENTAL: i32 = 2;
 
@@ -33,7 +34,8 @@ pub(super) fn beside(database: &Path, end: &str) -> PathBuf {
 
 /// The statements that make the tables, as SQLite keeps them.
 fn tables() -> BTreeSet<String> {
-    let spaces = Space::ALL.map(|space| {
+    let spaces = Space::ALL.into_iter().filter(|space| *space != Space::Page);
+    let spaces = spaces.map(|space| {
         let name = space.name();
         // The seal stands before the value: it is read without the pages of a long value.
         format!("CREATE TABLE {name}(key INTEGER PRIMARY KEY, seal INTEGER NOT NULL, value BLOB NOT NULL)")
@@ -41,9 +43,9 @@ fn tables() -> BTreeSet<String> {
     let own = [
         "CREATE TABLE spaces(space TEXT PRIMARY KEY, rows INTEGER NOT NULL, first INTEGER, last INTEGER, \
          seals INTEGER NOT NULL, \"commit\" INTEGER NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE status(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ];
-    spaces.into_iter().chain(own.map(str::to_owned)).collect()
+    let pages = SCHEMA.split_terminator(";\n").chain(own);
+    spaces.chain(pages.map(str::to_owned)).collect()
 }
 
 /// A database that is there is complete.
@@ -110,7 +112,8 @@ fn fill(path: &Path, page_bytes: u32) -> Result<()> {
     connection.pragma_update(None, "page_size", page_bytes)?;
     connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     let transaction = connection.transaction()?;
-    for sql in tables() {
+    // Tables before their indexes and views.
+    for sql in tables().into_iter().rev() {
         transaction.execute(&sql, [])?;
     }
     for space in Space::ALL {
@@ -136,7 +139,7 @@ fn change_to_wal(connection: &Connection) -> Result<String> {
     modes.last().unwrap_or_else(|| Ok(String::new()))
 }
 
-/// Checks that the file is ours and whole, but for its values. Returns what its tables hold. O(rows).
+/// Checks that the file is ours and whole, but for its values and pages. Returns what its tables hold. O(rows).
 pub(super) fn check(
     connection: &Connection,
     path: &Path,
@@ -145,7 +148,12 @@ pub(super) fn check(
     let summaries = check_head(connection, path, reads_log)?;
     for (space, stored) in Space::ALL.into_iter().zip(summaries) {
         let name = space.name();
-        let counted = Summary::counted(connection, space).map_err(|error| store_error(path, error))?;
+        let counted = match space {
+            // There are many. Who reads all of them counts them.
+            Space::Page => stored.bounded(connection, space),
+            _ => Summary::counted(connection, space),
+        };
+        let counted = counted.map_err(|error| store_error(path, error))?;
         if (Summary {
             commit: stored.commit,
             ..counted
@@ -231,5 +239,6 @@ fn has_our_tables(connection: &Connection) -> Result<bool> {
     let counts: (i64, i64) = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let expected = tables();
     let all = expected.len() as i64;
+    // The view has the number 0.
     Ok(counts == (all, all) && found == expected)
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, OpenFlags};
 
 use super::format::{self, BESIDE, FILE, unless_missing};
 use super::summary::Summary;
-use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, log_bytes, sealed};
+use super::{SqliteStore, connect, connect_without_log, is_log_cut_off, log_bytes, value_of};
 use crate::store::lock::DirectoryLock;
 use crate::store::{Batch, Space, Store as _, StoreError, Visit};
 
@@ -117,13 +117,14 @@ impl Repair {
 }
 
 impl Readable {
-    /// Copies all rows with a right seal that can be read. Returns how many rows of records are lost, if that can be known.
+    /// Copies all rows with a right seal that can be read. Returns how many pages are lost, if that can be known.
     pub(crate) fn copy_to(&self, to: &mut SqliteStore) -> Result<Option<u64>, StoreError> {
         let (mut batch, mut bytes) = (Batch::default(), 0);
-        let mut records = 0;
-        for space in Space::ALL {
+        let mut pages = 0;
+        // Tags are made anew of the pages.
+        for space in Space::ALL.into_iter().filter(|space| *space != Space::Tag) {
             self.visit_rows(space, &mut |key, value| {
-                records += u64::from(space == Space::Record);
+                pages += u64::from(space == Space::Page);
                 bytes += value.len();
                 batch.put(space, key, value);
                 if bytes >= BYTES_AT_ONCE {
@@ -134,16 +135,13 @@ impl Readable {
             })?;
         }
         to.commit(&batch, true)?;
-        let stored = Summary::stored(&self.connection, Space::Record).ok().flatten();
-        Ok(stored.and_then(|stored| u64::try_from(stored.rows).ok()?.checked_sub(records)))
+        let stored = Summary::stored(&self.connection, Space::Page).ok().flatten();
+        Ok(stored.and_then(|stored| u64::try_from(stored.rows).ok()?.checked_sub(pages)))
     }
 
     /// Visits the rows that can be read. Behind a wrong page, the next rows are looked for in steps that double.
     fn visit_rows(&self, space: Space, visit: &mut Visit<'_>) -> Result<(), StoreError> {
-        let sql = format!(
-            "SELECT key, seal, value FROM {} WHERE key >= ?1 ORDER BY key",
-            space.name()
-        );
+        let sql = format!("SELECT * FROM {} WHERE key >= ?1 ORDER BY key", space.name());
         let Ok(mut statement) = self.connection.prepare_cached(&sql) else {
             return Ok(());
         };
@@ -164,7 +162,7 @@ impl Readable {
                     break;
                 };
                 (first, step) = (key + 1, 1);
-                if let Some(value) = value_of(space, key, row) {
+                if let Ok(value) = value_of(space, key.cast_unsigned(), row) {
                     visit(key.cast_unsigned(), value)?;
                 }
             }
@@ -174,12 +172,6 @@ impl Readable {
             (first, step) = (next, step.saturating_mul(2));
         }
     }
-}
-
-fn value_of(space: Space, key: i64, row: &Row<'_>) -> Option<Vec<u8>> {
-    let seal: i64 = row.get(1).ok()?;
-    let value = row.get_ref(2).ok()?;
-    sealed::unseal(space, key.cast_unsigned(), value.as_blob().ok()?, seal.cast_unsigned()).ok()
 }
 
 pub(crate) fn has_none(dir: &Path) -> bool {

@@ -64,7 +64,7 @@ pub(super) fn unseal(space: Space, key: u64, sealed: &[u8], seal: u64) -> Result
     }
 }
 
-fn checksum(space: Space, key: u64, sealed: &[u8]) -> u64 {
+pub(super) fn checksum(space: Space, key: u64, sealed: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
     hash.update(&[space as u8]);
     hash.update(&key.to_le_bytes());

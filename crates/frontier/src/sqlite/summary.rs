@@ -26,21 +26,21 @@ impl Summary {
         self.last = Some(self.last.map_or(key, |last| last.max(key)));
     }
 
-    /// A row is removed; its key may remain the first or last until [`bound`](Self::bound).
+    /// A row is removed; its key may remain the first or last until [`bounded`](Self::bounded).
     pub(super) fn remove(&mut self, seal: i64) {
         self.rows -= 1;
         self.seals = self.seals.wrapping_sub(seal);
     }
 
     /// Finds the first and the last key again. O(log rows).
-    pub(super) fn bound(&mut self, connection: &Connection, space: Space) -> Result<()> {
+    pub(super) fn bounded(mut self, connection: &Connection, space: Space) -> Result<Self> {
         let sql = format!(
             "SELECT (SELECT min(key) FROM {0}), (SELECT max(key) FROM {0})",
             space.name()
         );
         let mut statement = connection.prepare_cached(&sql)?;
         (self.first, self.last) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(())
+        Ok(self)
     }
 
     /// Reads the line of a space.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{SIZES, Sizes, SqliteStore};
-use crate::store::{Batch, Change, MemoryStore, Space, Store, StoreError};
+use crate::store::{Batch, Change, MemoryStore, PageOrder, Space, Store, StoreError};
+use crate::{FailureKind, Fingerprint, NotFetched, PageEnd, StoredAnswer, StoredPage, Time, Validators, Visits};
 
 mod damage;
 mod files;
@@ -73,7 +74,6 @@ fn contents(store: &dyn Store) -> Contents {
 fn batch(changes: impl IntoIterator<Item = Change>) -> Batch {
     Batch {
         changes: changes.into_iter().collect(),
-        ..Batch::default()
     }
 }
 
@@ -93,6 +93,55 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
+/// A page that is made of bytes: all fields differ for some bytes.
+fn page(bytes: &[u8]) -> Vec<u8> {
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
+    let text = |at: usize| String::from_utf8_lossy(bytes.get(at..).unwrap_or_default()).into_owned();
+    let some = |at: usize| (byte(at) % 2 == 1).then_some(u64::from(byte(at)));
+    let time = |at: usize| some(at).map(|number| Time::from_millis(u64::MAX - number));
+    let ends = [
+        PageEnd::Done,
+        PageEnd::Redirected,
+        PageEnd::Rejected,
+        PageEnd::GaveUp(FailureKind::HeadTooLarge),
+        PageEnd::GaveUp(FailureKind::Status),
+        PageEnd::NotFetched(NotFetched::HostDown),
+        PageEnd::NotFetched(NotFetched::NearDuplicates),
+    ];
+    let page = StoredPage {
+        saved_in: byte(0).into(),
+        url: format!("https://example.com/{}", text(0)).into(),
+        key: some(1).map(|_| text(2).into()),
+        end: ends[usize::from(byte(2)) % ends.len()],
+        time: Time::from_millis(byte(3).into()),
+        depth: u32::MAX - u32::from(byte(4)),
+        attempts: byte(5).into(),
+        referrer: some(6).map(|at| format!("https://example.com/{}", text(at as usize % 2)).into()),
+        embedded: byte(7),
+        cause: some(8).map(|_| FailureKind::Unresolved),
+        answer: StoredAnswer {
+            status: some(9).map(|status| status as u16),
+            target: some(10).map(|_| text(1).into()),
+            validators: Validators {
+                etag: some(11).map(|_| text(3)),
+                last_modified: some(12).map(|_| text(4)),
+            },
+            fingerprint: Fingerprint::new(
+                some(13).map(|hash| (u128::MAX - u128::from(hash)).into()),
+                some(14).map(|hash| (u64::MAX - hash).into()),
+            ),
+        },
+        visits: Visits {
+            count: byte(15).into(),
+            changes: byte(16).into(),
+            first: time(17),
+            last: time(18),
+            last_change: time(19),
+        },
+    };
+    postcard::to_allocvec(&page).unwrap()
+}
+
 #[derive(Debug)]
 enum Step {
     Commit(Batch, bool),
@@ -108,7 +157,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (0..9000_usize, any::<u64>()).prop_map(|(len, seed)| noise(len, seed)),
     ];
     let change = prop_oneof![
-        4 => (space(), key(), value).prop_map(|(space, key, value)| Change::Put(space, key, value)),
+        4 => (space(), key(), value).prop_map(|(space, key, value)| match space {
+            Space::Page => Change::Put(space, key, page(&value)),
+            _ => Change::Put(space, key, value),
+        }),
         1 => (space(), key(), key()).prop_map(|(space, a, b)| Change::Delete(space, a..=b)),
         1 => space().prop_map(|space| Change::Delete(space, 10..=u64::MAX)),
     ];
@@ -142,6 +194,19 @@ proptest! {
             prop_assert_eq!(contents(store.as_ref().unwrap()), contents(&model));
         }
         let store = store.as_ref().unwrap();
+        let some_pages = |store: &dyn Store, order, from, most| {
+            let mut found = Vec::new();
+            store.pages(order, from, &mut |number, page| {
+                found.push((number, page));
+                Ok(if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            }).unwrap();
+            found
+        };
+        for order in [PageOrder::Saved, PageOrder::Failed, PageOrder::Unanswered] {
+            for (from, most) in [((0, 0), 100), ((10, 0), 3), ((0, 5), 2), ((200, 40), 100)] {
+                prop_assert_eq!(some_pages(store, order, from, most), some_pages(&model, order, from, most));
+            }
+        }
         for space in Space::ALL {
             for key in (0..42).chain([super::MAX_KEY - 1, u64::MAX]) {
                 prop_assert_eq!(store.last(space, key).unwrap(), model.last(space, key).unwrap());
@@ -225,16 +290,16 @@ fn a_reader_sees_one_state_while_another_connection_writes() {
     let folder = Folder::new();
     let mut store = SqliteStore::open(&folder).unwrap();
     for key in 0..20 {
-        store.commit(&put(Space::Record, key, b"early"), false).unwrap();
+        store.commit(&put(Space::Segment, key, b"early"), false).unwrap();
     }
     let reader = SqliteStore::open_read_only(&folder).unwrap();
     let early = contents(&reader);
     assert_eq!(early.len(), 20);
     store
-        .commit(&batch([Change::Delete(Space::Record, 0..=9)]), true)
+        .commit(&batch([Change::Delete(Space::Segment, 0..=9)]), true)
         .unwrap();
     for key in 5..40 {
-        store.commit(&put(Space::Record, key, b"late"), false).unwrap();
+        store.commit(&put(Space::Segment, key, b"late"), false).unwrap();
     }
     assert_eq!(contents(&reader), early);
     assert_eq!(
@@ -287,7 +352,7 @@ fn what_is_no_store_of_this_version_is_refused_with_its_reason() {
             error,
             StoreError::Version {
                 found: 77,
-                supported: 22,
+                supported: 23,
                 ..
             }
         ),

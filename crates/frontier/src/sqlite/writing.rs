@@ -3,12 +3,12 @@
 use std::io;
 use std::ops::RangeInclusive;
 
-use rusqlite::{Connection, OptionalExtension, Result};
+use rusqlite::{OptionalExtension, Result};
 
 use super::backfill::{Backfill, move_log};
 use super::errors::store_error;
 use super::summary::Summary;
-use super::{SqliteStore, bounds, log_bytes, move_log_at_close, sealed, signed};
+use super::{SqliteStore, bounds, log_bytes, move_log_at_close, pages, sealed, signed};
 use crate::store::{Batch, Change, Space, StoreError};
 
 /// Free pages that a commit gives back to the disk at most.
@@ -57,9 +57,7 @@ impl SqliteStore {
         for change in &batch.changes {
             match change {
                 Change::Put(space, key, value) => {
-                    let row = signed(*key);
-                    let seal = sealed::seal(*space, *key, value, &mut self.sealed).cast_signed();
-                    self.put(*space, row, seal, &mut summaries[*space as usize])?;
+                    self.put(*space, *key, value, &mut summaries[*space as usize])?;
                 }
                 Change::Delete(space, keys) => self.delete(*space, keys, &mut summaries[*space as usize])?,
             }
@@ -76,7 +74,6 @@ impl SqliteStore {
                 summary.store(&self.connection, space)?;
             }
         }
-        set_status(&self.connection, &batch.status)?;
         if self.may_shrink {
             self.may_shrink = self.shrink()?;
         }
@@ -84,8 +81,12 @@ impl SqliteStore {
         Ok(summaries)
     }
 
-    /// Writes the sealed bytes.
-    fn put(&self, space: Space, key: i64, seal: i64, summary: &mut Summary) -> Result<()> {
+    fn put(&mut self, space: Space, key: u64, value: &[u8], summary: &mut Summary) -> Result<()> {
+        let seal = match space {
+            Space::Page => sealed::checksum(space, key, value),
+            _ => sealed::seal(space, key, value, &mut self.sealed),
+        };
+        let (key, seal) = (signed(key), seal.cast_signed());
         // Most keys are greater than all before.
         if summary.last.is_some_and(|last| key <= last) {
             let sql = format!("SELECT seal FROM {} WHERE key = ?1", space.name());
@@ -94,12 +95,16 @@ impl SqliteStore {
                 summary.remove(old);
             }
         }
-        let sql = format!(
-            "INSERT OR REPLACE INTO {}(key, seal, value) VALUES (?1, ?2, ?3)",
-            space.name()
-        );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        statement.execute((key, seal, &self.sealed))?;
+        if space == Space::Page {
+            pages::insert(&self.connection, key, seal, value)?;
+        } else {
+            let sql = format!(
+                "INSERT OR REPLACE INTO {}(key, seal, value) VALUES (?1, ?2, ?3)",
+                space.name()
+            );
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            statement.execute((key, seal, &self.sealed))?;
+        }
         summary.add(key, seal);
         Ok(())
     }
@@ -120,7 +125,7 @@ impl SqliteStore {
         }
         let sql = format!("DELETE FROM {} WHERE key BETWEEN ?1 AND ?2", space.name());
         self.connection.prepare_cached(&sql)?.execute([first, last])?;
-        summary.bound(&self.connection, space)?;
+        *summary = summary.bounded(&self.connection, space)?;
         self.may_shrink = true;
         Ok(())
     }
@@ -152,10 +157,25 @@ impl SqliteStore {
         } else if bytes > self.long_log
             && let Some(is_all) = move_log(&self.connection)?
         {
+            if !is_all {
+                self.warn_of_reader(bytes);
+            }
             // What a reader holds is tried again when the log has grown by as much once more.
             self.long_log = if is_all { bytes } else { bytes + self.log_limit };
         }
         Ok(())
+    }
+
+    /// Warns of a log that a reader makes long: the first time, and whenever it has doubled.
+    fn warn_of_reader(&self, bytes: u64) {
+        let at_last_try = self.long_log - self.log_limit;
+        if bytes > 4 * self.log_limit && bytes.checked_ilog2() > at_last_try.checked_ilog2() {
+            log::warn!(
+                target: "frontier::store",
+                log_bytes = bytes;
+                "a program that reads {} holds its log, which has {} MiB: it grows until that program ends", self.path.display(), bytes >> 20
+            );
+        }
     }
 
     fn run(&self, sql: &str) -> Result<()> {
@@ -170,16 +190,4 @@ impl SqliteStore {
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()));
         limited.unwrap();
     }
-}
-
-/// Sets lines of the table `status`, which is for people and ordinary tools. They have no checksum.
-fn set_status(connection: &Connection, lines: &[(&'static str, String)]) -> Result<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
-    let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO status(name, value) VALUES (?1, ?2)")?;
-    for line in lines {
-        statement.execute((line.0, &line.1))?;
-    }
-    Ok(())
 }

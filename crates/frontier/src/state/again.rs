@@ -7,39 +7,15 @@ use crate::entry::Entry;
 use crate::lease::NotFetched;
 use crate::link::Link;
 use crate::settlement::Verdict;
+use crate::stored_page::PageEnd;
 use crate::time::Time;
 
-/// How the last fetch of a page has ended that is queued again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum LastEnd {
-    /// It has an answer, which counts until the next one.
-    Answered,
-    /// It failed in all attempts. The next fetch counts in its place.
-    GaveUp,
-    /// It left the queue without a request, for this reason. The next fetch counts in its place.
-    NotFetched(NotFetched),
-}
+/// A place in the order in which pages were saved: the row of the journal that a last end was saved with, and the next page of it to read.
+pub(crate) type Place = (u64, u64);
 
-/// A place in the records: the next record to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-pub(crate) struct Place {
-    pub(crate) row: u64,
-    /// How many records of that row were read.
-    pub(crate) records: u64,
-}
-
-impl Place {
-    pub(crate) fn after_row(row: u64) -> Self {
-        Self {
-            row: row.saturating_add(1),
-            records: 0,
-        }
-    }
-}
-
-/// How far the records have been read for pages to queue again: by age, and for want of an answer.
+/// How far pages have been read to queue them again: by age, and for want of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct RecordsRead {
+pub(crate) struct PagesRead {
     /// All pages before it were queued that were old enough.
     pub(crate) by_age: Place,
     /// All pages before it were queued that had no answer.
@@ -48,19 +24,10 @@ pub(crate) struct RecordsRead {
     pub(crate) retry_end: u64,
 }
 
-impl RecordsRead {
+impl PagesRead {
     pub(crate) fn is_retrying(self) -> bool {
-        self.unanswered.row < self.retry_end
+        self.unanswered.0 < self.retry_end
     }
-}
-
-/// What happens to the origin of a page that is queued again, if it was given up or closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum ShutOrigin {
-    /// It is asked again.
-    Reopen,
-    /// It stays as it is, and one that was given up refuses the page.
-    Keep,
 }
 
 impl State {
@@ -71,18 +38,19 @@ impl State {
         pages.gave_up > 0 || pages.lost_with_host > 0 || is_closed
     }
 
-    /// Queues a page again, with the end of its last fetch. A page that was fetched before has a previous fetch of this crawl; any other
-    /// counts as never fetched.
-    pub(super) fn queue_one_again(&mut self, page: &Link, end: LastEnd, shut: ShutOrigin, now: Time) -> Verdict {
-        let admitted = self.scope.judge(page);
-        let is_kept = shut == ShutOrigin::Keep;
-        if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(page, is_kept)) {
+    /// Queues a page again, whose last fetch ended so: a failure counts no longer. A page that was fetched before has a previous fetch of this
+    /// crawl; any other counts as never fetched. An origin that was given up or closed is asked again, but in a retry, which has done so as it began.
+    pub(super) fn queue_one_again(&mut self, link: &Link, again: (u64, PageEnd), is_retry: bool, now: Time) -> Verdict {
+        let admitted = self.scope.judge(link);
+        if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(link, is_retry)) {
             return Verdict::Refused(refusal);
         }
-        let entry = Entry::of(page);
+        let (page, end) = again;
+        let entry = Entry::of(link);
+        let entry = Entry { page, ..entry };
         match end {
-            LastEnd::Answered => {}
-            LastEnd::GaveUp => {
+            PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected => {}
+            PageEnd::GaveUp(_) => {
                 self.tables.pages.gave_up = self.tables.pages.gave_up.saturating_sub(1);
                 if entry.is_refresh() {
                     self.tables.pages.gave_up_again = self.tables.pages.gave_up_again.saturating_sub(1);
@@ -90,17 +58,17 @@ impl State {
                     self.hosts().uncount_page(&entry.queue, now);
                 }
             }
-            LastEnd::NotFetched(NotFetched::HostDown) => {
+            PageEnd::NotFetched(NotFetched::HostDown) => {
                 self.tables.pages.lost_with_host = self.tables.pages.lost_with_host.saturating_sub(1);
             }
-            LastEnd::NotFetched(why) => {
+            PageEnd::NotFetched(why) => {
                 if let Some(pages) = self.tables.not_fetched.get_mut(&why) {
                     *pages = pages.saturating_sub(1);
                 }
                 self.tables.not_fetched.retain(|_, pages| *pages > 0);
             }
         }
-        if shut == ShutOrigin::Reopen {
+        if !is_retry {
             self.hosts().reopen(&entry.queue, &entry.url, now);
         }
         if !entry.is_refresh() && self.sieve.queue().has_spent_budget(&entry.queue) {

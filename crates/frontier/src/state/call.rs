@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::ByteBuf;
 
-use super::again::{LastEnd, RecordsRead, ShutOrigin};
+use super::again::PagesRead;
 use crate::entry::Entry;
 use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
@@ -19,6 +19,7 @@ use crate::lease::{LeaseId, Leasing};
 use crate::link::{Link, PreviousFetch};
 use crate::rules::{ParseRules, RobotsRules, stored_rules};
 use crate::settlement::{Fate, OtherLinks, Outcome, Settled, Settlement, Verdict};
+use crate::stored_page::PageEnd;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin, stored_url};
 
@@ -49,16 +50,16 @@ pub(crate) enum Call<'a> {
         its_received: Option<Mark>,
         its_acknowledged: Option<Mark>,
     },
-    /// A retry of pages without an answer begins, which ends before this row of records.
+    /// A retry of pages without an answer begins: of those that were saved before this row.
     BeginRetry {
         end: u64,
     },
     QueueAgain {
         pages: Links<'a>,
-        /// How the last fetch of each has ended.
-        ends: Cow<'a, [LastEnd]>,
-        shut: ShutOrigin,
-        read: RecordsRead,
+        /// The number of each, and how its last fetch has ended.
+        ends: Cow<'a, [(u64, PageEnd)]>,
+        is_retry: bool,
+        read: PagesRead,
     },
 }
 
@@ -261,7 +262,7 @@ impl<'a> From<&'a [Settlement]> for Settlements<'a> {
     }
 }
 
-/// A settlement as it is stored, without what only the record of its page has.
+/// A settlement as it is stored, without what only the row of its page has.
 #[derive(Serialize, Deserialize)]
 struct StoredSettlement<'a> {
     lease: LeaseId,

@@ -100,9 +100,10 @@ impl State {
     }
 
     fn return_dropped(&mut self) -> Leasing {
-        let dropped = self.hosts().take_dropped();
-        for one in &dropped {
+        let mut dropped = self.hosts().take_dropped();
+        for one in &mut dropped {
             self.count_not_fetched(&one.entry.purpose, one.why);
+            one.entry.page = self.page_of(&one.entry);
         }
         self.tables.leases.has_just_dropped = true;
         Leasing::Dropped(dropped)

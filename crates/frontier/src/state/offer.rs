@@ -100,7 +100,7 @@ impl State {
         let most = self.sieve.queue().config().limits.max_sitemaps;
         let verdict = self.tables.sitemaps.insert(link.url.key(), most);
         if verdict == Verdict::Queued {
-            self.hosts().queue_link(link, false, now);
+            self.hosts().queue_link(link, 0, false, now);
         }
         verdict
     }
@@ -128,8 +128,8 @@ impl State {
         verdicts
     }
 
-    /// Queues the target of a redirect past the seen-set.
-    pub(super) fn offer_past_seen(&mut self, link: &Link, is_postponed: bool, now: Time) -> Verdict {
+    /// Queues the target of a redirect past the seen-set. Another spelling of the page goes on in its place.
+    pub(super) fn offer_past_seen(&mut self, link: &Link, from: &Entry, now: Time) -> Verdict {
         let elsewhere = self.owner_elsewhere(link);
         let admitted = self
             .scope
@@ -138,7 +138,8 @@ impl State {
         let verdict = match (admitted, elsewhere) {
             (Ok(()), Some(owner)) => self.send(link, owner, Sending::All),
             (Ok(()), None) => {
-                self.hosts().queue_link(link, is_postponed, now);
+                let page = if link.url.key() == from.key() { from.page } else { 0 };
+                self.hosts().queue_link(link, page, from.postponed, now);
                 Verdict::Queued
             }
             (Err(refusal), _) => Verdict::Refused(refusal),

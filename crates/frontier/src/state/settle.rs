@@ -5,7 +5,7 @@
 //! its links are offered: both may refuse them; a loop is closed last, as the verdict on its link says whether it is one. A target with new cookies,
 //! or of the same key as its page, goes past the seen-set, which knows it.
 //!
-//! A further [`Outcome`]: the compiler names `was_made`, the `match` of `settle_page`, `robots.rs` and `durable/record.rs`. To be looked at
+//! A further [`Outcome`]: the compiler names `was_made`, the `match` of `settle_page`, `robots.rs` and `stored_page.rs`. To be looked at
 //! besides are `is_redirect` and `is_spent` in `settle_page`, `count_final`, `is_done` in `compare`, `are_all_stored` in `state/call.rs`, and
 //! who matches on it in the crate `crawler`. With another decision, `LOGIC` of `durable/checkpoint.rs` goes up.
 
@@ -77,7 +77,7 @@ impl State {
             self.hosts().drop_new_pages_of(&entry.queue, now);
         }
         settled.verdicts = match past_seen {
-            Some(link) => vec![self.offer_past_seen(link, entry.postponed, now)],
+            Some(link) => vec![self.offer_past_seen(link, entry, now)],
             None if treatment.is_refused => self.refuse_new(links, Refusal::NearDuplicates),
             None => self.offer_links(links, treatment.is_postponed, Some(entry), sending, now),
         };
@@ -85,6 +85,10 @@ impl State {
         settled.notices.extend(treatment.notices);
         if let (true, Purpose::Page, [target]) = (is_redirect, &entry.purpose, links.as_slice()) {
             self.close_loop(entry, target, &mut settled);
+        }
+        let goes_on = settled.verdicts == [Verdict::Queued] && past_seen.is_some_and(|to| to.url.key() == entry.key());
+        if !goes_on && !matches!(settled.fate, Fate::Requeued { .. }) {
+            settled.page = self.page_of(entry);
         }
         settled
     }

@@ -15,7 +15,7 @@ use crate::durable::restore::Restored;
 use crate::durable::seen_set::{encode_seen_set, read_seen_set as decode_seen_set, with_keys};
 use crate::durable::segments::SharedStore;
 use crate::durable::sizes::{SIZES, Sizes};
-use crate::durable::{Source, StoredPage, journal, record};
+use crate::durable::{Source, StoredPage, journal};
 use crate::entry::Purpose;
 use crate::failure::{Failure, FailureKind};
 use crate::fingerprint::{ContentHash, Fingerprint, SimHash};
@@ -205,19 +205,17 @@ pub fn read_seen_set(seen_set: &[u8]) -> bool {
     encoded.is_some_and(|[state, _, hosts]| decode(&state, seen_set, &hosts).is_some())
 }
 
-/// Reads the records of a row. Returns whether it could.
-pub fn read_records(records: &[u8]) -> bool {
-    let mut bytes = 0;
-    let mut visit = |record: StoredPage| bytes += record.url.len();
-    record::visit_row(records, &mut visit).is_ok()
+/// Reads a page that has ended. Returns whether it could.
+pub fn read_page(page: &[u8]) -> bool {
+    postcard::from_bytes::<StoredPage>(page).is_ok()
 }
 
-/// Returns rows, states, seen-sets and records that can be read.
+/// Returns rows, states, seen-sets and pages that can be read.
 pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let (mut frontier, leases) = prepared()?;
     let [state, seen_set, hosts] = encode(&mut frontier.state)?;
     let with_hosts = [&*state, &SEPARATOR, &*hosts].concat();
-    let (mut rows, mut records) = (Vec::new(), Vec::new());
+    let (mut rows, mut pages) = (Vec::new(), Vec::new());
     let seed = url("https://d.example/new?x=1")?;
     let now = START + Duration::from_secs(20);
     let host = seed.host();
@@ -247,10 +245,10 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
         let (mut frontier, _) = prepared()?;
         let answer = frontier.state.apply(&call, now);
         if let (Call::Settle(settlements), [(settled, Some(entry))]) = (&call, &answer.settled[..]) {
-            let record = StoredPage::settled(entry, &settlements.all[0], settled, now)?;
-            let mut bytes = Vec::new();
-            record::add(&mut bytes, &record).ok()?;
-            records.push(bytes);
+            if settled.page > 0 {
+                let page = StoredPage::settled(entry, &settlements.all[0], now);
+                pages.push(postcard::to_allocvec(&page).ok()?);
+            }
         }
         call.trim(&answer);
         let mut bytes = Vec::new();
@@ -261,5 +259,5 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let mut growing = SeenSet::Growing(growing.ok()?);
     growing.insert(b"https://a.example/");
     let growing = encode_seen_set(&growing).ok()?;
-    Some([rows, vec![with_hosts], vec![seen_set, growing], records])
+    Some([rows, vec![with_hosts], vec![seen_set, growing], pages])
 }

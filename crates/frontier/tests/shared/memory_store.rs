@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::{Batch, Change, Space, Store, StoreError, Visit};
+use super::{Batch, Change, PageOrder, Space, Store, StoreError, Visit, VisitUntil};
+use crate::stored_page::StoredPage;
 
 /// A store in memory. A clone is a copy of all of it, as a crash at this moment would leave it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,12 +49,29 @@ impl Store for MemoryStore {
         Ok(found.map(|(key, value)| (*key, value.clone())))
     }
 
-    fn last_key(&self, space: Space) -> Option<u64> {
-        self.space(space).keys().next_back().copied()
+    fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError> {
+        let mut pages = BTreeMap::new();
+        for (number, bytes) in self.space(Space::Page) {
+            let Ok(page) = postcard::from_bytes::<StoredPage>(bytes) else {
+                continue;
+            };
+            let (failed, at) = (page.end.failed_unanswered(), (page.saved_in, *number));
+            let place = match order {
+                PageOrder::Saved => Some((false, at)),
+                PageOrder::Failed => failed.map(|is_unanswered| (is_unanswered, at)),
+                PageOrder::Unanswered => failed.filter(|is_unanswered| *is_unanswered).map(|_| (true, at)),
+            };
+            pages.extend(place.filter(|_| at >= from).map(|place| (place, bytes)));
+        }
+        for ((_, (_, number)), bytes) in pages {
+            if visit(number, bytes.clone())?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
-    fn bytes(&self) -> u64 {
-        let values = self.spaces.iter().flat_map(BTreeMap::values);
-        values.map(|value| value.len() as u64).sum()
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.space(space).keys().next_back().copied()
     }
 }

@@ -17,7 +17,7 @@ use crate::frontier::Opened;
 use crate::rules::ParseRules;
 #[cfg(feature = "durable")]
 use crate::sqlite::SqliteStore;
-use crate::store::{Batch, MemoryStore, Space, Store, StoreError, Visit};
+use crate::store::{Batch, MemoryStore, PageOrder, Space, Store, StoreError, Visit, VisitUntil};
 use crate::time::Time;
 
 /// A directory on a disk in memory. A clone is the same directory.
@@ -124,11 +124,11 @@ impl Store for Disk {
         self.commits().now.last(space, at_or_below)
     }
 
-    fn last_key(&self, space: Space) -> Option<u64> {
-        self.commits().now.last_key(space)
+    fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError> {
+        self.commits().now.pages(order, from, visit)
     }
 
-    fn bytes(&self) -> u64 {
-        self.commits().now.bytes()
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.commits().now.last_key(space)
     }
 }

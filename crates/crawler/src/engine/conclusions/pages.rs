@@ -192,6 +192,7 @@ impl Answered<'_> {
             fetched_at: self.started.to_string(),
             milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
             links_found: page.links.len() + listed + left_out.known + left_out.nofollow + left_out.dropped,
+            is_new: !entry.is_refresh(),
             unchanged: entry.is_refresh().then(|| self.is_unchanged(page.fingerprint)),
             noindex: page.noindex,
             content_hash: page.fingerprint.content.map(|hash| hash.to_string()),

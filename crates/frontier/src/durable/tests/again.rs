@@ -1,6 +1,7 @@
 //! Pages are fetched again: those that come of age, and those that got no answer.
 
 mod budgets;
+mod going_back;
 mod random;
 mod refresh;
 mod retry;
@@ -10,15 +11,15 @@ use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::super::record;
+use super::super::pages;
 use super::Sizes;
 use super::common::{START, config, failure, url};
 use super::stores::{Recorder, SMALL, open_sized};
 use crate::config::{FrontierConfig, PolitenessConfig, RetryPolicy};
 use crate::durable::QueuedAgain;
 use crate::{
-    FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Purpose, Refetch, Time, Validators,
-    Verdict,
+    FailureKind, Frontier, Lease, Leasing, Link, NotFetched, Outcome, PageEnd, Purpose, Refetch, StoredPage, Time,
+    Validators, Verdict,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -76,7 +77,10 @@ impl Crawl {
     }
 
     fn sized(config: FrontierConfig, sizes: Sizes) -> Self {
-        let recorder = Recorder::default();
+        Self::sized_in(Recorder::default(), config, sizes)
+    }
+
+    fn sized_in(recorder: Recorder, config: FrontierConfig, sizes: Sizes) -> Self {
         let opened = open_sized(recorder.clone(), config.clone(), START, sizes).unwrap();
         Self {
             recorder,
@@ -115,7 +119,7 @@ impl Crawl {
     fn refresh(&mut self, up_to: usize) -> (u64, Option<Time>) {
         let again = self.again(Refetch::OlderThan(DAY), up_to);
         assert_eq!(again.refused, 0);
-        (again.queued, again.next)
+        (again.pages.len() as u64, again.next)
     }
 
     /// Returns whether a retry has begun, or continues.
@@ -129,14 +133,24 @@ impl Crawl {
         self.begins_retry();
         loop {
             let again = self.again(Refetch::Unanswered, 3);
-            queued += again.queued;
-            for (kind, pages) in again.dropped {
-                *dropped.entry(kind).or_default() += pages;
+            queued += again.pages.len() as u64;
+            for page in again.pages {
+                if page.end == PageEnd::NotFetched(NotFetched::HostDown) {
+                    *dropped.entry(page.cause.unwrap_or(FailureKind::HostDown)).or_default() += 1;
+                }
             }
             self.save();
             if again.next.is_none() {
                 return (queued, dropped);
             }
+        }
+    }
+
+    /// Leases what is ready, if anything is.
+    fn leases(&mut self, up_to: usize) -> Vec<Lease> {
+        match self.frontier.lease(self.now, up_to).unwrap() {
+            Leasing::Ready(leases) => leases,
+            _ => Vec::new(),
         }
     }
 
@@ -185,20 +199,21 @@ impl Crawl {
         leased
     }
 
-    /// The last record of each page, and the number of its records.
-    fn ends(&self) -> BTreeMap<String, (PageEnd, usize)> {
-        let mut ends = BTreeMap::new();
-        record::visit(&self.recorder.image(), &mut |record| {
-            let times = ends.get(&*record.url).map_or(0, |(_, times)| *times);
-            ends.insert(record.url.to_string(), (record.end, times + 1));
+    /// All pages, by their URLs.
+    fn pages(&self) -> BTreeMap<String, StoredPage> {
+        let mut found = BTreeMap::new();
+        pages::visit(&self.recorder.image(), false, &mut |page| {
+            let url = page.url.to_string();
+            assert!(found.insert(url, page).is_none(), "a page has one row");
         })
         .unwrap();
-        ends
+        found
     }
 
     fn unanswered(&self) -> Vec<String> {
-        let ends = self.ends().into_iter();
-        ends.filter(|(_, (end, _))| end.is_unanswered())
+        let pages = self.pages().into_iter();
+        pages
+            .filter(|(_, page)| page.end.is_unanswered())
             .map(|(url, _)| url)
             .collect()
     }
@@ -216,8 +231,8 @@ impl Crawl {
     /// What a report says of pages must be what the last records say.
     fn check_counts(&self) {
         let (mut done, mut gave_up, mut lost, mut closed) = (0, 0, 0, 0);
-        for (end, _) in self.ends().values() {
-            match end {
+        for page in self.pages().values() {
+            match page.end {
                 PageEnd::Done => done += 1,
                 PageEnd::GaveUp(_) => gave_up += 1,
                 PageEnd::NotFetched(NotFetched::HostDown) => lost += 1,

@@ -98,12 +98,17 @@ impl crate::store::Store for FailsOnce {
         self.recorder.last(space, key)
     }
 
-    fn last_key(&self, space: crate::store::Space) -> Option<u64> {
-        self.recorder.last_key(space)
+    fn pages(
+        &self,
+        order: crate::store::PageOrder,
+        from: (u64, u64),
+        visit: &mut crate::store::VisitUntil<'_>,
+    ) -> Result<(), crate::StoreError> {
+        self.recorder.pages(order, from, visit)
     }
 
-    fn bytes(&self) -> u64 {
-        self.recorder.bytes()
+    fn last_key(&self, space: crate::store::Space) -> Option<u64> {
+        self.recorder.last_key(space)
     }
 }
 

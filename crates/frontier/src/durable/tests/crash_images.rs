@@ -1,14 +1,16 @@
 //! What every crash leaves, and what every failure of the store leaves, is the state at a commit.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::common::START;
+use super::damage::manifest;
 use super::failing_store::{FailingStore, Failure};
 use super::pair::{Step, make};
 use super::run::{Run, config_of, is_checkpoint, steps_of};
 use super::seen_sets::SeenSet;
 use super::stores::{ALL_RESIDENT, Recorder, SMALL, open_sized, open_store, read_store};
-use crate::store::{MemoryStore, Space};
+use crate::store::{MemoryStore, Space, Store as _};
 use crate::{Frontier, FrontierError, OpenError, StoredPage};
 
 /// Opens a store after a crash, and compares it with a model that has made the steps that its attachment names. Returns their number.
@@ -57,10 +59,20 @@ fn goes_on_alike(opened: &mut Frontier, model: &mut Frontier, run: &Run, steps: 
     assert_eq!(run.picture(opened), run.picture(model));
 }
 
+/// The pages at each row of the journal.
+pub(super) fn pages_at(images: &[MemoryStore]) -> BTreeMap<u64, BTreeMap<u64, Vec<u8>>> {
+    let mut pages = BTreeMap::new();
+    for image in images {
+        let row = image.last_key(Space::Journal).unwrap_or(0).max(manifest(image).covered);
+        pages.entry(row).or_insert_with(|| image.space(Space::Page).clone());
+    }
+    pages
+}
+
 pub(super) fn records(image: &MemoryStore) -> Vec<String> {
     let mut found = Vec::new();
-    let mut visit = |record: StoredPage| found.push(format!("{record:?}"));
-    super::super::record::visit(image, &mut visit).unwrap();
+    let mut visit = |page: StoredPage| found.push(format!("{page:?}"));
+    super::super::pages::visit(image, false, &mut visit).unwrap();
     found
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use crate::store::{Batch, Space, Store, StoreError, Visit};
+use crate::store::{Batch, PageOrder, Space, Store, StoreError, Visit, VisitUntil};
 
 /// How a [`FailingStore`] fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,11 +85,12 @@ impl<S: Store> Store for FailingStore<S> {
         self.inner.last(space, at_or_below)
     }
 
-    fn last_key(&self, space: Space) -> Option<u64> {
-        self.inner.last_key(space)
+    fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError> {
+        self.call()?;
+        self.inner.pages(order, from, visit)
     }
 
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.inner.last_key(space)
     }
 }

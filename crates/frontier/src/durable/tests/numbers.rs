@@ -26,7 +26,7 @@ impl History {
             Space::Journal,
             Space::Checkpoint,
             Space::Segment,
-            Space::Record,
+            Space::Tag,
             Space::Digest,
         ] {
             for (key, value) in image.space(space) {

@@ -9,7 +9,7 @@ use super::common::parse;
 use super::pair::Place;
 use crate::config::FrontierConfig;
 use crate::rules::ParseRules;
-use crate::store::{Batch, MemoryStore, Space, Store, StoreError, Visit};
+use crate::store::{Batch, MemoryStore, PageOrder, Space, Store, StoreError, Visit, VisitUntil};
 use crate::{OpenError, Opened, Time};
 
 /// A checkpoint is due every few rows, and takes several rows to write. Hosts are evicted whenever they can be.
@@ -124,12 +124,12 @@ impl Store for Recorder {
         self.0.lock().unwrap().now.last(space, at_or_below)
     }
 
-    fn last_key(&self, space: Space) -> Option<u64> {
-        self.0.lock().unwrap().now.last_key(space)
+    fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError> {
+        self.0.lock().unwrap().now.pages(order, from, visit)
     }
 
-    fn bytes(&self) -> u64 {
-        self.0.lock().unwrap().now.bytes()
+    fn last_key(&self, space: Space) -> Option<u64> {
+        self.0.lock().unwrap().now.last_key(space)
     }
 }
 

@@ -27,6 +27,7 @@ struct Rare {
     hops: u8,
     embedded: u8,
     lastmod: Option<Time>,
+    page: u64,
     previous: Option<Arc<PreviousFetch>>,
 }
 
@@ -36,6 +37,7 @@ impl Rare {
             hops: entry.hops,
             embedded: entry.metadata.embedded,
             lastmod: entry.metadata.lastmod,
+            page: entry.page,
             previous: entry.metadata.previous.clone(),
         }
     }
@@ -225,6 +227,7 @@ impl<'a> Reader<'a> {
             depth,
             hops: rare.hops,
             postponed: flags & IS_POSTPONED != 0,
+            page: rare.page,
             metadata: Metadata {
                 referrer,
                 redirected_from,

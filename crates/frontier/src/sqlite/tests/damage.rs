@@ -31,11 +31,13 @@ pub(super) fn images() -> (Vec<Contents>, [Image; 3]) {
     let rows = (0..60).map(|key| Change::Put(Space::Journal, key * 3, noise(20, key)));
     commit(&mut store, batch(rows));
     commit(&mut store, put(Space::Segment, 7, &noise(1500, 7)));
-    commit(&mut store, put(Space::Record, 1, &noise(3000, 8)));
+    let pages = (1..30).map(|key| Change::Put(Space::Page, key, page(&noise(90, key))));
+    commit(&mut store, batch(pages));
+    commit(&mut store, put(Space::Undo, 1, &noise(3000, 8)));
     commit(
         &mut store,
         batch([
-            Change::Delete(Space::Record, 1..=1),
+            Change::Delete(Space::Undo, 1..=1),
             Change::Put(Space::Meta, 0, b"meta".repeat(30)),
         ]),
     );
@@ -57,6 +59,12 @@ pub(super) fn images() -> (Vec<Contents>, [Image; 3]) {
             Change::Put(Space::Journal, 500, noise(40, 1)),
         ]),
     );
+    let pages = (10..30)
+        .step_by(3)
+        .chain(30..40)
+        .map(|key| Change::Put(Space::Page, key, page(&noise(120, key + 1))));
+    let pages = pages.chain([Change::Delete(Space::Page, 36..=u64::MAX)]);
+    commit(&mut store, batch(pages));
     commit(&mut store, put(Space::Segment, 7, &noise(600, 9)));
     let middle = SqliteStore::open_read_only(&folder).unwrap();
     commit(
@@ -156,6 +164,8 @@ impl Checker<'_> {
                         | StoreError::Io { .. }
                 );
                 assert!(typed, "{what}: {error}");
+                // Pages are counted by who has read all of them. Until then, some may be of another commit.
+                found.retain(|(space, _), _| *space != Space::Page as u8);
                 let part_of = |state: &Contents| found.iter().all(|(key, value)| state.get(key) == Some(value));
                 assert!(
                     self.states.iter().any(part_of),

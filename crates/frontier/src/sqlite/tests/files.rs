@@ -2,6 +2,9 @@
 
 #![cfg(test)]
 
+use std::cell::RefCell;
+
+use super::super::bytes_in;
 use super::*;
 use crate::store::MAX_KEY;
 
@@ -15,7 +18,7 @@ fn room_of_deleted_values_is_given_back() {
     }
     drop(store);
     let mut store = SqliteStore::open(&folder).unwrap();
-    let full = store.bytes();
+    let full = bytes_in(&folder).unwrap();
     assert!(full > 20_000_000, "{full}");
     store
         .commit(&batch([Change::Delete(Space::Segment, 0..=1000)]), true)
@@ -25,12 +28,33 @@ fn room_of_deleted_values_is_given_back() {
     }
     drop(store);
     let store = SqliteStore::open(&folder).unwrap();
-    assert!(store.bytes() < 6_000_000, "{} of {full}", store.bytes());
+    let left = bytes_in(&folder).unwrap();
+    assert!(left < 6_000_000, "{left} of {full}");
     assert_eq!(contents(&store).len(), 23 + 40);
 }
 
+thread_local! {
+    /// The lengths of which this thread was warned.
+    static WARNINGS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Warnings;
+
+impl log::Log for Warnings {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        let bytes = record.key_values().get("log_bytes".into());
+        WARNINGS.with_borrow_mut(|warnings| warnings.extend(bytes.and_then(|bytes| bytes.to_u64())));
+    }
+
+    fn flush(&self) {}
+}
+
 #[test]
-fn the_log_has_a_bound_unless_a_reader_holds_it() {
+fn the_log_has_a_bound_unless_a_reader_holds_it_of_which_it_warns() {
     let folder = Folder::new();
     let sizes = Sizes {
         log_bytes: 1 << 20,
@@ -48,11 +72,18 @@ fn the_log_has_a_bound_unless_a_reader_holds_it() {
         };
         keys.map(commit).max().unwrap()
     };
+    let _ = log::set_logger(&Warnings);
+    log::set_max_level(log::LevelFilter::Warn);
     let alone = longest(&mut store, 0..400);
     assert!(alone < 8_000_000, "{alone}");
+    assert_eq!(WARNINGS.take(), Vec::<u64>::new());
     let reader = SqliteStore::open_read_only(&folder).unwrap();
     let held = longest(&mut store, 400..600);
     assert!(held > 9_000_000, "{held}");
+    // Of four times the bound, and when it has doubled.
+    let warnings = WARNINGS.take();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0] > 4 << 20 && warnings[1] > 8 << 20, "{warnings:?}");
     drop(reader);
     longest(&mut store, 600..660);
     let after = longest(&mut store, 660..800);
@@ -69,11 +100,7 @@ fn the_log_has_a_bound_unless_a_reader_holds_it() {
 fn a_closed_store_is_one_file_and_readable_by_ordinary_tools() {
     let folder = Folder::new();
     let mut store = SqliteStore::open(&folder).unwrap();
-    let mut batch = put(Space::Meta, 3, b"value");
-    batch.set_status("waiting", 17);
-    store.commit(&batch, false).unwrap();
-    batch.set_status("waiting", 18);
-    store.commit(&batch, true).unwrap();
+    store.commit(&put(Space::Meta, 3, b"value"), true).unwrap();
     drop(store);
     let mut files: Vec<_> = fs::read_dir(&*folder)
         .unwrap()
@@ -82,10 +109,6 @@ fn a_closed_store_is_one_file_and_readable_by_ordinary_tools() {
     files.sort();
     assert_eq!(files, ["frontier.sqlite", "lock"]);
     let tool = rusqlite::Connection::open(folder.join("frontier.sqlite")).unwrap();
-    let waiting: String = tool
-        .query_row("SELECT value FROM status WHERE name = 'waiting'", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(waiting, "18");
     let rows: i64 = tool
         .query_row("SELECT rows FROM spaces WHERE space = 'meta'", [], |row| row.get(0))
         .unwrap();

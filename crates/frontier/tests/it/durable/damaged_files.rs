@@ -130,8 +130,8 @@ pub(super) fn is_typed(error: &OpenError, what: &str) {
 
 pub(super) fn records(dir: &Path) -> Result<Vec<String>, OpenError> {
     let mut found = Vec::new();
-    let mut visit = |record: StoredPage| found.push(format!("{record:?}"));
-    Directory::new(dir).read_records(&mut visit)?;
+    let mut visit = |page: StoredPage| found.push(format!("{page:?}"));
+    Directory::new(dir).visit_pages(false, &mut visit)?;
     Ok(found)
 }
 

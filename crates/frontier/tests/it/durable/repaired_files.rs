@@ -30,7 +30,7 @@ fn repair(dir: &TemporaryDir) -> Result<(RepairReport, Vec<String>, Vec<String>)
     let parse: ParseRules = Arc::new(parse);
     let (mut records, mut urls) = (Vec::new(), Vec::new());
     let report = Directory::new(&dir.0).repair(&|_| Arc::clone(&parse), &mut |exported| match exported {
-        Exported::Record(record) => records.push(format!("{record:?}")),
+        Exported::Page(page) => records.push(format!("{page:?}")),
         Exported::Waiting(entry) => urls.push(entry.url.to_string()),
         _ => {}
     })?;
@@ -54,8 +54,8 @@ fn check(crawl: &Crawl, dir: &TemporaryDir, what: &str, tally: &mut Tally) {
     match report.outcome {
         RepairOutcome::Exported => {
             tally.exported += 1;
-            assert_eq!((report.records, report.urls), (put_out.len() as u64, urls.len() as u64));
-            return assert!(report.records + report.urls > 0, "{what}");
+            assert_eq!((report.pages, report.urls), (put_out.len() as u64, urls.len() as u64));
+            return assert!(report.pages + report.urls > 0, "{what}");
         }
         RepairOutcome::Whole => tally.whole += 1,
         _ => tally.repaired += 1,

@@ -100,7 +100,7 @@ fn a_page_that_was_never_fetched_is_dropped_without_those_that_are_fetched_again
         crawl.pass(DAY);
         if is_retry {
             assert!(crawl.begins_retry());
-            assert_eq!(crawl.again(Refetch::Unanswered, 1_000).queued, 300);
+            assert_eq!(crawl.again(Refetch::Unanswered, 1_000).pages.len(), 300);
             assert!(!crawl.begins_retry());
             assert_eq!(crawl.refresh(1_000).0, 2);
         } else {

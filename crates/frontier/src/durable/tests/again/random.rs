@@ -67,7 +67,7 @@ fn check_again(crawl: &mut Crawl, which: Refetch, up_to: usize, with_failures: b
     // The other half is for links.
     let share = if which == Refetch::Unanswered { 2 } else { 1 };
     assert!(
-        again.queued <= crawl.config.limits.max_queued.div_ceil(share),
+        again.pages.len() as u64 <= crawl.config.limits.max_queued.div_ceil(share),
         "{again:?}"
     );
     assert!(with_failures || again.refused == 0, "{again:?}");
@@ -106,7 +106,7 @@ proptest! {
         crawl.kill();
         crawl.fetch(|lease| lease.entry.url.contains("host1").then_some(FailureKind::Connect));
         crawl.check_counts();
-        let before = crawl.ends();
+        let before = crawl.pages();
         prop_assert_eq!(before.len(), pages.len());
         let unanswered = crawl.unanswered();
 
@@ -116,10 +116,10 @@ proptest! {
         happen(&mut crawl, retry, Refetch::Unanswered, false);
         finish(&mut crawl, Refetch::Unanswered);
         prop_assert_eq!(crawl.unanswered(), Vec::<String>::new());
-        let tried = crawl.ends();
-        for (page, (_, times)) in &tried {
-            let more = times - before[page].1;
-            prop_assert_eq!(more, usize::from(unanswered.contains(page)), "{}", page);
+        let tried = crawl.pages();
+        for (url, page) in &tried {
+            let more = page.visits.count - before[url].visits.count;
+            prop_assert_eq!(more, u32::from(unanswered.contains(url)), "{}", url);
         }
         crawl.check_counts();
         prop_assert_eq!(crawl.frontier.report().origins_given_up, 0);
@@ -128,8 +128,8 @@ proptest! {
         crawl.kill();
         happen(&mut crawl, refresh, Refetch::OlderThan(DAY), false);
         finish(&mut crawl, Refetch::OlderThan(DAY));
-        for (page, (_, times)) in crawl.ends() {
-            prop_assert_eq!(times - tried[&page].1, 1, "{} came of age once", page);
+        for (url, page) in crawl.pages() {
+            prop_assert_eq!(page.visits.count - tried[&url].visits.count, 1, "{} came of age once", url);
         }
         crawl.check_counts();
     }

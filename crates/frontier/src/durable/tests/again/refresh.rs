@@ -2,7 +2,7 @@
 
 use super::super::common::{end, failure, url};
 use super::{Crawl, DAY, impatient, page, sorted, urls};
-use crate::{ContentHash, FailureKind, NotFetched, Outcome, Refetch};
+use crate::{ContentHash, FailureKind, NotFetched, Outcome, PageEnd, Refetch, Validators};
 
 #[test]
 fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
@@ -15,11 +15,11 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
     crawl.offer(&[page(0, 3), page(0, 4)]);
     crawl.fetch(|_| None);
     let early = crawl.again(two_days, 100);
-    assert_eq!((early.queued, early.next), (0, Some(begun + DAY * 2)));
+    assert_eq!((early.pages.len(), early.next), (0, Some(begun + DAY * 2)));
 
     crawl.pass(DAY);
     let refreshed = crawl.again(two_days, 100);
-    assert_eq!((refreshed.queued, refreshed.next), (3, Some(begun + DAY * 3)));
+    assert_eq!((refreshed.pages.len(), refreshed.next), (3, Some(begun + DAY * 3)));
     let again = crawl.fetch(|_| None);
     assert_eq!(sorted(&again), [page(0, 0), page(0, 1), page(0, 2)]);
     for entry in again.iter().map(|lease| &lease.entry) {
@@ -30,16 +30,16 @@ fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
         assert_eq!(previous.validators.etag.as_deref(), Some(&*entry.url));
         assert_eq!(previous.content, Some(ContentHash::from(7)));
     }
-    assert_eq!(crawl.again(two_days, 100).queued, 0, "a second time");
+    assert_eq!(crawl.again(two_days, 100).pages.len(), 0, "a second time");
     let pages = crawl.frontier.report().pages;
     assert_eq!((pages.done, pages.refreshed), (5, 3));
 
     crawl.pass(DAY);
-    assert_eq!(crawl.again(two_days, 100).queued, 2);
+    assert_eq!(crawl.again(two_days, 100).pages.len(), 2);
     // Their second fetch comes of age, too.
     crawl.pass(DAY);
     let refreshed = crawl.again(two_days, 100);
-    assert_eq!((refreshed.queued, refreshed.next), (3, None));
+    assert_eq!((refreshed.pages.len(), refreshed.next), (3, None));
 }
 
 #[test]
@@ -90,7 +90,13 @@ fn a_refresh_that_failed_spends_no_budget_and_is_tried_again_with_the_version_of
     assert_eq!((pages.done, pages.gave_up, pages.gave_up_again), (2, 1, 1));
     assert!(crawl.begins_retry());
     let retried = crawl.again(Refetch::Unanswered, 9);
-    assert_eq!(retried.failed_refreshes, [(FailureKind::Timeout, 1)].into());
+    let [failed] = &retried.pages[..] else {
+        panic!("{retried:?}")
+    };
+    assert_eq!(
+        (failed.end, failed.was_fetched()),
+        (PageEnd::GaveUp(FailureKind::Timeout), true)
+    );
     let asked = crawl.fetch(|_| None);
     assert_eq!(urls(&asked), [page(0, 0)]);
     let previous = asked[0].entry.metadata.previous.as_deref().unwrap();
@@ -122,4 +128,46 @@ fn an_old_page_of_an_origin_that_was_given_up_is_fetched_again_while_the_crawl_r
     }));
     assert_eq!((asked.len(), crawl.frontier.report().origins_given_up), (2, 0));
     crawl.check_counts();
+}
+
+#[test]
+fn a_row_counts_visits_and_changes_and_keeps_the_last_answer_when_a_fetch_fails() {
+    let mut crawl = Crawl::new(impatient());
+    let url = page(0, 0);
+    crawl.offer(&[page(0, 0)]);
+    // The status, the version and what is stored then: status, version, visits, changes.
+    let fetches = [
+        (Some(200), Some(1), (Some(200), Some(1), 1, 0)),
+        (Some(304), Some(1), (Some(200), Some(1), 2, 0)),
+        (Some(200), Some(2), (Some(200), Some(2), 3, 1)),
+        (None, None, (Some(200), Some(2), 3, 1)),
+        (Some(404), None, (Some(404), None, 4, 2)),
+    ];
+    let mut last = None;
+    for (status, version, stored) in fetches {
+        let leases = crawl.leases(1);
+        let outcome = match status {
+            Some(404) => Outcome::Rejected,
+            Some(_) => Outcome::Done,
+            None => Outcome::failed(failure(FailureKind::Timeout)),
+        };
+        let tagged = Validators {
+            etag: version.map(|version: u128| version.to_string()),
+            last_modified: None,
+        };
+        let mut settlement = leases[0].settle(outcome).with_version(tagged, version.map(Into::into));
+        settlement = status.map_or(settlement.clone(), |status| settlement.with_status(status));
+        crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+        crawl.save();
+        let row = &crawl.pages()[&url];
+        let (answer, visits) = (&row.answer, row.visits);
+        let version = answer.validators.etag.as_deref().map(|etag| etag.parse().unwrap());
+        assert_eq!((answer.status, version, visits.count, visits.changes), stored);
+        assert_eq!(answer.fingerprint.content, version.map(|version: u128| version.into()));
+        assert_eq!(row.time, crawl.now);
+        last = status.map_or(last, |_| Some(crawl.now));
+        assert_eq!((visits.first, visits.last), (Some(super::START), last));
+        crawl.pass(DAY);
+        crawl.refresh(1);
+    }
 }

@@ -7,7 +7,7 @@ use super::super::common::url;
 use super::super::stores::SMALL;
 use super::{Crawl, DAY, Sizes, asking_robots, impatient, page, sorted, urls};
 use crate::durable::QueuedAgain;
-use crate::{FailureKind, Lease, Leasing, Link, Refetch, Refusal, Verdict};
+use crate::{FailureKind, Lease, Leasing, Link, PageEnd, Refetch, Refusal, Verdict};
 
 fn is_down(_: &Lease) -> Option<FailureKind> {
     Some(FailureKind::Connect)
@@ -94,14 +94,15 @@ fn a_retry_begins_when_nothing_else_is_left_and_all_is_saved_and_answers_are_no_
     crawl.settle(&last[0], None);
     assert!(
         crawl.frontier.report().is_drained() && !crawl.begins_retry(),
-        "a record is not saved"
+        "a page is not saved"
     );
     crawl.save();
     // The budget of the host is spent, and a page that had failed is not counted twice.
     assert_eq!(crawl.offer(&[page(0, 4)]), [Verdict::Refused(Refusal::HostBudget)]);
     assert!(crawl.begins_retry());
     let retried = crawl.again(Refetch::Unanswered, 9);
-    assert_eq!(retried.failed, [(FailureKind::Timeout, 1)].into());
+    assert_eq!(retried.pages.len(), 1);
+    assert_eq!(retried.pages[0].end, PageEnd::GaveUp(FailureKind::Timeout));
     assert!(retried.next.is_none());
     assert_eq!(crawl.waiting(), [page(0, 1)]);
     assert_eq!(crawl.offer(&[page(0, 5)]), [Verdict::Queued]);
@@ -111,30 +112,28 @@ fn a_retry_begins_when_nothing_else_is_left_and_all_is_saved_and_answers_are_no_
 }
 
 #[test]
-fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_with_two_records_in_a_row_is_queued_once() {
+fn a_page_that_is_out_of_the_scope_now_is_refused_and_one_that_failed_twice_is_queued_once() {
     let mut crawl = Crawl::new(impatient());
     let near = Link::found(url(&page(0, 0)), 1, "http://host0.example/".into());
     crawl.frontier.offer(&[near], crawl.now).unwrap();
     crawl.offer(&[page(0, 1)]);
     for _ in 0..2 {
-        // Both records of the page are in the row that is saved below.
         while let Leasing::Ready(leases) = crawl.frontier.lease(crawl.now, 8).unwrap() {
             leases
                 .iter()
                 .for_each(|lease| crawl.settle(lease, Some(FailureKind::Other)));
         }
-        if crawl.ends().is_empty() {
+        if crawl.pages().is_empty() {
             crawl.save();
             crawl.again(Refetch::OlderThan(Duration::ZERO), 1);
         }
     }
     crawl.save();
-    assert_eq!(crawl.ends()[&page(0, 0)].1, 2);
     crawl.config.scope.max_depth = Some(1);
     crawl.kill();
     assert!(crawl.begins_retry());
     let retried = crawl.again(Refetch::Unanswered, 9);
-    assert_eq!((retried.queued, retried.refused), (1, 1));
+    assert_eq!((retried.pages.len(), retried.refused), (1, 1));
     crawl.save();
     crawl.kill();
     assert_eq!(crawl.waiting(), [page(0, 0)]);

@@ -1,0 +1,108 @@
+//! The table of pages: a row has the values of a [`StoredPage`] in plain columns, under the seal of its bytes. Its view is for people.
+
+use rusqlite::{Connection, Error, Result, Row, params};
+
+use super::sealed::checksum;
+use crate::fingerprint::Fingerprint;
+use crate::link::Validators;
+use crate::store::Space;
+use crate::stored_page::{PageEnd, StoredAnswer, StoredPage, Visits, named};
+use crate::time::Time;
+
+/// The statements that make the table, its indexes and its view.
+pub(super) const SCHEMA: &str = include_str!("pages.sql");
+
+pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8]) -> Result<()> {
+    let page: StoredPage = postcard::from_bytes(value).map_err(|error| Error::ToSqlConversionFailure(error.into()))?;
+    let ((end, reason), answer, visits) = (page.end.names(), &page.answer, page.visits);
+    // Mostly 0, which takes no byte.
+    let since = |time| page.time.as_millis().wrapping_sub(time).cast_signed();
+    let millis = |time: Option<Time>| time.map(|time| time.as_millis().cast_signed());
+    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    connection.prepare_cached(sql)?.execute(params![
+        key,
+        seal,
+        page.saved_in.cast_signed(),
+        page.url,
+        page.key,
+        end,
+        reason,
+        page.cause.map(|cause| cause.name()),
+        millis(Some(page.time)),
+        page.depth,
+        page.embedded,
+        page.attempts,
+        page.referrer.as_deref(),
+        answer.status,
+        answer.target,
+        answer.validators.etag,
+        answer.validators.last_modified,
+        answer.fingerprint.content.map(|hash| hash.value().to_be_bytes()),
+        answer.fingerprint.text.map(|hash| hash.bits().cast_signed()),
+        visits.count,
+        visits.changes,
+        millis(visits.first),
+        visits.last.map(|last| since(last.as_millis())),
+        millis(visits.last_change),
+        page.end.failed_unanswered(),
+    ])?;
+    Ok(())
+}
+
+/// Reads a row. Returns the bytes of the page, if they are what was sealed.
+pub(super) fn value(key: u64, row: &Row<'_>) -> std::result::Result<Vec<u8>, &'static str> {
+    let page = read(row).map_err(|_| "no page")?;
+    let value = postcard::to_allocvec(&page).map_err(|_| "no page")?;
+    let seal: i64 = row.get(1).map_err(|_| "no seal")?;
+    let is_sealed = checksum(Space::Page, key, &value) == seal.cast_unsigned();
+    is_sealed.then_some(value).ok_or("wrong checksum")
+}
+
+/// Reads the columns in their order.
+fn read(row: &Row<'_>) -> Result<StoredPage> {
+    let ended_at = row.get::<_, i64>("ended_at")?.cast_unsigned();
+    let mut column = 1;
+    let mut next = || {
+        column += 1;
+        column
+    };
+    let word = |column| row.get::<_, Option<Box<str>>>(column);
+    let number = |column| Ok::<_, Error>(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned));
+    let time = |column| Ok::<_, Error>(number(column)?.map(Time::from_millis));
+    Ok(StoredPage {
+        saved_in: number(next())?.unwrap_or_default(),
+        url: row.get(next())?,
+        key: row.get(next())?,
+        end: {
+            let (end, reason) = (row.get::<_, Box<str>>(next())?, word(next())?);
+            PageEnd::of_names(&end, reason.as_deref()).ok_or(Error::QueryReturnedNoRows)?
+        },
+        cause: word(next())?.as_deref().and_then(named),
+        time: time(next())?.unwrap_or_default(),
+        depth: row.get(next())?,
+        embedded: row.get(next())?,
+        attempts: row.get(next())?,
+        referrer: word(next())?.map(Into::into),
+        answer: StoredAnswer {
+            status: row.get(next())?,
+            target: row.get(next())?,
+            validators: Validators {
+                etag: row.get(next())?,
+                last_modified: row.get(next())?,
+            },
+            fingerprint: Fingerprint {
+                content: row
+                    .get::<_, Option<[u8; 16]>>(next())?
+                    .map(|hash| u128::from_be_bytes(hash).into()),
+                text: number(next())?.map(Into::into),
+            },
+        },
+        visits: Visits {
+            count: row.get(next())?,
+            changes: row.get(next())?,
+            first: time(next())?,
+            last: number(next())?.map(|since| Time::from_millis(ended_at.wrapping_sub(since))),
+            last_change: time(next())?,
+        },
+    })
+}
