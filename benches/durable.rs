@@ -1,7 +1,7 @@
 //! The store of a durable frontier: what each commit costs in time, memory and disk.
 //!
 //! `cargo bench -p crawl-frontier --features durable --bench durable`; as a test (`cargo test`) it runs once with small sizes. Arguments: a
-//! shape (`zipf`, `tens`, `one` or `offers`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`. The seen-set is of fixed
+//! shape (`zipf`, `tens`, `one`, `offers` or `again`), a number of URLs, and a bound of the memory in MiB, as in `-- zipf 5000000 512`. The seen-set is of fixed
 //! size, or as one of these words says: `growing` from a million URLs, `exact`.
 //!
 //! Pages are leased and settled in batches of 64, each with five new links, until a fifth of the URLs is settled. Then all that waits is
@@ -10,6 +10,8 @@
 //!
 //! `offers` offers links in batches of 64, and no page is settled meanwhile. One in ten is new, and the others are among the last 100 000 new ones, which
 //! take some 20 MiB of the memory that is shown. Then a million pages are settled.
+//!
+//! `again` fetches each page ten times, a day apart, and each time it has another version. Each line is of one time.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -20,8 +22,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use frontier::{
-    Canonicalizer, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, PolitenessConfig, Reach,
-    RobotsRules, ScopeConfig, SeenSetConfig, Settlement, Time,
+    Canonicalizer, Directory, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, PolitenessConfig,
+    Reach, Refetch, RobotsRules, ScopeConfig, SeenSetConfig, Settlement, Time, Validators,
 };
 
 const BATCH: usize = 64;
@@ -46,6 +48,8 @@ enum Shape {
     One,
     /// Hosts as with `Zipf`, and short URLs. Nine offers in ten are of URLs that were offered before, among the last [`RECENT`] new ones.
     Offers,
+    /// One host, whose pages are fetched ten times.
+    Again,
 }
 
 /// The work of a process that only drains a directory: its path, the name of the shape, the number of URLs, and how many are left.
@@ -72,10 +76,11 @@ fn main() -> Result<()> {
             (Shape::Tens, 5_000),
             (Shape::One, 5_000),
             (Shape::Offers, 50_000),
+            (Shape::Again, 5_000),
         ],
     };
     println!(
-        "{:<6} {:>10} {:>9} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "{:<6} {:>10} {:>9} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
         "shape",
         "offers",
         "new/s",
@@ -87,11 +92,17 @@ fn main() -> Result<()> {
         "max ms",
         "B/waiting",
         "open s",
+        "B/page",
+        "find ms",
+        "list ms",
         "RSS MiB"
     );
     for (shape, urls) in shapes {
         let dir = std::env::temp_dir().join(format!("frontier-bench-{}", std::process::id()));
-        let done = run(shape, urls, memory, &dir);
+        let done = match shape {
+            Shape::Again => again(urls, memory, &dir),
+            _ => run(shape, urls, memory, &dir),
+        };
         std::fs::remove_dir_all(&dir)?;
         done?;
     }
@@ -104,6 +115,7 @@ fn shape_of(word: &str) -> Option<Shape> {
         "tens" => Some(Shape::Tens),
         "one" => Some(Shape::One),
         "offers" => Some(Shape::Offers),
+        "again" => Some(Shape::Again),
         _ => None,
     }
 }
@@ -182,12 +194,22 @@ fn random(n: u64) -> u64 {
 }
 
 impl Urls {
+    fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            canonicalizer: Canonicalizer::default(),
+            made: 0,
+            hosts: HOSTS as f64,
+            recent: Vec::new(),
+        }
+    }
+
     fn url(&self, n: u64) -> String {
         let host = match self.shape {
             // The inverse of the distribution function ln(x)/ln(n).
             Shape::Zipf | Shape::Offers => self.hosts.powf(random(n) as f64 / u64::MAX as f64) as u64,
             Shape::Tens => n / 10,
-            Shape::One => 0,
+            Shape::One | Shape::Again => 0,
         };
         match self.shape {
             Shape::Offers => format!("http://host-{host}.example/{n}"),
@@ -310,6 +332,7 @@ impl Clock {
     }
 }
 
+/// Settles all. The last of a batch has a final answer that is no page.
 fn settle(leases: &[Lease], urls: Option<&mut Urls>) -> Result<Vec<Settlement>> {
     let mut urls = urls;
     let mut settlements = Vec::with_capacity(leases.len());
@@ -318,7 +341,12 @@ fn settle(leases: &[Lease], urls: Option<&mut Urls>) -> Result<Vec<Settlement>> 
             Some(urls) => urls.links(lease)?,
             None => Vec::new(),
         };
-        settlements.push(lease.settle(Outcome::Done).with_links(links));
+        let outcome = if settlements.len() == BATCH - 1 {
+            Outcome::Rejected
+        } else {
+            Outcome::Done
+        };
+        settlements.push(lease.settle(outcome).with_links(links));
     }
     Ok(settlements)
 }
@@ -326,13 +354,7 @@ fn settle(leases: &[Lease], urls: Option<&mut Urls>) -> Result<Vec<Settlement>> 
 fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
     let start = Instant::now();
     let now = || Time::from_millis(1_700_000_000_000 + u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
-    let mut urls = Urls {
-        shape,
-        canonicalizer: Canonicalizer::default(),
-        made: 0,
-        hosts: HOSTS as f64,
-        recent: Vec::new(),
-    };
+    let mut urls = Urls::new(shape);
     let mut frontier = open(dir, shape, most, memory, now())?;
     for _ in 0..BATCH {
         let seed = urls.next();
@@ -370,11 +392,11 @@ fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
         .output()?;
     let drained = String::from_utf8(drained.stdout)?;
     let drained: std::result::Result<Vec<f64>, _> = drained.split_whitespace().map(str::parse).collect();
-    let Ok([rate, cpu, p99, longest, opening, peak]) = <[f64; 6]>::try_from(drained?) else {
+    let Ok([rate, cpu, p99, longest, opening, of_page, finding, listing, peak]) = <[f64; 9]>::try_from(drained?) else {
         return Err("the process that settles what waits has failed".into());
     };
     println!(
-        "{:<6} {:>10} {:>9.0} {:>6.2} {:>9.0} {:>8.2} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.2} {:>8.0}",
+        "{:<6} {:>10} {:>9.0} {:>6.2} {:>9.0} {:>8.2} {:>8.2} {:>8.2} {:>8.1} {:>8.1} {:>8.2} {:>8.0} {:>8.1} {:>8.1} {:>8.0}",
         name,
         offered,
         offered as f64 / growing.elapsed.as_secs_f64(),
@@ -386,13 +408,17 @@ fn run(shape: Shape, most: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
         growing.quantile(1.0).max(longest),
         bytes as f64 / waiting as f64,
         opening,
+        of_page,
+        finding,
+        listing,
         peak_rss_mib().unwrap_or(f64::NAN).max(peak),
     );
     Ok(())
 }
 
 /// Opens a directory, and settles what waits there, or as many as the shape says. Prints the settled pages per second, the processor time of
-/// each in µs, the time of a commit in ms, of 99 in 100 and the longest, the time to open in seconds, and the peak of the memory in MiB.
+/// each in µs, the time of a commit in ms, of 99 in 100 and the longest, the time to open in seconds, the bytes on disk per page, the time to find
+/// one and the first that failed in ms, and the peak of the memory in MiB.
 fn drain(work: &str, memory: Option<u64>) -> Result<()> {
     let mut lines = work.lines();
     let mut next = || lines.next().ok_or("a line is missing");
@@ -419,15 +445,111 @@ fn drain(work: &str, memory: Option<u64>) -> Result<()> {
     if enough == u64::MAX && settled < left {
         return Err(format!("{left} pages waited or were in flight, and {settled} were settled").into());
     }
+    let counts = frontier.report().pages;
+    let pages = counts.done + counts.rejected;
+    frontier.checkpoint(b"", now())?;
+    let peak = peak_rss_mib().unwrap_or(f64::NAN);
+    drop(frontier);
     println!(
-        "{} {} {} {} {} {}",
+        "{} {} {} {} {} {} {} {} {}",
         settled as f64 / draining.elapsed.as_secs_f64(),
         draining.cpu * 1e6 / settled as f64,
         draining.quantile(0.99),
         draining.quantile(1.0),
         opening.as_secs_f64(),
-        peak_rss_mib().unwrap_or(f64::NAN),
+        directory_bytes(Path::new(dir))? as f64 / pages as f64,
+        longest_find(Path::new(dir), &Urls::new(shape), pages)?,
+        first_failed(Path::new(dir))?,
+        peak,
     );
+    Ok(())
+}
+
+/// Returns the longest time in milliseconds to find one of some pages, or none.
+fn longest_find(dir: &Path, urls: &Urls, pages: u64) -> Result<f64> {
+    let mut longest = 0.0_f64;
+    for n in [0, pages / 2, pages - 1, u64::MAX] {
+        let (key, start) = (urls.url(n), Instant::now());
+        let found = Directory::new(dir).find_page(&key)?;
+        longest = longest.max(start.elapsed().as_secs_f64() * 1e3);
+        if found.is_some_and(|page| page.key() != key) {
+            return Err("another page was found".into());
+        }
+    }
+    Ok(longest)
+}
+
+/// Returns the time in milliseconds until the first page that failed is read.
+fn first_failed(dir: &Path) -> Result<f64> {
+    let (start, mut first) = (Instant::now(), None);
+    Directory::new(dir).visit_pages(true, &mut |_| {
+        first.get_or_insert_with(|| start.elapsed());
+    })?;
+    Ok(first.map_or(f64::NAN, |first| first.as_secs_f64() * 1e3))
+}
+
+/// Fetches pages again and again. Prints the fetches per second, the longest commit in ms and the bytes on disk per page of each time.
+fn again(pages: u64, memory: Option<u64>, dir: &Path) -> Result<()> {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let start = Instant::now();
+    let mut day = 0;
+    let now = |day: u32| Time::from_millis(1_700_000_000_000) + DAY * day + start.elapsed();
+    let mut urls = Urls::new(Shape::Again);
+    let mut frontier = open(dir, Shape::Again, pages, memory, now(0))?;
+    while urls.made < pages {
+        let links: Result<Vec<_>> = (0..BATCH)
+            .map(|_| {
+                let url = urls.next();
+                Ok(Link::found(
+                    urls.canonicalizer.parse(&url)?,
+                    1,
+                    "http://host-0.example/".into(),
+                ))
+            })
+            .collect();
+        frontier.offer(&links?, now(0))?;
+        frontier.persist(b"", now(0))?;
+    }
+    for time in 0..10 {
+        let (mut clock, mut settled, mut leases) = (Clock::default(), 0, Vec::new());
+        loop {
+            let settlements: Vec<_> = leases
+                .iter()
+                .map(|lease: &Lease| {
+                    let etag = Some(format!("\"{:016x}\"", random(lease.id.as_u64())));
+                    let content = u128::from(random(lease.id.as_u64())) << 64;
+                    let validators = Validators {
+                        etag,
+                        last_modified: None,
+                    };
+                    let settlement = lease.settle(Outcome::Done).with_status(200);
+                    settlement.with_version(validators, Some(content.into()))
+                })
+                .collect();
+            settled += settlements.len() as u64;
+            let start = Instant::now();
+            if time > 0 && leases.is_empty() {
+                frontier.queue_again(Refetch::OlderThan(DAY / 2), 1024, now(day))?;
+            }
+            clock.elapsed += start.elapsed();
+            leases = clock.batch(&mut frontier, &settlements, now(day))?.unwrap_or_default();
+            // The seen-set takes some for seen.
+            if leases.is_empty() && (time == 0 || settled == frontier.report().pages.done) {
+                break;
+            }
+        }
+        println!(
+            "again {time}: {:.0} fetches/s, commits p99 {:.2} ms, max {:.1} ms, {:.0} bytes per page",
+            settled as f64 / clock.elapsed.as_secs_f64(),
+            clock.quantile(0.99),
+            clock.quantile(1.0),
+            directory_bytes(dir)? as f64 / settled as f64
+        );
+        day += 1;
+    }
+    frontier.checkpoint(b"", now(day))?;
+    drop(frontier);
+    println!("a page is found in {:.1} ms", longest_find(dir, &urls, urls.made)?);
     Ok(())
 }
 
