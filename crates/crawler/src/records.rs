@@ -61,7 +61,7 @@ pub struct PageRecord {
     pub lastmod: Option<String>,
     /// The selected fields, each with the list of its values; `None` if no field is selected.
     pub selected: Option<Selected>,
-    /// Whether it is the first answer of the page in this crawl.
+    /// Whether nothing, or failures alone, came before of the page in this crawl.
     pub is_new: bool,
     /// Of a page that the crawl fetches again ([`refresh`](crate::CrawlOptions::refresh)): whether it is as it was, by a status 304 or by its
     /// `content_hash`. `None` for the first fetch.

@@ -147,7 +147,7 @@
 //! Write the line of a page when it [has ended](Fate), before the next `persist`. After a kill, cut the file back to
 //! [that length](Opened::attachment): what was in flight, or has ended since, is fetched again. After a power cut, the file may be shorter:
 //! `Directory::unsynced` says what to do before `open`. A program that waits persists at [`next_sync`](SaveStatus::next_sync), too. The
-//! directory itself records how each page ended: `Directory::read_records` visits these [`StoredPage`]s.
+//! directory itself records how each page ended: `Directory::visit_pages` visits these [`StoredPage`]s.
 //!
 //! To stop, abort the tasks, sync the file, and call [`checkpoint`](Frontier::checkpoint) with its length. The next `open` queues again what
 //! was in flight, and no attempt is counted: [`release_leases`](Frontier::release_leases) is not needed.

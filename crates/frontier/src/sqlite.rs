@@ -255,7 +255,7 @@ impl SqliteStore {
             let place = format!("{what} in the table {}, key {key}", space.name());
             StoreError::damaged(&self.path, place)
         };
-        let value = value_of(space, key.cast_unsigned(), row).map_err(damaged)?;
+        let value = value_of(space, key.cast_unsigned(), row, true).map_err(damaged)?;
         Ok((key.cast_unsigned(), value))
     }
 
@@ -341,10 +341,10 @@ impl Store for SqliteStore {
     }
 }
 
-/// Reads the columns behind a key.
-fn value_of(space: Space, key: u64, row: &rusqlite::Row<'_>) -> Result<Vec<u8>, &'static str> {
+/// Reads the columns behind a key. The mark of a page is no part of its value.
+fn value_of(space: Space, key: u64, row: &rusqlite::Row<'_>, with_mark: bool) -> Result<Vec<u8>, &'static str> {
     if space == Space::Page {
-        return pages::value(key, row);
+        return pages::value(key, row, with_mark);
     }
     let seal: i64 = row.get(1).map_err(|_| "no seal")?;
     let value = row.get_ref(2).map_err(|_| "no value")?;

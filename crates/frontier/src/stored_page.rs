@@ -201,17 +201,21 @@ impl StoredPage {
         if !self.end.has_answer() && earlier.was_fetched() {
             (self.answer, self.visits) = (earlier.answer, earlier.visits);
         } else if self.end.has_answer() {
-            if self.answer.status == Some(304) {
+            if self.answer.status == Some(304) && earlier.was_fetched() {
                 let validators = std::mem::take(&mut self.answer.validators);
                 self.answer = StoredAnswer {
                     validators,
                     ..earlier.answer.clone()
                 };
             }
-            let version = |answer: &StoredAnswer| (answer.status, answer.target.clone(), answer.fingerprint.content);
-            let is_changed = earlier.was_fetched() && version(&self.answer) != version(&earlier.answer);
+            let (new, old) = (&mut self.answer.fingerprint, earlier.answer.fingerprint);
+            // Only if both are known.
+            let is_same = new.content.zip(old.content).map(|(new, old)| new == old);
+            new.text = new.text.or(old.text.filter(|_| is_same == Some(true)));
+            let head = |answer: &StoredAnswer| (answer.status, answer.target.clone());
+            let is_changed = head(&self.answer) != head(&earlier.answer) || is_same == Some(false);
             self.visits = earlier.visits;
-            self.visits.add(self.time, is_changed);
+            self.visits.add(self.time, is_changed && earlier.was_fetched());
         }
         self
     }

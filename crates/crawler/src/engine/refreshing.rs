@@ -101,7 +101,7 @@ impl<S: Fetcher> Run<S> {
         Ok(if self.is_refresh_due() { Wake::Now } else { Wake::Never })
     }
 
-    /// Queues pages again because nothing else is left. Returns whether it did.
+    /// Queues pages again because nothing else is left. Returns whether any were read.
     pub(super) fn queue_again(&mut self) -> Result<bool, CrawlError> {
         if self.retry()?.has_moved() {
             return Ok(true);
@@ -114,7 +114,7 @@ impl<S: Fetcher> Run<S> {
         self.next_look.retry.is_none() && self.next_look.refresh <= self.clock.now()
     }
 
-    /// Queues pages again that have come of age. Returns whether there were any.
+    /// Queues pages again that have come of age. Returns whether any were read.
     fn refresh(&mut self) -> Result<bool, CrawlError> {
         let Some(age) = self.config.options().refresh.filter(|_| self.is_durable()) else {
             self.next_look.refresh = Time::from_millis(u64::MAX);
@@ -126,6 +126,6 @@ impl<S: Fetcher> Run<S> {
             Some(time) if time > now || refreshed.has_moved() => time,
             _ => now + PAUSE,
         };
-        Ok(!refreshed.pages.is_empty())
+        Ok(refreshed.has_moved())
     }
 }

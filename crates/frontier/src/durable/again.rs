@@ -22,6 +22,9 @@ use crate::stored_page::{PageEnd, StoredPage};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
+/// Pages that one call reads in vain, so that the caller gets on.
+pub(super) const MOST_PASSED: u64 = 4096;
+
 /// Which pages are fetched again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refetch {
@@ -48,12 +51,14 @@ pub struct QueuedAgain {
     pub pages: Vec<StoredPage>,
     /// Pages that were not: they are out of the scope now, or their host has no room, or their origin was given up once more.
     pub refused: u64,
+    /// Pages that never are: a rule or a limit kept them from being asked.
+    pub passed: u64,
 }
 
 impl QueuedAgain {
-    /// Returns whether pages were read at all: queued, or refused.
+    /// Returns whether pages were read at all: queued, refused or passed.
     pub fn has_moved(&self) -> bool {
-        !self.pages.is_empty() || self.refused > 0
+        !self.pages.is_empty() || self.refused + self.passed > 0
     }
 }
 
@@ -62,6 +67,8 @@ impl QueuedAgain {
 struct Due {
     pages: Vec<(u64, StoredPage)>,
     links: Vec<Link>,
+    /// Pages that were read, and are never queued.
+    passed: u64,
     /// The next page to read.
     place: Place,
     /// The time of the next page that was not read, if it is too young; the time of the call if there are more pages.
@@ -88,6 +95,7 @@ impl Durable {
         let due = self.read_due(state, which, up_to, now)?;
         let mut queued = QueuedAgain {
             next: due.next,
+            passed: due.passed,
             ..QueuedAgain::default()
         };
         let mut read = before;
@@ -163,11 +171,13 @@ impl Durable {
             };
             // What has no answer and lies before the other place was queued there.
             let link = again(&page).filter(|_| here >= other || !page.end.is_unanswered());
-            if time > now || link.is_some() && due.pages.len() >= most {
+            let is_full = link.is_some() && due.pages.len() >= most;
+            if time > now || is_full || due.passed == MOST_PASSED {
                 due.next = Some(time.max(now));
                 return Ok(ControlFlow::Break(()));
             }
             due.place = (here.0, number + 1);
+            due.passed += u64::from(link.is_none());
             if let Some(link) = link {
                 due.links.push(link);
                 due.pages.push((number, page));

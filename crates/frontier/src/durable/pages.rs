@@ -46,7 +46,7 @@ impl Tags {
     }
 
     fn add(&mut self, number: u64, key: &str) {
-        // A repair may have left gaps.
+        // A repair may have left gaps. What was lost may end again.
         while let Some(gap) = number.checked_sub(self.last() + 1) {
             let tag = if gap == 0 { tag(key) } else { [0; 2] };
             self.tail.extend(tag);
@@ -81,12 +81,13 @@ fn page(store: &dyn Store, number: u64) -> Result<Option<StoredPage>, StoreError
     page.map(|page| decode(number, &page)).transpose()
 }
 
-/// Finds the page with a key. Cost: two bytes of each page, and a look at one in 65 536.
+/// Finds the page with a key. Cost: two bytes of each page, and a look at one in 65 536, and at those without a tag.
 pub(crate) fn find(store: &dyn Store, key: &str) -> Result<Option<StoredPage>, StoreError> {
     let (tags, wanted, mut found) = (Tags::load(store)?, tag(key), Vec::new());
     let mut look = |block: u64, tags: &[u8]| {
         let numbered = tags.chunks_exact(2).zip(block * PAGES_OF_BLOCK + 1..);
-        found.extend(numbered.filter(|(tag, _)| **tag == wanted).map(|(_, number)| number));
+        let numbered = numbered.filter(|(tag, _)| **tag == wanted || **tag == [0; 2]);
+        found.extend(numbered.map(|(_, number)| number));
     };
     store.range(Space::Tag, 0..=MAX_KEY, &mut |block, tags| {
         look(block, &tags);

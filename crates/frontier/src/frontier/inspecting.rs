@@ -22,7 +22,7 @@ impl Frontier {
     /// one from an entry.
     ///
     /// It has no memory of what has ended: a URL that was fetched, failed, or dropped is [`Seen`](Why::Seen), whichever it was. The
-    /// [records](crate::StoredPage) of a directory say it (`Directory::read_records`). In memory, record that yourself as it happens, from
+    /// [records](crate::StoredPage) of a directory say it (`Directory::visit_pages`). In memory, record that yourself as it happens, from
     /// [`Settled`](crate::Settled) and [`Leasing::Dropped`](crate::Leasing::Dropped). The URL of a robots.txt is no page: the answer is that
     /// of a page with this URL.
     ///

@@ -49,13 +49,15 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
     Ok(())
 }
 
-/// Reads a row. Returns the bytes of the page, if they are what was sealed.
-pub(super) fn value(key: u64, row: &Row<'_>) -> std::result::Result<Vec<u8>, &'static str> {
+/// Reads a row. Returns the bytes of the page, if they are what was sealed; `with_mark`, only if also that of the indexes is right.
+pub(super) fn value(key: u64, row: &Row<'_>, with_mark: bool) -> std::result::Result<Vec<u8>, &'static str> {
     let page = read(row).map_err(|_| "no page")?;
+    let mark = Ok(page.end.failed_unanswered().map(i64::from));
+    let is_marked = !with_mark || row.get::<_, Option<i64>>("unanswered") == mark;
     let value = postcard::to_allocvec(&page).map_err(|_| "no page")?;
     let seal: i64 = row.get(1).map_err(|_| "no seal")?;
-    let is_sealed = checksum(Space::Page, key, &value) == seal.cast_unsigned();
-    is_sealed.then_some(value).ok_or("wrong checksum")
+    let is_whole = checksum(Space::Page, key, &value) == seal.cast_unsigned() && is_marked;
+    is_whole.then_some(value).ok_or("wrong checksum or mark")
 }
 
 /// Reads the columns in their order.

@@ -162,7 +162,7 @@ impl Readable {
                     break;
                 };
                 (first, step) = (key + 1, 1);
-                if let Ok(value) = value_of(space, key.cast_unsigned(), row) {
+                if let Ok(value) = value_of(space, key.cast_unsigned(), row, false) {
                     visit(key.cast_unsigned(), value)?;
                 }
             }

@@ -6,6 +6,7 @@ use std::fs;
 
 use rusqlite::Connection;
 
+use super::super::Repair;
 use super::*;
 
 /// What a crash leaves: the database and its log.
@@ -294,5 +295,27 @@ fn every_byte_may_be_wrong_or_the_end() {
             damage(&mut checker, image, of_log, usize::MAX, 1);
             println!("log {of_log}: {} opened, {} refused", checker.opened, checker.refused);
         }
+    }
+}
+
+#[test]
+fn a_wrong_mark_of_a_page_is_damage_that_a_repair_mends() {
+    let folder = Folder::new();
+    let mut store = SqliteStore::open(&folder).unwrap();
+    let pages = (1..9).map(|key| Change::Put(Space::Page, key, page(&noise(200, key))));
+    store.commit(&batch(pages), true).unwrap();
+    let whole = contents(&store);
+    drop(store);
+    for mark in ["CASE WHEN unanswered IS NULL THEN 1 END", "7"] {
+        let connection = Connection::open(folder.join("frontier.sqlite")).unwrap();
+        let sql = format!("UPDATE page SET unanswered = {mark} WHERE key = 5");
+        assert_eq!(connection.execute(&sql, []).unwrap(), 1);
+        drop(connection);
+        let error = read(&SqliteStore::open_read_only(&folder).unwrap(), &mut Contents::new());
+        assert!(matches!(error, Err(StoreError::Damaged { .. })), "{mark}: {error:?}");
+        let repair = Repair::begin(&folder).unwrap();
+        let mut mended = repair.new_store().unwrap();
+        assert_eq!(repair.readable()[0].copy_to(&mut mended).unwrap(), Some(0));
+        assert!(contents(&mended) == whole);
     }
 }

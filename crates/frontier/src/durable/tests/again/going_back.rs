@@ -11,7 +11,7 @@ use super::super::stores::{Recorder, SMALL};
 use super::{Crawl, DAY, impatient, page};
 use crate::config::FrontierConfig;
 use crate::durable::Sizes;
-use crate::store::{MAX_KEY, MemoryStore, Space, Store as _};
+use crate::store::{Batch, MAX_KEY, MemoryStore, Space, Store as _};
 use crate::{FailureKind, Outcome, Refetch, Validators};
 
 /// A crawl with refreshes and retries under way, and new pages. Each fetch has a version of its own. Keeps an image of each commit.
@@ -127,4 +127,26 @@ fn a_version_whose_replaced_one_is_lost_goes() {
         assert_eq!(pages::find(&back, page.key()).unwrap(), Some(page));
     })
     .unwrap();
+}
+
+#[test]
+fn a_page_whose_row_a_repair_has_lost_is_found_when_it_has_ended_again() {
+    let mut crawl = Crawl::new(impatient());
+    crawl.offer(&(0..20).map(|n| page(0, n)).collect::<Vec<_>>());
+    crawl.fetch(|_| None);
+    crawl.pass(DAY);
+    crawl.refresh(100);
+    crawl.save();
+    let mut batch = Batch::default();
+    batch.delete(Space::Page, 3..=3);
+    batch.delete(Space::Tag, 0..=MAX_KEY);
+    crawl.recorder.commit(&batch, false).unwrap();
+    crawl.kill();
+    crawl.offer(&[page(1, 0)]);
+    crawl.fetch(|_| None);
+    let (image, pages) = (crawl.recorder.image(), crawl.pages());
+    assert_eq!(pages.len(), 21);
+    for (url, page) in pages {
+        assert_eq!(pages::find(&image, &url).unwrap(), Some(page));
+    }
 }

@@ -1,8 +1,9 @@
 //! Pages whose record is old become due again.
 
+use super::super::super::again::MOST_PASSED;
 use super::super::common::{end, failure, url};
 use super::{Crawl, DAY, impatient, page, sorted, urls};
-use crate::{ContentHash, FailureKind, NotFetched, Outcome, PageEnd, Refetch, Validators};
+use crate::{ContentHash, FailureKind, Fingerprint, NotFetched, Outcome, PageEnd, Refetch, Validators};
 
 #[test]
 fn a_page_of_age_is_leased_again_once_with_its_version_and_place() {
@@ -170,4 +171,74 @@ fn a_row_counts_visits_and_changes_and_keeps_the_last_answer_when_a_fetch_fails(
         crawl.pass(DAY);
         crawl.refresh(1);
     }
+}
+
+#[test]
+fn a_hash_that_was_not_taken_is_no_change_and_the_same_content_keeps_that_of_its_text() {
+    let mut crawl = Crawl::new(impatient());
+    crawl.offer(&[page(0, 0)]);
+    // The hashes of the content and its text, and of the text that is stored then.
+    for (content, text, stored) in [
+        (None, None, None),
+        (Some(7), Some(1), Some(1)),
+        (Some(7), None, Some(1)),
+        (None, None, None),
+        (Some(7), None, None),
+    ] {
+        let fingerprint =
+            |text: Option<u64>| Fingerprint::new(content.map(|hash: u128| hash.into()), text.map(Into::into));
+        let settlement = crawl.lease(1)[0].settle(Outcome::Done).with_status(200);
+        let settlement = settlement.with_version(Validators::default(), content.map(Into::into));
+        let settlement = settlement.with_fingerprint(fingerprint(text));
+        crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+        crawl.save();
+        assert_eq!(crawl.pages()[&page(0, 0)].answer.fingerprint, fingerprint(stored));
+        crawl.pass(DAY);
+        crawl.refresh(1);
+    }
+    let visits = crawl.pages()[&page(0, 0)].visits;
+    assert_eq!((visits.count, visits.changes), (5, 0));
+}
+
+#[test]
+fn a_304_after_failures_alone_replaces_their_status() {
+    let mut crawl = Crawl::new(impatient());
+    crawl.offer(&[page(0, 0)]);
+    let failed = Outcome::failed(failure(FailureKind::Status));
+    for (outcome, status) in [(failed, 503), (Outcome::Done, 304)] {
+        let settlement = crawl.lease(1)[0].settle(outcome).with_status(status);
+        crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+        crawl.save();
+        assert_eq!(crawl.pages()[&page(0, 0)].answer.status, Some(status));
+        crawl.pass(DAY);
+        crawl.refresh(1);
+    }
+}
+
+#[test]
+fn a_call_reads_some_pages_that_are_never_asked_again_and_the_next_one_goes_on() {
+    let mut config = impatient();
+    config.seen_set.capacity = 10_000;
+    let mut crawl = Crawl::new(config);
+    let forbidden: Vec<_> = (0..=MOST_PASSED as usize).map(|n| page(0, n)).collect();
+    crawl.offer(&forbidden);
+    loop {
+        let leases = crawl.leases(8);
+        if leases.is_empty() {
+            break;
+        }
+        let forbidden = |lease: &crate::Lease| end(lease, Outcome::NotFetched(NotFetched::AddressForbidden));
+        let settlements: Vec<_> = leases.iter().map(forbidden).collect();
+        crawl.frontier.settle(&settlements, crawl.now).unwrap();
+    }
+    crawl.save();
+    crawl.offer(&[page(1, 0)]);
+    crawl.fetch(|_| None);
+    crawl.pass(DAY);
+    let first = crawl.again(Refetch::OlderThan(DAY), 8);
+    assert!(first.has_moved() && first.pages.is_empty());
+    assert_eq!((first.passed, first.next), (MOST_PASSED, Some(crawl.now)));
+    let second = crawl.again(Refetch::OlderThan(DAY), 8);
+    assert_eq!((second.passed, second.next), (1, None));
+    assert_eq!(urls(&crawl.lease(8)), [page(1, 0)]);
 }
