@@ -2,7 +2,7 @@
 
 use crate::options::given;
 
-/// Returns the option, or the setting, of a field of the library. One that no table has is an option of this name.
+/// The option, or the setting, of a field of the library. One that no table has is an option of this name.
 pub(crate) fn of(field: &str) -> String {
     if field == "select_limits" {
         return "--set max-select-values or max-select-bytes".to_owned();

@@ -46,16 +46,17 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         _ => None,
     };
     let mut answer = Answer::new(&url, &why, ended.as_ref(), is_running);
-    if let Some(host) = host.filter(|_| answer.reason.is_some()) {
+    let held = match (is_running, is_paused) {
+        (false, _) => Some("the crawl does not run: the same command continues it"),
+        (true, true) => Some("the crawl is paused: no host is asked"),
+        (true, false) => None,
+    };
+    if let (Why::Queued { .. }, Some(held)) = (&why, held) {
+        answer.explanation = held.to_owned();
+    } else if let Some(host) = host.filter(|_| answer.reason.is_some()) {
         answer.explanation += &format!("; its origin is {host}");
     }
     if let Why::Queued { place, .. } = why {
-        let held = match (is_running, is_paused) {
-            (false, _) => Some("the crawl does not run: the same command continues it"),
-            (true, true) => Some("the crawl is paused: no host is asked"),
-            (true, false) => None,
-        };
-        answer.explanation = held.map_or(answer.explanation, str::to_owned);
         answer.place = Some(place);
     }
     if answer.state == "unknown" && was_refused {

@@ -72,7 +72,7 @@ const USES: &str = "\
         sqlite/summary.rs sqlite/writing.rs
     frontier | std::fs | store/lock.rs sqlite.rs sqlite/format.rs sqlite/repair.rs store/system_start.rs
     frontier | std::thread | sqlite/backfill.rs store/lock.rs
-    frontier | xxhash_rust:: | sqlite/sealed.rs
+    frontier | xxhash_rust:: | durable/pages.rs sqlite/sealed.rs
     page | cssparser:: | links/style.rs
     page | flate2:: | sitemap/unpack.rs
     page | jiff:: | sitemap/date.rs

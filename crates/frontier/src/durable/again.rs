@@ -191,7 +191,7 @@ impl Durable {
     }
 }
 
-/// Returns the link to fetch a page again; `None` if no other fetch would end otherwise.
+/// The link to fetch a page again; `None` if no other fetch would end otherwise.
 fn again(page: &StoredPage) -> Option<Link> {
     if matches!(page.end, PageEnd::NotFetched(_)) && !page.end.is_unanswered() {
         return None;

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::Durable;
 use crate::error::{FrontierError, OpenError};
 use crate::store::{Batch, MAX_KEY, PageOrder, Space, Store, StoreError};
@@ -63,11 +65,8 @@ impl Tags {
     }
 }
 
-/// The end of the FNV-1a hash (<https://www.rfc-editor.org/rfc/rfc9923>).
 fn tag(key: &str) -> [u8; 2] {
-    let mixed = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-    let hash = key.bytes().fold(0xCBF2_9CE4_8422_2325, mixed);
-    ((hash >> 32) as u16).to_le_bytes()
+    (xxh3_64(key.as_bytes()) as u16).to_le_bytes()
 }
 
 pub(super) fn decode(number: u64, page: &[u8]) -> Result<StoredPage, StoreError> {

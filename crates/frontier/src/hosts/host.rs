@@ -214,7 +214,7 @@ impl Host {
             return false;
         }
         let health = origin.health_mut();
-        (health.outage, health.told_away) = (None, None);
+        (health.outage, health.reported_away) = (None, None);
         self.rare().origins_given_up += 1;
         true
     }

@@ -192,12 +192,12 @@ impl OriginQueue {
         (incident, health.consequence(incident, failed))
     }
 
-    /// How long it may be away, if it is, and no operator was told since a page was answered. Now one is.
+    /// How long it may be away, if it is, and that was not reported since a page was answered. Now it is.
     fn newly_away(&mut self, retries: &RetryPolicy) -> Option<Duration> {
         let since = self.outage().filter(|_| self.state() == Health::Away)?.since;
-        let told = &mut self.health_mut().told_away;
-        let is_new = told.is_none();
-        told.get_or_insert(since);
+        let reported = &mut self.health_mut().reported_away;
+        let is_new = reported.is_none();
+        reported.get_or_insert(since);
         is_new.then(|| self.patience(retries))
     }
 }

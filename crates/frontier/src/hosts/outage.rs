@@ -2,7 +2,7 @@
 //!
 //! An outage begins at the first failure that counts against the origin ([`Blame::Origin`](crate::failure::Blame)), or after some silent pages,
 //! of which it is not sure until a probe fails. It ends when a request that started later is answered. One probe is in flight at a time. All
-//! other failures in the meantime belong to the same incident, and change nothing. An operator is told that the origin is away when that is
+//! other failures in the meantime belong to the same incident, and change nothing. It is reported that the origin is away when that is
 //! sure, and that it is back when a page is answered. `incidents.rs` has what follows for the entries. With another decision, `LOGIC` of
 //! `durable/checkpoint.rs` goes up.
 
@@ -27,8 +27,8 @@ pub(crate) struct OriginHealth {
     pub(crate) throttles: u32,
     /// The last outage, and when it ended. Failures of requests that started before that belong to it.
     last_outage: Option<(Outage, Time)>,
-    /// Since when it is away, as an operator was told; `None` again when a page is answered, or it was well for long before another outage.
-    pub(super) told_away: Option<Time>,
+    /// Since when it is away, as was reported; `None` again when a page is answered, or it was well for long before another outage.
+    pub(super) reported_away: Option<Time>,
     /// Whether an outage, this one or an earlier, was surely one: connections failed, or a probe, or a page was answered that was silent before. Of
     /// others it is not known whether some pages never answer.
     pub(super) was_surely_away: bool,
@@ -109,10 +109,10 @@ impl OriginHealth {
             return Incident::Outage;
         }
         let is_soon = started.since(well_since) <= failed.retries.longest_probe_wait;
-        self.told_away.take_if(|_| is_new && !is_soon);
+        self.reported_away.take_if(|_| is_new && !is_soon);
         // If no page was answered since the last one, the origin was not back: it continues. Otherwise an origin of which only robots.txt is answered
         // would begin anew each time, and never be given up.
-        let continues = self.told_away.is_some() && failed.cause.kind.blame() == Blame::Origin;
+        let continues = self.reported_away.is_some() && failed.cause.kind.blame() == Blame::Origin;
         let outage = self.outage.get_or_insert_with(|| {
             let last = self.last_outage.take_if(|_| continues);
             last.map_or_else(|| Outage::new(failed), |(last, _)| last)
@@ -146,7 +146,7 @@ impl OriginHealth {
         Incident::None
     }
 
-    /// Records the answer to a request. Returns how long the origin was away, if an operator was told that it is, and a page of later was answered.
+    /// Records the answer to a request. Returns how long the origin was away, if that was reported, and a page was answered that was requested since.
     pub(crate) fn note_answer(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
         self.silent = Vec::new();
         self.silences = 0;
@@ -159,7 +159,7 @@ impl OriginHealth {
             return None;
         }
         self.trouble.take_if(|trouble| trouble.state == Health::Hanging);
-        let told = self.told_away.take_if(|told| started >= *told)?;
+        let told = self.reported_away.take_if(|told| started >= *told)?;
         Some(self.well_since().since(told))
     }
 }
@@ -257,7 +257,7 @@ mod tests {
     fn failures_of_requests_in_flight_when_an_outage_began_change_nothing() {
         let mut health = OriginHealth::default();
         failed(&mut health, &leased(at(0), false), at(5));
-        health.told_away = Some(at(5));
+        health.reported_away = Some(at(5));
         for _ in 0..100 {
             assert_eq!(failed(&mut health, &leased(at(1), false), at(400)), Incident::Outage);
         }
@@ -310,7 +310,7 @@ mod tests {
         let mut incidents = 0;
         while failed(&mut health, &leased(now, false), now) == Incident::Outage {
             incidents += 1;
-            health.told_away = Some(at(0));
+            health.reported_away = Some(at(0));
             now = health.outage.as_ref().unwrap().next;
             assert_eq!(health.note_answer(now, true, false, now), None);
         }
