@@ -107,7 +107,7 @@ fn a_loss_is_logged_during_the_crawl_and_the_progress_and_the_status_have_it() {
     ] {
         let seed = tree_of(1_000_000, 10);
         let state = folder.path(kind);
-        let arguments = format!("--delay 10ms --max-time 1m --log-format json --state {state} {options} {seed}");
+        let arguments = format!("--delay 10ms --max-time 10m --log-format json --state {state} {options} {seed}");
         let records = records(&signalled(&arguments, "crawler::loss"));
         let summary = of_target(&records, "crawler::summary")[0];
         let mut losses = of_target(&records, "crawler::loss");
