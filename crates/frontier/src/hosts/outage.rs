@@ -91,6 +91,14 @@ impl OriginHealth {
         self.outage.is_none() && self.silences == 0 && self.throttles == 0
     }
 
+    pub(crate) fn end_outage(&mut self, now: Time) {
+        self.last_outage = self
+            .outage
+            .take()
+            .map(|outage| (outage, now))
+            .or(self.last_outage.take());
+    }
+
     /// When the last outage ended; the epoch if there was none.
     fn well_since(&self) -> Time {
         self.last_outage.as_ref().map_or(Time::EPOCH, |(_, ended)| *ended)
@@ -151,8 +159,9 @@ impl OriginHealth {
         self.silent = Vec::new();
         self.silences = 0;
         // A late answer to a request from before the outage proves nothing.
-        if let Some(outage) = self.outage.take_if(|outage| is_probe || started >= outage.since) {
-            self.last_outage = Some((outage, now));
+        let is_over = |outage: &Outage| is_probe || started >= outage.since;
+        if self.outage.as_ref().is_some_and(is_over) {
+            self.end_outage(now);
         }
         // An answer to robots.txt says nothing of pages.
         if !is_page || self.outage.is_some() {

@@ -46,7 +46,7 @@ impl HostQueues {
         let (key, id) = (origin.host(), OriginId::of(origin.as_str()));
         self.change_origin(key, id, now, |host| {
             if let Some(health) = host.origin(id).health() {
-                health.outage = None;
+                health.end_outage(now);
             }
         });
         self.robots_known(origin, policy, until, now);
