@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, Link, NotCrawlable};
+use frontier::{CanonicalUrl, Canonicalizer, FrontierConfig, Link, NotCrawlable, OwnDataTooLong};
 use page::ReadOptions;
 use page::fingerprint::content_hash;
 use page::links::{DEFAULT_MAX_LINKS, LinkOptions};
@@ -63,7 +63,7 @@ pub const MEMORY_PER_REQUEST: u64 = 512 << 10;
 /// ```
 #[derive(Debug, Clone)]
 pub struct CrawlOptions {
-    /// Where to start. A bare `example.com` gets a scheme.
+    /// Where to start. A bare `example.com` gets a scheme. What follows a tab are the [data](Link::data) of the seed.
     pub seeds: Vec<String>,
     /// Links to pages that are known from elsewhere, such as an earlier crawl: [`KnownLinks`](crate::KnownLinks) reads them. They are offered after
     /// the seeds, as if a page had them: within the scope, to public addresses, without credentials.
@@ -130,6 +130,8 @@ pub struct PageOptions {
     pub max_sitemap_bytes: u64,
     /// The maximum number of URLs that are taken from one sitemap; further ones are counted and dropped.
     pub max_sitemap_urls: usize,
+    /// Whether links inherit the [data](Link::data) of their page.
+    pub inherit_data: bool,
 }
 
 impl Default for PageOptions {
@@ -141,6 +143,7 @@ impl Default for PageOptions {
             sitemaps: false,
             max_sitemap_bytes: DEFAULT_MAX_SITEMAP_BYTES,
             max_sitemap_urls: DEFAULT_MAX_SITEMAP_URLS,
+            inherit_data: false,
         }
     }
 }
@@ -183,7 +186,7 @@ impl ReportOptions {
 #[derive(Debug, Clone)]
 pub struct CrawlConfig {
     options: CrawlOptions,
-    seeds: Vec<CanonicalUrl>,
+    seeds: Vec<Link>,
     pub(crate) read_options: ReadOptions,
 }
 
@@ -201,6 +204,14 @@ pub enum CrawlOptionsError {
         seed: String,
         /// Why it cannot be crawled.
         why: NotCrawlable,
+    },
+    /// The data of a seed are too long.
+    #[error("the seed {seed:?} cannot be used: {why}")]
+    SeedData {
+        /// The seed, as it was given, but without data, user name and password.
+        seed: String,
+        /// How long they are.
+        why: OwnDataTooLong,
     },
     /// The user agent is empty, or not a valid header value.
     #[error("the user agent {0:?} cannot be used: write visible ASCII only")]
@@ -268,7 +279,7 @@ impl CrawlConfig {
     }
 
     /// Returns the seeds.
-    pub fn seeds(&self) -> &[CanonicalUrl] {
+    pub fn seeds(&self) -> &[Link] {
         &self.seeds
     }
 
@@ -280,7 +291,7 @@ impl CrawlConfig {
     pub(crate) fn seeds_with_logins(&self) -> Vec<Url> {
         let seeds = self.options.seeds.iter();
         seeds
-            .filter_map(|seed| Url::parse(&with_scheme(seed.trim())).ok())
+            .filter_map(|seed| Url::parse(&with_scheme(split_data(seed).0)).ok())
             .collect()
     }
 
@@ -291,7 +302,7 @@ impl CrawlConfig {
     /// So that a later run knows whether it has the same seeds and links.
     pub(crate) fn hash_of_seeds(&self) -> u64 {
         let links = self.options.links.iter().map(|link| &link.url);
-        hash_of_urls(self.seeds.iter()) ^ hash_of_urls(links).rotate_left(1)
+        hash_of_urls(self.seeds.iter().map(|seed| &seed.url)) ^ hash_of_urls(links).rotate_left(1)
     }
 
     /// Returns the name that selects the groups of robots.txt; `*` if there is none.
@@ -315,17 +326,33 @@ fn repeated(fields: &[Field]) -> Option<&str> {
         .find(|name| !names.insert(name.to_lowercase()))
 }
 
-/// Reads a seed as a crawl does: a URL, or a host without a scheme.
+/// Reads a seed as a crawl does: a URL, or a host without a scheme; behind a tab its data.
 ///
 /// # Errors
 ///
-/// When it cannot be crawled. The message names it.
-pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<CanonicalUrl, CrawlOptionsError> {
-    let url = canonicalizer.parse(&with_scheme(seed.trim()));
-    url.map_err(|why| CrawlOptionsError::Seed {
-        seed: without_login(seed),
+/// When it cannot be crawled, or its data are too long. The message names it.
+pub fn parse_seed(seed: &str, canonicalizer: &Canonicalizer) -> Result<Link, CrawlOptionsError> {
+    let (text, data) = split_data(seed);
+    let url = canonicalizer.parse(&with_scheme(text));
+    let link = Link::seed(url.map_err(|why| CrawlOptionsError::Seed {
+        seed: without_login(text),
         why,
-    })
+    })?);
+    match data {
+        Some(data) => link
+            .with_data(data.as_bytes())
+            .map_err(|why| CrawlOptionsError::SeedData {
+                seed: without_login(text),
+                why,
+            }),
+        None => Ok(link),
+    }
+}
+
+/// Splits a seed at its first tab, into what is crawled and the data.
+pub fn split_data(seed: &str) -> (&str, Option<&str>) {
+    let (text, data) = seed.trim().split_once('\t').unwrap_or((seed, ""));
+    (text.trim(), Some(data.trim()).filter(|data| !data.is_empty()))
 }
 
 fn hash_of_urls<'u>(urls: impl Iterator<Item = &'u CanonicalUrl>) -> u64 {
@@ -380,7 +407,7 @@ mod tests {
             seeds: vec![text.to_owned()],
             ..CrawlOptions::default()
         })?;
-        Ok(config.seeds()[0].url().to_string())
+        Ok(config.seeds()[0].url.url().to_string())
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use frontier::{Canonicalizer, Link, NotCrawlable, PreviousFetch, Validators};
+use frontier::{Canonicalizer, Link, NotCrawlable, OwnData, OwnDataTooLong, PreviousFetch, Validators};
 use indexmap::IndexMap;
 use page::sitemap::parse_date;
 use serde::Deserialize;
@@ -27,6 +27,7 @@ struct Line {
     embedded: u8,
     lastmod: Option<String>,
     referrer: Option<String>,
+    data: Option<String>,
     truncation: Option<String>,
     etag: Option<String>,
     last_modified: Option<String>,
@@ -43,6 +44,9 @@ pub enum KnownLinkError {
     /// Its URL cannot be crawled.
     #[error(transparent)]
     Url(#[from] NotCrawlable),
+    /// Its data are too long.
+    #[error(transparent)]
+    Data(#[from] OwnDataTooLong),
 }
 
 /// The links of some lines. They take about half a kilobyte of memory each, until the crawl has queued them.
@@ -70,7 +74,7 @@ impl KnownLinks {
     ///
     /// # Errors
     ///
-    /// When the line is not a JSON object with a `url` that can be crawled.
+    /// When the line is not a JSON object with a `url` that can be crawled, or its `data` are too long.
     pub fn add(&mut self, line: &str, canonicalizer: &Canonicalizer) -> Result<(), KnownLinkError> {
         let line: Line = serde_json::from_str(line)?;
         let url = canonicalizer.parse(&line.url)?;
@@ -79,6 +83,11 @@ impl KnownLinks {
         if self.referrer.as_deref() != line.referrer.as_deref() {
             self.referrer = line.referrer.as_deref().map(Arc::from);
         }
+        let data = line
+            .data
+            .as_deref()
+            .map(|data| OwnData::try_from(Arc::from(data.as_bytes())))
+            .transpose()?;
         let validators = Validators {
             etag: line.etag,
             last_modified: line.last_modified,
@@ -91,6 +100,7 @@ impl KnownLinks {
         let link = |url| Link {
             referrer: self.referrer.clone(),
             embedded: line.embedded,
+            data: data.clone(),
             ..Link::found(url, line.depth, Arc::default())
         };
         let source = previous.redirected_from.as_deref();

@@ -82,6 +82,8 @@ pub struct PageRecord {
     /// What all spellings of its URL have in common, by the rules of the [canonicalizer](crate::CrawlOptions::canonicalizer): the `key` of the
     /// links that lead to it.
     pub key: String,
+    /// The [data](frontier::Link::data) of its link, as text.
+    pub data: Option<String>,
 }
 
 impl PageRecord {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::link::{Link, PreviousFetch};
+use crate::link::{Link, OwnData, PreviousFetch};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
 
@@ -70,6 +70,8 @@ pub struct Metadata {
     pub lastmod: Option<Time>,
     /// What a previous crawl stored about it.
     pub previous: Option<Arc<PreviousFetch>>,
+    /// The [data](Link::data) of its link.
+    pub data: Option<OwnData>,
 }
 
 impl Entry {
@@ -92,6 +94,7 @@ impl Entry {
                 embedded: link.embedded,
                 lastmod: link.lastmod,
                 previous: link.previous.clone(),
+                data: link.data.clone(),
             },
             ..Self::new(link.url.host(), url, purpose)
         }
@@ -147,6 +150,15 @@ impl Entry {
         targets.into_iter().map(|target| self.link(target, &referrer)).collect()
     }
 
+    /// As [`links`](Self::links), each with the data of this entry.
+    pub fn links_with_data(&self, targets: impl IntoIterator<Item = CanonicalUrl>) -> Vec<Link> {
+        let mut links = self.links(targets);
+        for link in &mut links {
+            link.data.clone_from(&self.metadata.data);
+        }
+        links
+    }
+
     /// Creates the link to a URL found on the page of this entry, one level deeper. `referrer` is the URL of the entry; all links
     /// of a page can share one copy, as those of [`links`](Self::links) do.
     pub fn link(&self, target: CanonicalUrl, referrer: &Arc<str>) -> Link {
@@ -176,6 +188,7 @@ impl Entry {
                 Purpose::Sitemap(origin) => Some(origin.clone()),
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,
             },
+            data: self.metadata.data.clone(),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::link::Link;
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::state::{Answer, Call, State, bloom_filter};
 use crate::time::Time;
-use crate::url::{CanonicalUrl, HostKey};
+use crate::url::HostKey;
 
 /// A crawl frontier: it decides what to fetch next, and fetches nothing twice.
 ///
@@ -144,14 +144,14 @@ impl Frontier {
         Ok(opening.into())
     }
 
-    /// Offers a seed. It joins the scope; depth and patterns do not apply to it. Offer the seeds again in a later run: those of an earlier one
+    /// Offers a seed: a URL, or the [link](Link::seed) to it. It joins the scope; depth and patterns do not apply to it. Offer the seeds again in a later run: those of an earlier one
     /// are [`Seen`](Verdict::Seen), and count as such links. A kill before the next [`persist`](Self::persist) loses a new one.
     ///
     /// # Errors
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
-    pub fn add_seed(&mut self, url: &CanonicalUrl, now: Time) -> Result<Verdict, FrontierError> {
-        let seed = [Link::seed(url.clone())];
+    pub fn add_seed(&mut self, seed: impl Into<Link>, now: Time) -> Result<Verdict, FrontierError> {
+        let seed = [seed.into()];
         let answer = self.apply(Call::AddSeed(seed[..].into()), now)?;
         Ok(answer.verdicts.first().copied().unwrap_or(Verdict::Seen))
     }

@@ -321,7 +321,7 @@ pub use frontier::{Frontier, Opened};
 #[doc(inline)]
 pub use lease::{Dropped, Lease, LeaseId, Leasing, NotFetched};
 #[doc(inline)]
-pub use link::{Link, PreviousFetch, Validators};
+pub use link::{Link, OwnData, OwnDataTooLong, PreviousFetch, Validators};
 #[doc(inline)]
 pub use notice::Notice;
 #[doc(inline)]

@@ -1,5 +1,6 @@
 //! Links: a URL, and where it was found.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::fingerprint::ContentHash;
@@ -37,6 +38,44 @@ pub struct PreviousFetch {
     pub is_of_this_crawl: bool,
 }
 
+/// Own data of the caller on a URL: at most 1 KiB. The frontier keeps them and does not interpret them. Clones share the bytes.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "Arc<[u8]>")]
+pub struct OwnData(Arc<[u8]>);
+
+/// The data are longer than [`OwnData::MAX_BYTES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("own data of {0} bytes: give at most {max}, such as a number that names the rest", max = OwnData::MAX_BYTES)]
+pub struct OwnDataTooLong(usize);
+
+impl OwnData {
+    /// The most bytes.
+    pub const MAX_BYTES: usize = 1024;
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Returns the bytes as UTF-8, with U+FFFD for what is not.
+    #[must_use]
+    pub fn to_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl TryFrom<Arc<[u8]>> for OwnData {
+    type Error = OwnDataTooLong;
+
+    fn try_from(bytes: Arc<[u8]>) -> Result<Self, OwnDataTooLong> {
+        match bytes.len() {
+            0..=Self::MAX_BYTES => Ok(Self(bytes)),
+            length => Err(OwnDataTooLong(length)),
+        }
+    }
+}
+
 /// A link from a page to a URL, or a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -64,6 +103,8 @@ pub struct Link {
     pub previous: Option<Arc<PreviousFetch>>,
     /// The origin that the sitemap belongs to; `None` if the target is a page.
     pub sitemap_of: Option<Origin>,
+    /// Data of the caller, which come back with its lease, its row and its redirects. The first link to a URL counts: one that was seen changes none.
+    pub data: Option<OwnData>,
 }
 
 impl Link {
@@ -82,7 +123,18 @@ impl Link {
             lastmod: None,
             previous: None,
             sitemap_of: None,
+            data: None,
         }
+    }
+
+    /// Returns the link with own data, such as the number of a customer.
+    ///
+    /// # Errors
+    ///
+    /// When the data are longer than [`OwnData::MAX_BYTES`].
+    pub fn with_data(self, data: &[u8]) -> Result<Self, OwnDataTooLong> {
+        let data = Some(Arc::<[u8]>::from(data).try_into()?);
+        Ok(Self { data, ..self })
     }
 
     /// Returns whether it joins the scope when it is offered. The target of a redirected seed has joined it with the redirect.
@@ -112,5 +164,12 @@ impl Link {
             sitemap_of: Some(of),
             ..Self::seed(url)
         }
+    }
+}
+
+impl From<&CanonicalUrl> for Link {
+    /// A seed.
+    fn from(url: &CanonicalUrl) -> Self {
+        Self::seed(url.clone())
     }
 }

@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::failure::FailureKind;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{Dropped, NotFetched};
-use crate::link::Validators;
+use crate::link::{OwnData, Validators};
 use crate::settlement::{Outcome, Settlement};
 use crate::time::Time;
 
@@ -36,6 +36,8 @@ pub struct StoredPage {
     pub referrer: Option<Arc<str>>,
     /// Steps in a row that load it as a part of another resource; 0 for a page.
     pub embedded: u8,
+    /// The [data](crate::Link::data) of its first link.
+    pub data: Option<OwnData>,
     /// The failure for which its origin was given up, if the page left the queue for it.
     pub cause: Option<FailureKind>,
     /// The last answer. One that failed replaces none that did not.
@@ -151,6 +153,7 @@ impl StoredPage {
             attempts: entry.attempts,
             referrer: entry.metadata.referrer.clone(),
             embedded: entry.metadata.embedded,
+            data: entry.metadata.data.clone(),
             cause: None,
             answer: StoredAnswer::default(),
             visits: Visits::default(),

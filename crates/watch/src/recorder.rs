@@ -26,7 +26,7 @@ impl Watch {
         let mut status = Status::new(process::now());
         let seeds = crawl.config().seeds();
         let named = seeds.iter().take(SEEDS);
-        let named: Vec<_> = named.map(|seed| shortened(seed.url().as_str())).collect();
+        let named: Vec<_> = named.map(|seed| shortened(seed.url.url().as_str())).collect();
         let more = seeds.len() - named.len();
         status.seeds = (named, more);
         status.disks.state = state.map(Path::to_owned);

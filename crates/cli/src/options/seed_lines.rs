@@ -4,7 +4,7 @@ use std::io::{self, BufRead};
 use std::mem::take;
 
 use crawler::KnownLinks;
-use crawler::config::parse_seed;
+use crawler::config::{parse_seed, split_data};
 use frontier::{Canonicalizer, Link};
 use url::{Host, Url};
 
@@ -157,25 +157,33 @@ pub(crate) struct NotASeed {
 }
 
 fn seed_of(line: &str) -> Result<Option<String>, String> {
-    let is_comment = |(at, _): &(usize, _)| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
-    let end = line.match_indices('#').find(is_comment);
-    let seed = line[..end.map_or(line.len(), |(at, _)| at)].trim();
+    let (text, data) = split_data(line);
+    let is_comment = |(at, _): &(usize, _)| text[..*at].chars().next_back().is_none_or(char::is_whitespace);
+    let end = text.match_indices('#').find(is_comment);
+    let seed = text[..end.map_or(text.len(), |(at, _)| at)].trim();
+    // Within data, it belongs to them.
+    let data = data.filter(|data| end.is_none() && !data.starts_with('#'));
     if seed.is_empty() {
         return Ok(None);
     }
     if seed.starts_with("[{") || seed == "[" {
         return Err("this is a JSON array: unpack it with jq -c '.[]'".to_owned());
     }
-    if seed.contains(char::REPLACEMENT_CHARACTER) {
+    if [seed, data.unwrap_or_default()]
+        .iter()
+        .any(|text| text.contains(char::REPLACEMENT_CHARACTER))
+    {
         return Err(format!("{seed:?} is not UTF-8: save the file as UTF-8"));
     }
     let mut parts = seed
         .split(|end: char| end.is_whitespace() || matches!(end, ',' | ';'))
-        .skip(1);
+        .skip(1)
+        .chain(data);
     if parts.any(|part| part.starts_with("http://") || part.starts_with("https://")) {
         return Err(format!("{seed:?} has two URLs: write one per line"));
     }
-    check_whole(seed).map(|()| Some(seed.to_owned()))
+    let seed = data.map_or_else(|| seed.to_owned(), |data| format!("{seed}\t{data}"));
+    check_whole(&seed).map(|()| Some(seed))
 }
 
 /// Checks a seed as the crawl does, too.
@@ -197,7 +205,7 @@ pub(super) fn check_whole(seed: &str) -> Result<(), String> {
 ///
 /// When the text is none of these.
 pub(crate) fn check(text: &str) -> Result<(), NotASeed> {
-    let trimmed = text.trim();
+    let (trimmed, _) = split_data(text);
     // WHATWG reads http:/host as http://host only without a base: it is a typing error, and must not become a host named http.
     let has_one_slash = ["http:/", "https:/"].iter().any(|start| {
         let (head, rest) = trimmed.split_at_checked(start.len()).unwrap_or(("", ""));
@@ -213,7 +221,7 @@ pub(crate) fn check(text: &str) -> Result<(), NotASeed> {
 
 fn has_plain_host(text: &str) -> bool {
     let read = parse_seed(text, &Canonicalizer::default());
-    match read.as_ref().ok().and_then(|seed| seed.url().host()) {
+    match read.as_ref().ok().and_then(|seed| seed.url.url().host()) {
         Some(Host::Domain(name)) => {
             let name = name.strip_suffix('.').unwrap_or(name);
             name == "localhost" || name.split_once('.').is_some_and(|(first, _)| !first.is_empty())

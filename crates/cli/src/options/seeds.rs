@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cluster::Address;
+use crawler::config::split_data;
 use crawler::{CrawlOptions, HttpOptions};
 use frontier::{Canonicalizer, FrontierConfig, Link, Partition};
 use url::Url;
@@ -27,6 +28,8 @@ pub(crate) struct Site {
     /// Read more seeds from a file, one per line, or the pages of an earlier crawl.
     ///
     /// The name - is standard input. Empty lines and comments after # at the start or after a space are skipped.
+    /// What follows a tab is data of your own, at most 1 KiB, which the lines of the outputs have as "data": see --inherit-data. In data, a #
+    /// starts a comment only at their start.
     ///
     /// A line that starts with { is a page of an earlier crawl, as --output and repair write it. It is no seed but a link: it needs a seed
     /// that sets the scope, opens no private address and gets no credentials. The crawler sends the ETag or Last-Modified header of the page, so a
@@ -104,7 +107,7 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) fn secrets(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let has_login = |text: &str| {
-            Url::parse(text.trim()).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
+            Url::parse(split_data(text).0).is_ok_and(|url| !url.username().is_empty() || url.password().is_some())
         };
         let seeds = self
             .seed_urls

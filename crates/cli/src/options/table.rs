@@ -92,6 +92,11 @@ pub(crate) const ALL: &[Setting] = table! {
         /// Also those of pages whose robots meta element or X-Robots-Tag says it. To check links, follow them: what is broken is broken for
         /// readers, too.
         ["follow-nofollow"] Switch => crawl.pages.follow_nofollow, Flag;
+        /// Give links the data of the page that they are found on.
+        ///
+        /// A seed has data if its line has more behind a tab, such as the number of a customer: so each page of --output says whose it is.
+        /// Pages that are found through the sitemaps of a site have none.
+        ["inherit-data"] Switch => crawl.pages.inherit_data, Flag;
         /// Connect to private, loopback and link-local addresses, too.
         ///
         /// Without this option, only a seed can point to such an address, and only its own origin is fetched.

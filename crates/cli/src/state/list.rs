@@ -1,11 +1,12 @@
 //! `crawler list`: pages by what became of them, as JSON lines.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use crawler::{SavedCrawl, StartError};
-use frontier::{Entry, FailureKind, NotFetched, OpenError, PageEnd, Purpose, StoredPage, Time};
+use frontier::{Entry, FailureKind, NotFetched, OpenError, OwnData, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
 use super::StateFailure;
@@ -68,6 +69,7 @@ pub(super) struct PageLine<'a> {
     reason: Option<&'static str>,
     #[serde(flatten)]
     last: LastFetch<'a>,
+    data: Option<Cow<'a, str>>,
 }
 
 /// What is said of the last fetch of a page, or of its last end without one.
@@ -89,6 +91,7 @@ impl<'a> PageLine<'a> {
             end,
             reason: page.cause.map(FailureKind::name).or(reason),
             last: LastFetch::of(page),
+            data: page.data.as_ref().map(OwnData::to_text),
         }
     }
 }
@@ -119,6 +122,7 @@ pub(super) struct WaitingLine<'a> {
     depth: u32,
     attempts: u32,
     referrer: Option<&'a str>,
+    data: Option<Cow<'a, str>>,
 }
 
 impl<'a> WaitingLine<'a> {
@@ -137,6 +141,7 @@ impl<'a> WaitingLine<'a> {
             depth: entry.depth,
             attempts: entry.attempts,
             referrer: entry.metadata.referrer.as_deref(),
+            data: entry.metadata.data.as_ref().map(OwnData::to_text),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crawler::summary::{Rows, counted};
-use frontier::Purpose;
 use frontier::directory::{Exported, RepairOutcome, RepairReport};
+use frontier::{OwnData, Purpose};
 use serde_json::json;
 
 use super::StateFailure;
@@ -57,10 +57,11 @@ fn export(path: &Path, to: &mut Option<BufWriter<File>>, exported: &Exported) ->
     let line = match exported {
         Exported::Page(page) => json!({
             "url": page.url, "end": page.end.names().0, "status": page.answer.status.unwrap_or(0), "depth": page.depth,
-            "referrer": page.referrer,
+            "referrer": page.referrer, "data": page.data.as_ref().map(OwnData::to_text),
         }),
         Exported::Waiting(entry) if matches!(entry.purpose, Purpose::Page) => json!({
             "url": entry.url, "end": "waiting", "depth": entry.depth, "referrer": entry.metadata.referrer,
+            "data": entry.metadata.data.as_ref().map(OwnData::to_text),
         }),
         _ => return Ok(()),
     };

@@ -113,6 +113,64 @@ fn a_file_at_its_size_limit_ends_with_a_whole_line_or_record() {
 }
 
 #[test]
+fn the_data_of_a_seed_are_in_all_lines_of_what_was_found_under_it() {
+    let folder = folder("own-data");
+    let [site, other] = ["site", "other"].map(|name| {
+        site_of(move |path| match path {
+            "/" => Some(format!(
+                "<a href=/{name}>x</a><a href=/missing>y</a><a href=/private>z</a>"
+            )),
+            "/robots.txt" => Some("User-agent: *\nDisallow: /private".to_owned()),
+            _ => path.ends_with(name).then(String::new),
+        })
+    });
+    let seeds = folder.file(
+        "seeds.txt",
+        &format!("{site}\t customer #7, \u{e4} \n{other}\t# a comment\n"),
+    );
+    let [pages, refused, state] = ["pages", "refused", "state"].map(|name| folder.path(name));
+    let crawl = format!("-q --delay 0 --seeds {seeds} --output {pages} --refused {refused} --state {state}");
+    succeeds(&format!("{crawl} --inherit-data"));
+    let listed =
+        ["--done", "--failed", "--not-fetched"].map(|which| lines(&succeeds(&format!("list {state} {which}")).stdout));
+    let listed: Vec<_> = listed.concat();
+    let lines = [lines_of(&pages), lines_of(&refused), listed].concat();
+    let of_site = |line: &&serde_json::Value| line["url"].as_str().unwrap().starts_with(&site);
+    let (with, without): (Vec<_>, Vec<_>) = lines.iter().partition(of_site);
+    assert_eq!((with.len(), without.len()), (9, 9), "{lines:?}");
+    assert!(
+        with.iter().all(|line| line["data"] == "customer #7, \u{e4}"),
+        "{with:?}"
+    );
+    assert!(without.iter().all(|line| line["data"].is_null()), "{without:?}");
+    // A later crawl of these lines keeps them.
+    let again = folder.path("again");
+    succeeds(&format!(
+        "-q --delay 0 {site} --seeds {pages} --scope any --output {again}"
+    ));
+    let again = lines_of(&again);
+    let page = again
+        .iter()
+        .find(|line| line["url"].as_str().unwrap().ends_with("/site"))
+        .unwrap();
+    assert_eq!(page["data"], "customer #7, \u{e4}");
+}
+
+#[test]
+fn data_that_are_too_long_are_refused_with_their_line() {
+    let folder = folder("long-data");
+    let seeds = folder.file(
+        "seeds.txt",
+        &format!("http://127.0.0.1:1/a\nhttp://127.0.0.1:1/\t{}\n", "x".repeat(1025)),
+    );
+    fails(
+        &format!("--seeds {seeds}"),
+        2,
+        &["line 2 of", "1025 bytes", "at most 1024"],
+    );
+}
+
+#[test]
 fn a_reader_that_stops_early_ends_a_crawl_of_lines_without_a_message() {
     for (options, first) in [
         ("-q --links -", "{\"from\":\"http://"),

@@ -96,6 +96,15 @@ pub(crate) fn conclude(lease: Lease, started: Start, mut fetched: Fetched, confi
     (settlement, report)
 }
 
+/// Gives links the data of the entry that they were found in, if the crawl has it so.
+fn inherit_data(links: &mut [Link], from: &Entry, config: &CrawlConfig) {
+    if config.options().pages.inherit_data {
+        links
+            .iter_mut()
+            .for_each(|link| link.data.clone_from(&from.metadata.data));
+    }
+}
+
 /// `None` of an address.
 pub(crate) fn kind_of(purpose: &Purpose) -> Option<ResourceKind> {
     match purpose {

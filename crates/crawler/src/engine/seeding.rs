@@ -43,10 +43,9 @@ impl<S: Fetcher> Run<S> {
     fn offer_seeds(&mut self) -> Result<(), CrawlError> {
         let config = Arc::clone(&self.config);
         for (at, seed) in config.seeds().iter().enumerate() {
-            let verdict = self.frontier.add_seed(seed, self.clock.now())?;
-            let link = [Link::seed(seed.clone())];
+            let verdict = self.frontier.add_seed(seed.clone(), self.clock.now())?;
             self.observers.notify(&Event::Offered {
-                links: &link,
+                links: std::slice::from_ref(seed),
                 verdicts: &[verdict],
             });
             if at % LINKS_PER_COMMIT == LINKS_PER_COMMIT - 1 {
@@ -104,7 +103,8 @@ impl<S: Fetcher> Run<S> {
             return Ok(());
         }
         for seeds in config.seeds().chunks(LINKS_PER_COMMIT) {
-            let origins = seeds.iter().filter(|seed| self.is_own(seed)).map(CanonicalUrl::origin);
+            let own = seeds.iter().map(|seed| &seed.url).filter(|url| self.is_own(url));
+            let origins = own.map(CanonicalUrl::origin);
             let links: Vec<_> = origins
                 .filter_map(|origin| well_known(&origin, 0, &options.canonicalizer))
                 .collect();

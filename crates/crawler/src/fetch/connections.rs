@@ -113,7 +113,7 @@ impl Connections {
         if !proxies.is_empty() && frontier.politeness.per_address {
             return Err(ClientError::AddressesBehindProxy);
         }
-        let starts_secure = config.seeds().iter().any(|seed| seed.url().scheme() == "https");
+        let starts_secure = config.seeds().iter().any(|seed| seed.url.url().scheme() == "https");
         let tls = tls::config(http.accept_any_certificate, starts_secure, config.options().max_memory);
         let per_host = frontier.politeness.per_host.get() as usize;
         let kept = frontier.politeness.delay.saturating_add(KEPT_BEYOND_DELAY);

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use frontier::{CanonicalUrl, Origin};
+use frontier::{Link, Origin};
 use reqwest::dns::{Addrs, Name, Resolve};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -102,9 +102,9 @@ pub(super) struct SavedGuard {
 
 impl AddressGuard {
     /// Makes the guard of a crawl with these seeds. For a crawl that is continued, these are the seeds of all its runs.
-    pub fn new(seeds: &[CanonicalUrl]) -> Self {
+    pub fn new(seeds: &[Link]) -> Self {
         let guard = Self::default();
-        lock(&guard.known).seed_origins = seeds.iter().map(CanonicalUrl::origin).collect();
+        lock(&guard.known).seed_origins = seeds.iter().map(|seed| seed.url.origin()).collect();
         guard
     }
 
@@ -275,7 +275,7 @@ mod tests {
             "https://public.example/",
             "https://waiting.example/",
         ];
-        let guard = AddressGuard::new(&seeds.map(|seed| canonicalizer.parse(seed).unwrap()));
+        let guard = AddressGuard::new(&seeds.map(|seed| Link::seed(canonicalizer.parse(seed).unwrap())));
         is_allowed(&guard, "https://inside.example/", [10, 0, 0, 6]);
         is_allowed(&guard, "https://public.example/", [8, 8, 8, 8]);
         let later = AddressGuard::new(&[]);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead as _, BufReader, Read};
 
-use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, Refusal, Verdict};
+use frontier::{Entry, Failure, FailureKind, Fate, Link, NotFetched, OwnData, Refusal, Verdict};
 
 use super::columns::{Columns, without_apostrophe};
 use super::lines::{Format, Lines, Sink};
@@ -20,7 +20,7 @@ const MAX_REMEMBERED_LINES: usize = 1_000_000;
 const PRIVATE_ADDRESS: &str = "the address is not public: allow private addresses, or name the URL as a seed";
 
 /// Writes one JSON object or CSV record per URL that was refused, not followed, not fetched, or failed: `url`, `class`, `reason`, `status`, `referrer`,
-/// `depth`, `detail`.
+/// `depth`, `detail`, `data`.
 ///
 /// | class | reason | when |
 /// |---|---|---|
@@ -52,6 +52,7 @@ struct Line<'a> {
     referrer: Option<&'a str>,
     depth: u32,
     detail: Option<&'a str>,
+    data: Option<Cow<'a, str>>,
 }
 
 impl RefusedReport {
@@ -123,6 +124,7 @@ impl RefusedReport {
             reason: why.name(),
             referrer: link.referrer.as_deref(),
             depth: link.depth,
+            data: link.data.as_ref().map(OwnData::to_text),
             ..Line::default()
         })
     }
@@ -154,6 +156,7 @@ impl RefusedReport {
             referrer: entry.metadata.referrer.as_deref(),
             depth: entry.depth,
             detail,
+            data: entry.metadata.data.as_ref().map(OwnData::to_text),
         })
     }
 
@@ -178,6 +181,7 @@ impl RefusedReport {
             referrer: sitemap.referrer.as_deref(),
             depth: 0,
             detail: Some(why),
+            data: None,
         })
     }
 
@@ -190,6 +194,7 @@ impl RefusedReport {
             referrer: page.referrer.as_deref(),
             depth: page.depth,
             detail: None,
+            data: page.data.as_deref().map(Into::into),
         })
     }
 }

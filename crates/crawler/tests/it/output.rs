@@ -299,7 +299,8 @@ fn links_and_refusals_are_written_as_csv_too() {
     graph.on(&Event::Page(&page)).unwrap();
     drop((graph, report));
     assert_eq!(links.text(), "from,to,kind,nofollow,verdict,key\r\n");
-    let lines = "url,class,reason,status,referrer,depth,detail\r\n\"http://a.example/x,y\",failed,status,404,,0,\r\n";
+    let lines =
+        "url,class,reason,status,referrer,depth,detail,data\r\n\"http://a.example/x,y\",failed,status,404,,0,,\r\n";
     assert_eq!(refused.text(), lines);
 }
 

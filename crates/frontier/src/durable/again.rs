@@ -209,6 +209,7 @@ fn again(page: &StoredPage) -> Option<Link> {
         referrer: page.referrer.clone(),
         depth: page.depth,
         embedded: page.embedded,
+        data: page.data.clone(),
         seed: page.referrer.is_none() && page.depth == 0,
         previous,
         ..Link::seed(url)

@@ -3,7 +3,7 @@
 //! An entry is appended as a record, in segments of about [`SEGMENT_BYTES`]:
 //!
 //! ```text
-//! flags | depth | shared, rest of the path | key? | referrer? | redirected from? | rare fields?
+//! flags | depth | shared, rest of the path | key? | referrer? | redirected from? | data? | rare fields?
 //! ```
 //!
 //! Numbers are LEB128, and rare fields as postcard writes them. A path shares a prefix with the first path of its segment. A text that begins
@@ -190,7 +190,7 @@ mod tests {
     use super::closed::Segment;
     use super::*;
     use crate::entry::{Metadata, Purpose};
-    use crate::link::{PreviousFetch, Validators};
+    use crate::link::{OwnData, PreviousFetch, Validators};
     use crate::time::Time;
     use proptest::prelude::*;
     use url::Url;
@@ -220,6 +220,7 @@ mod tests {
         let referrers = prop_oneof![3 => Just(None), 3 => (0_u8..3).prop_map(Some)];
         let refresh = prop::option::of(prop::option::of(any::<u128>()));
         let previous = prop::option::of((texts(), texts(), texts(), refresh));
+        let data = prop_oneof![3 => Just(None), 1 => prop::collection::vec(any::<u8>(), 0..=OwnData::MAX_BYTES).prop_map(Some)];
         (
             path,
             numbers,
@@ -228,9 +229,19 @@ mod tests {
             texts(),
             previous,
             any::<(bool, bool)>(),
+            data,
         )
             .prop_map(
-                |(path, (depth, hops, embedded, lastmod), referrer, redirect, key, previous, (seed, postponed))| {
+                |(
+                    path,
+                    (depth, hops, embedded, lastmod),
+                    referrer,
+                    redirect,
+                    key,
+                    previous,
+                    (seed, postponed),
+                    data,
+                )| {
                     Entry {
                         url: (ORIGIN.to_owned() + &path).into(),
                         key: key.map(Into::into),
@@ -251,6 +262,7 @@ mod tests {
                                     is_of_this_crawl: refresh.is_some(),
                                 })
                             }),
+                            data: data.map(|data| Arc::<[u8]>::from(data).try_into().unwrap()),
                         },
                         ..Entry::new(host(), "".into(), Purpose::Page)
                     }

@@ -1,10 +1,12 @@
 //! The table of pages: a row has the values of a [`StoredPage`] in plain columns, under the seal of its bytes. Its view is for people.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Error, Result, Row, params};
 
 use super::sealed::checksum;
 use crate::fingerprint::Fingerprint;
-use crate::link::Validators;
+use crate::link::{OwnData, Validators};
 use crate::store::Space;
 use crate::stored_page::{PageEnd, StoredAnswer, StoredPage, Visits, named};
 use crate::time::Time;
@@ -18,7 +20,7 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
     // Mostly 0, which takes no byte.
     let since = |time| page.time.as_millis().wrapping_sub(time).cast_signed();
     let millis = |time: Option<Time>| time.map(|time| time.as_millis().cast_signed());
-    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     connection.prepare_cached(sql)?.execute(params![
         key,
         seal,
@@ -33,6 +35,7 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
         page.embedded,
         page.attempts,
         page.referrer.as_deref(),
+        page.data.as_ref().map(OwnData::as_bytes),
         answer.status,
         answer.target,
         answer.validators.etag,
@@ -85,6 +88,11 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
         embedded: row.get(next())?,
         attempts: row.get(next())?,
         referrer: word(next())?.map(Into::into),
+        data: {
+            let data = row.get::<_, Option<Vec<u8>>>(next())?.map(Arc::from);
+            let data = data.map(OwnData::try_from).transpose();
+            data.map_err(|_| Error::QueryReturnedNoRows)?
+        },
         answer: StoredAnswer {
             status: row.get(next())?,
             target: row.get(next())?,

@@ -1,6 +1,6 @@
 CREATE TABLE page(key INTEGER PRIMARY KEY, seal INTEGER NOT NULL, saved_in INTEGER NOT NULL,
   url TEXT NOT NULL, page_key TEXT, end TEXT NOT NULL, reason TEXT, cause TEXT, ended_at INTEGER NOT NULL,
-  depth INTEGER NOT NULL, embedded INTEGER NOT NULL, attempts INTEGER NOT NULL, referrer TEXT,
+  depth INTEGER NOT NULL, embedded INTEGER NOT NULL, attempts INTEGER NOT NULL, referrer TEXT, data BLOB,
   status INTEGER, target TEXT, etag TEXT, last_modified TEXT, content BLOB, simhash INTEGER,
   visits INTEGER NOT NULL, changes INTEGER NOT NULL, first_visit INTEGER, since_visit INTEGER, last_change INTEGER, unanswered INTEGER);
 CREATE INDEX page_saved ON page(saved_in);
@@ -9,7 +9,7 @@ CREATE VIEW pages AS SELECT key AS number, url, ifnull(page_key, url) AS key,
   substr(url, instr(url, '://') + 3, instr(substr(url, instr(url, '://') + 3), '/') - 1) AS host,
   end, ifnull(cause, reason) AS reason, status,
   strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1000.0, 'unixepoch') AS ended_at,
-  depth, attempts, referrer, target, etag, last_modified,
+  depth, attempts, referrer, CAST(data AS TEXT) AS data, target, etag, last_modified,
   nullif(lower(hex(content)), '') AS content_hash,
   CASE WHEN simhash IS NOT NULL THEN printf('%016x', simhash) END AS simhash, visits, changes,
   strftime('%Y-%m-%dT%H:%M:%fZ', first_visit / 1000.0, 'unixepoch') AS first_visit,

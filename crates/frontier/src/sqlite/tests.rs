@@ -118,6 +118,11 @@ fn page(bytes: &[u8]) -> Vec<u8> {
         attempts: byte(5).into(),
         referrer: some(6).map(|at| format!("https://example.com/{}", text(at as usize % 2)).into()),
         embedded: byte(7),
+        data: some(20).map(|_| {
+            std::sync::Arc::<[u8]>::from(&bytes[..bytes.len().min(9)])
+                .try_into()
+                .unwrap()
+        }),
         cause: some(8).map(|_| FailureKind::Unresolved),
         answer: StoredAnswer {
             status: some(9).map(|status| status as u16),
@@ -352,7 +357,7 @@ fn what_is_no_store_of_this_version_is_refused_with_its_reason() {
             error,
             StoreError::Version {
                 found: 77,
-                supported: 23,
+                supported: 24,
                 ..
             }
         ),

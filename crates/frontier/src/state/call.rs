@@ -16,7 +16,7 @@ use crate::entry::Entry;
 use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, Leasing};
-use crate::link::{Link, PreviousFetch};
+use crate::link::{Link, OwnData, PreviousFetch};
 use crate::rules::{ParseRules, RobotsRules, stored_rules};
 use crate::settlement::{Fate, OtherLinks, Outcome, Settled, Settlement, Verdict};
 use crate::stored_page::PageEnd;
@@ -232,6 +232,7 @@ struct StoredLink {
     lastmod: Option<Time>,
     previous: Option<Arc<PreviousFetch>>,
     sitemap_of: Option<Origin>,
+    data: Option<OwnData>,
 }
 
 struct LinkRef<'a>(&'a Link);

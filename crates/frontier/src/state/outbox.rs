@@ -29,7 +29,9 @@ impl Outbox {
     pub(super) fn push(&mut self, link: Link, segments: Segments<'_>) {
         self.open.links.to_mut().push(link);
         self.waiting += 1;
-        let bytes: usize = self.open.links.iter().map(|link| link.url.as_str().len()).sum();
+        let data = |link: &Link| link.data.as_ref().map_or(0, |data| data.as_bytes().len());
+        let bytes = self.open.links.iter().map(|link| link.url.as_str().len() + data(link));
+        let bytes: usize = bytes.sum();
         if self.open.links.len() >= BATCH_LINKS || bytes >= BATCH_BYTES {
             self.close(segments);
         }

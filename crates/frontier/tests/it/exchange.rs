@@ -48,7 +48,7 @@ fn a_link_to_another_partition_is_sent_once_and_arrives_whole() {
         depth: 7,
         lastmod: Some(NOW),
         embedded: 2,
-        ..link(&away)
+        ..link(&away).with_data(b"customer 7").unwrap()
     };
     assert_eq!(
         here.offer(std::slice::from_ref(&sent), NOW).unwrap(),
@@ -303,4 +303,12 @@ fn after_a_loss_both_sides_go_on_where_the_other_is() {
         .unwrap();
     assert_eq!(accepted(&mut renewed, 0, &batch), [Verdict::Queued]);
     assert_eq!(renewed.report().exchange.lost_batches, 2);
+}
+
+#[test]
+fn a_seed_of_another_partition_is_not_sent_for_each_process_has_it() {
+    let mut here = partition(0, 2);
+    let seed = Link::seed(url(&url_of(1, 2, "a"))).with_data(b"7").unwrap();
+    assert_eq!(here.add_seed(seed, NOW).unwrap(), Verdict::Elsewhere);
+    assert_eq!(here.report().exchange.sent, 0);
 }

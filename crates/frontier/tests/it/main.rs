@@ -23,6 +23,7 @@ mod health;
 mod hosts;
 mod near_duplicates;
 mod outages;
+mod own_data;
 mod promises;
 mod random_walks;
 mod redirects;

@@ -10,7 +10,7 @@ use page::links::{LinkKey, LinkSource};
 use page::select::Selected;
 use page::sitemap::format_date;
 
-use super::{bad_redirect, origin_of, outcome_of, redirect_target, sitemaps};
+use super::{bad_redirect, inherit_data, origin_of, outcome_of, redirect_target, sitemaps};
 use crate::config::CrawlConfig;
 use crate::event::{LinkRecord, PageRecord, SitemapRecord};
 use crate::fetch::{BodyExtent, Response, TargetCookies, TruncationReason};
@@ -161,6 +161,7 @@ impl Answered<'_> {
             links.extend(listed);
             report.sitemap = Some(record);
         }
+        inherit_data(&mut links, entry, self.config);
         links
     }
 
@@ -201,6 +202,7 @@ impl Answered<'_> {
             lastmod: metadata.lastmod.and_then(format_date),
             selected: page.selected.take(),
             key: entry.key().to_owned(),
+            data: metadata.data.as_ref().map(|data| data.to_text().into_owned()),
             ..PageRecord::default()
         }
     }

@@ -9,7 +9,7 @@ use page::robots::RobotsTxt;
 use page::sitemap::{Lists, NotASitemap, Sitemap};
 use url::Url;
 
-use super::{bad_redirect, origin_of, outcome_of, outcome_of_error, redirect_target};
+use super::{bad_redirect, inherit_data, origin_of, outcome_of, outcome_of_error, redirect_target};
 use crate::config::CrawlConfig;
 use crate::event::{SitemapEnd, SitemapRecord};
 use crate::fetch::{FetchError, Response};
@@ -102,6 +102,7 @@ pub(super) fn conclude(
         (Ok(_), _, Some(Ok(sitemap))) => {
             fill_counts(&mut record, &sitemap);
             links = listed_links(entry, origin, sitemap, canonicalizer);
+            inherit_data(&mut links, entry, config);
         }
         (Ok(_), _, Some(Err(why))) => {
             if outcome == Outcome::Done {

@@ -287,7 +287,8 @@ fn stores_a_directory() {
     let later = |now: Time| now + Duration::from_secs(2);
     now = later(now);
     let seed = url(&url_of(0, "other"));
-    frontier.add_seed(&seed, now).unwrap();
+    let with_data = Link::seed(seed.clone()).with_data(b"7").unwrap();
+    frontier.offer(&[with_data], now).unwrap();
     frontier.offer(&links(0, &["e", "f"]), now).unwrap();
     frontier.offer(&links(1, &["g"]), now).unwrap();
     let Leasing::Ready(leases) = frontier.lease(now, 9).unwrap() else {

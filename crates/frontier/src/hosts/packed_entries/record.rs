@@ -20,6 +20,8 @@ const IS_SEED: u8 = 1 << 4;
 const IS_POSTPONED: u8 = 1 << 5;
 /// [`Rare`] fields are at the end.
 const IS_RARE: u8 = 1 << 6;
+/// Own data are behind the texts.
+const HAS_DATA: u8 = 1 << 7;
 
 /// The fields that most entries do not have.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +54,7 @@ fn flags_of(entry: &Entry, rare: &Rare) -> u8 {
         | flag(metadata.seed, IS_SEED)
         | flag(entry.postponed, IS_POSTPONED)
         | flag(*rare != Rare::default(), IS_RARE)
+        | flag(metadata.data.is_some(), HAS_DATA)
 }
 
 pub(super) struct Writer<'a> {
@@ -111,6 +114,10 @@ impl Writer<'_> {
         if let Some(from) = &entry.metadata.redirected_from {
             self.text(from);
         }
+        if let Some(data) = &entry.metadata.data {
+            self.number(data.as_bytes().len() as u64);
+            self.to.extend_from_slice(data.as_bytes());
+        }
         if flags & IS_RARE != 0 {
             // Writing to memory cannot fail, and each field can be written.
             append(&rare, self.to).unwrap_or_default();
@@ -138,7 +145,8 @@ pub(super) fn most_bytes(entry: &Entry, origin: &str) -> usize {
     ];
     let text = |text: &str| text.strip_prefix(origin).unwrap_or(text).len() + 2;
     let texts: usize = texts.into_iter().flatten().map(text).sum();
-    entry.url.len() - origin.len().min(entry.url.len()) + texts + 5
+    let data = metadata.data.as_ref().map_or(0, |data| data.as_bytes().len() + 2);
+    entry.url.len() - origin.len().min(entry.url.len()) + texts + data + 5
 }
 
 /// Reads numbers from bytes.
@@ -217,6 +225,13 @@ impl<'a> Reader<'a> {
             false => None,
         };
         let redirected_from = self.text_if(flags & HAS_REDIRECT != 0, &mut bytes)?.map(Arc::from);
+        let data = match flags & HAS_DATA != 0 {
+            true => {
+                let length = bytes.value()?;
+                Some(Arc::<[u8]>::from(bytes.take(length)?).try_into().ok()?)
+            }
+            false => None,
+        };
         let rare = match flags & IS_RARE != 0 {
             true => bytes.value()?,
             false => Rare::default(),
@@ -235,6 +250,7 @@ impl<'a> Reader<'a> {
                 embedded: rare.embedded,
                 lastmod: rare.lastmod,
                 previous: rare.previous,
+                data,
             },
             ..Entry::new(self.origin_ref.host.clone(), url, Purpose::Page)
         })

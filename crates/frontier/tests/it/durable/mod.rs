@@ -7,6 +7,7 @@ mod last_sync;
 mod long_queues;
 mod not_begun;
 mod other_programs;
+mod own_data;
 mod partitions;
 mod repaired_files;
 
