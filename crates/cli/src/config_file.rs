@@ -83,15 +83,23 @@ impl File {
         let mut entries = Vec::new();
         for (key, value) in table.get_ref() {
             match value.get_ref() {
+                DeValue::Array(rules) if key.get_ref() == "order" => {
+                    entries.extend(rules.iter().map(|rule| (None, key, rule)));
+                }
                 DeValue::Table(group) => entries.extend(group.iter().map(|(name, value)| (Some(key), name, value))),
                 _ => entries.push((None, key, value)),
             }
         }
-        entries.sort_by_key(|(_, key, _)| key.span().start);
+        entries.sort_by_key(|(_, _, value)| value.span().start);
         for (group, key, value) in entries {
             let texts = check_group(command, group.map(Spanned::get_ref), key.get_ref())
                 .and_then(|()| arguments_of(command, given, key.get_ref(), value.get_ref()));
-            let texts = texts.map_err(|what| self.refused(key.span(), what))?;
+            let place = if matches!(value.get_ref(), DeValue::Table(_)) {
+                value.span()
+            } else {
+                key.span()
+            };
+            let texts = texts.map_err(|what| self.refused(place, what))?;
             arguments.extend(texts.into_iter().map(OsString::from));
         }
         Ok(arguments)
@@ -120,7 +128,10 @@ fn check_group(command: &Command, group: Option<&Cow<'_, str>>, name: &str) -> R
 
 fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     if given::find(name).is_some() {
-        let value = scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?;
+        let value = match value {
+            DeValue::Table(rule) if name == "order" => rule_of(rule)?,
+            value => scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?,
+        };
         let assignment = format!("{name}={value}");
         let read = assignment.parse::<given::Assignment>();
         read.map_err(|why| format!("the value of {name} is not valid: {why}"))?;
@@ -131,6 +142,16 @@ fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeVal
     check(command, name, &texts)?;
     let is_replaced = names_a_file(argument) && is_given(given, argument);
     Ok(if is_replaced { Vec::new() } else { texts })
+}
+
+/// The value of the setting `order`.
+fn rule_of(rule: &DeTable<'_>) -> Result<String, String> {
+    const NEEDS: &str = "[[order]] needs match = \"REGEX\" and class = 0 to 7, and nothing else";
+    let text = |name: &str| rule.get(name).and_then(|value| text_of(value.get_ref())).ok_or(NEEDS);
+    match rule.len() {
+        2 => Ok(format!("{} {}", text("class")?, text("match")?)),
+        _ => Err(NEEDS.to_owned()),
+    }
 }
 
 /// Checks the value of an entry as that of an option. The message does not quote it.
@@ -266,6 +287,12 @@ mod tests {
             max-crawl-delay = "7s"
             [seen-set]
             exact = true
+            [[order]]
+            match = "/news/"
+            class = 0
+            [[order]]
+            match = '/old/'
+            class = 7
         "#;
         let expected = [
             "a.example",
@@ -286,6 +313,8 @@ mod tests {
             "--per-host=2",
             "--set=max-crawl-delay=7s",
             "--exact",
+            "--set=order=0 /news/",
+            "--set=order=7 /old/",
         ];
         assert_eq!(read(text).unwrap(), expected);
     }
@@ -314,6 +343,10 @@ mod tests {
             1 | start-urls = ['secret'] | pages to start from are seed-urls = [
             1 | url = 'secret' | pages to start from are seed-urls = [
             1 | seeds = ['secret'] | for URLs, write seed-urls = [
+            2 | delay = 1; [[order]]; match = '/secret/' | [[order]] needs match = "REGEX" and class = 0 to 7
+            1 | [[order]]; match = '/secret/'; class = 8 | there is no class 8: give 0
+            1 | [[order]]; match = '/secret/'; class = 1; host = 'b' | and nothing else
+            1 | order = '/secret/' | write CLASS REGEX
             2 | delay = 1; delay = 2 | is not TOML
             1 | delay 1 | is not TOML"#
             .trim_start()

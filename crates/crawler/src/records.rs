@@ -4,7 +4,7 @@ pub(crate) mod link;
 
 use std::time::Duration;
 
-use frontier::FailureKind;
+use frontier::{Class, FailureKind};
 use page::select::Selected;
 
 pub use link::LinkRecord;
@@ -107,6 +107,8 @@ impl PageRecord {
 pub struct RequestRecord {
     /// What the answer is used as.
     pub kind: ResourceKind,
+    /// The class of what was requested.
+    pub class: Class,
     /// The HTTP status; `None` without an answer.
     pub status: Option<u16>,
     /// Why it failed; `None` if it did not. A page with a status of 400 or more has failed, a robots.txt or a sitemap only if it is asked

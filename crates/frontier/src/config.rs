@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::class::OrderRule;
 use crate::partition::Partition;
 use crate::scope::{ScopeConfig, ScopeError};
 
@@ -46,6 +47,9 @@ pub struct FrontierConfig {
     pub seen_set: SeenSetConfig,
     /// What may be crawled.
     pub scope: ScopeConfig,
+    /// What comes first: the first rule that matches a link gives it its [`Class`](crate::Class), unless the [link](crate::Link::class) has one. A change counts for
+    /// what is queued from then on.
+    pub order: Vec<OrderRule>,
     /// How often hosts are asked.
     #[serde(flatten)]
     pub politeness: PolitenessConfig,
@@ -73,6 +77,7 @@ impl Default for FrontierConfig {
         Self {
             seen_set: SeenSetConfig::default(),
             scope: ScopeConfig::default(),
+            order: Vec::new(),
             politeness: PolitenessConfig::default(),
             limits: LimitConfig::default(),
             traps: TrapConfig::default(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::class::Class;
 use crate::link::{Link, OwnData, PreviousFetch};
 use crate::time::Time;
 use crate::url::{CanonicalUrl, HostKey, Origin};
@@ -47,6 +48,8 @@ pub struct Entry {
     pub deferrals: u32,
     /// Whether it was postponed, that is, waited behind everything else of the crawl, because of too many near-duplicates.
     pub postponed: bool,
+    /// What comes first.
+    pub class: Class,
     /// What it is fetched for.
     pub purpose: Purpose,
     /// The number of its row in the table of pages; 0 before its first end.
@@ -87,6 +90,7 @@ impl Entry {
             key: (*key != *url).then(|| key.into()),
             depth: link.depth,
             hops: link.hops,
+            class: link.class.unwrap_or_default(),
             metadata: Metadata {
                 referrer: link.referrer.clone(),
                 redirected_from: link.redirected_from.clone(),
@@ -111,6 +115,7 @@ impl Entry {
             attempts: 0,
             deferrals: 0,
             postponed: false,
+            class: Class::default(),
             purpose,
             page: 0,
             metadata: Metadata::default(),
@@ -189,6 +194,7 @@ impl Entry {
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,
             },
             data: self.metadata.data.clone(),
+            class: Some(self.class),
         }
     }
 

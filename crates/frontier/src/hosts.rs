@@ -9,7 +9,8 @@
 //! - **resting**: nothing is queued, and it is forgotten after its delay, so that a new link cannot bypass the delay;
 //! - **idle**: nothing is queued, but something about it must be kept: its own delay, its page count, that an origin was given up.
 //!
-//! Leasing goes round the due hosts, one entry each, so that a long queue never delays another host. An entry that robots.txt forbids
+//! Leasing goes round the due hosts, one entry each, so that a long queue never delays another host: those whose best entry is of the best
+//! [class](crate::Class) first. An entry that robots.txt forbids
 //! is dropped. An entry with too many near-duplicates is dropped or postponed.
 //!
 //! Cost: a hash-map look-up per call, plus O(log hosts) if a host then waits.
@@ -21,6 +22,7 @@
 //! | what an origin is asked for next, and in which order its queue is leased | `origin_queue.rs` |
 //! | delays and the page budget of a host | `host/politeness.rs`, `host/budget.rs` |
 //! | what a robots.txt forbids, and how long it holds | `robots.rs`, `origin_queue.rs` |
+//! | whose turn it is among classes | `class.rs`, `round.rs`, `Host::next_in_round` |
 //! | what is dropped, what waits behind all else | `dropped.rs`, `release_postponed` here |
 //! | what a failure means for an origin | `incidents.rs`, `outage.rs` |
 //! | where hosts lie | `table.rs` |
@@ -42,6 +44,7 @@ mod outage;
 mod pace;
 mod packed_entries;
 mod robots;
+mod round;
 mod round_robin;
 mod sieve_queue;
 mod stored;
@@ -61,11 +64,13 @@ pub(crate) use failed::Failed;
 pub(crate) use incidents::Consequence;
 pub(crate) use origin_id::OriginId;
 pub(crate) use packed_entries::closed::{Closed, SegmentStore};
+use round::Round;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::{HostReader, HostRef, HostTable, HostsOnDisk};
 use timers::Timers;
 
-use crate::config::{FrontierConfig, LimitConfig, MAX_ORIGINS_PER_HOST, PolitenessConfig};
+use crate::class::Order;
+use crate::config::{FrontierConfig, FrontierConfigError, LimitConfig, MAX_ORIGINS_PER_HOST, PolitenessConfig};
 use crate::entry::{Entry, Purpose};
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -78,17 +83,22 @@ use crate::url::HostKey;
 pub(crate) struct HostConfig {
     pub(crate) politeness: PolitenessConfig,
     pub(crate) limits: LimitConfig,
+    pub(crate) order: Order,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
 
 impl HostConfig {
-    pub(crate) fn of(config: &FrontierConfig) -> Self {
-        Self {
+    /// # Errors
+    ///
+    /// An invalid pattern of the order.
+    pub(crate) fn of(config: &FrontierConfig) -> Result<Self, FrontierConfigError> {
+        Ok(Self {
             politeness: config.politeness.clone(),
             limits: config.limits.clone(),
+            order: Order::new(&config.order)?,
             segments: None,
-        }
+        })
     }
 
     pub(crate) fn segments(&self) -> Option<&dyn SegmentStore> {
@@ -108,7 +118,7 @@ pub(crate) struct HostQueues {
     config: HostConfig,
     #[serde(skip)]
     hosts: HostTable,
-    due: VecDeque<HostKey>,
+    due: Round,
     addresses: Addresses,
     timers: Timers,
     waiting: Waiting,
@@ -164,7 +174,7 @@ impl HostQueues {
             addresses: Addresses::default(),
             hosts: HostTable::new(config.clone()),
             config,
-            due: VecDeque::new(),
+            due: Round::default(),
             timers: Timers::default(),
             waiting: Waiting::default(),
             given_up: 0,

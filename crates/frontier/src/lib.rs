@@ -258,6 +258,7 @@ pub mod canonical;
 #[cfg(test)]
 #[path = "../tests/shared/cases.rs"]
 mod cases;
+mod class;
 pub mod config;
 #[cfg(feature = "durable")]
 pub mod directory;
@@ -296,6 +297,8 @@ pub mod url;
 pub use answer::Answer;
 #[doc(inline)]
 pub use canonical::{Canonicalizer, NotCrawlable};
+#[doc(inline)]
+pub use class::{Class, NoClass, OrderRule};
 #[doc(inline)]
 pub use config::{
     FrontierConfig, FrontierConfigError, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig, TrapConfig,

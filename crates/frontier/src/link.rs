@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::class::Class;
 use crate::fingerprint::ContentHash;
 use crate::time::Time;
 use crate::url::{CanonicalUrl, Origin};
@@ -105,6 +106,9 @@ pub struct Link {
     pub sitemap_of: Option<Origin>,
     /// Data of the caller, which come back with its lease, its row and its redirects. The first link to a URL counts: one that was seen changes none.
     pub data: Option<OwnData>,
+    /// What comes first: see [`Class`]. `None` lets the [rules of the order](crate::FrontierConfig::order) decide when it is queued. The first link to a URL
+    /// counts here, too. A redirect keeps it; links of its page do not get it.
+    pub class: Option<Class>,
 }
 
 impl Link {
@@ -124,6 +128,16 @@ impl Link {
             previous: None,
             sitemap_of: None,
             data: None,
+            class: None,
+        }
+    }
+
+    /// Returns the link with a class.
+    #[must_use]
+    pub fn with_class(self, class: Class) -> Self {
+        Self {
+            class: Some(class),
+            ..self
         }
     }
 

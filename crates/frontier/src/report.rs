@@ -7,6 +7,7 @@ use std::fmt;
 
 pub use host::{Health, HostHealth, HostReport};
 
+use crate::class::Class;
 use crate::exchange::ExchangeCounts;
 use crate::lease::NotFetched;
 use crate::partition::Partition;
@@ -226,6 +227,8 @@ pub enum Why {
         wait: Wait,
         /// Behind how many it waits.
         place: QueuePlace,
+        /// The pattern of the [rule](crate::OrderRule) that gives it its class; `None` if its link has given that, or none has.
+        rule: Option<String>,
     },
     /// It waits, and will be dropped when its turn comes.
     WillBeDropped(NotFetched),
@@ -255,14 +258,16 @@ pub struct QueuePlace {
     pub others_of_host: u64,
     /// Requests to its host that are in flight.
     pub in_flight: u32,
+    /// What comes first.
+    pub class: Class,
 }
 
 impl fmt::Display for QueuePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} ahead of it; its host has {} more waiting, {} in flight",
-            self.ahead, self.others_of_host, self.in_flight
+            "class {}, {} ahead of it; its host has {} more waiting, {} in flight",
+            self.class, self.ahead, self.others_of_host, self.in_flight
         )
     }
 }
@@ -322,7 +327,7 @@ impl fmt::Display for Why {
         match self {
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::Leased { attempt } => write!(f, "in flight, attempt {attempt}"),
-            Self::Queued { host, wait, place } => write!(f, "queued at {host}: {wait} ({place})"),
+            Self::Queued { host, wait, place, .. } => write!(f, "queued at {host}: {wait} ({place})"),
             Self::WillBeDropped(why) => write!(f, "queued, but will not be fetched: {why}"),
             Self::Seen { false_positive_rate } => {
                 f.write_str("seen, and no longer queued: it was fetched, failed or dropped")?;

@@ -91,7 +91,7 @@ pub enum ScopeError {
     /// A pattern is not a regular expression, or is too large.
     #[error("the {list} pattern `{pattern}` cannot be used: {reason}{}", of_file_names(pattern))]
     Pattern {
-        /// The list that contains it: `include` or `exclude`.
+        /// The list that contains it: `include`, `exclude` or `order`.
         list: &'static str,
         /// The pattern.
         pattern: String,
@@ -104,7 +104,7 @@ pub enum ScopeError {
          compiled: give fewer or simpler ones"
     )]
     TooLarge {
-        /// The list: `include` or `exclude`.
+        /// The list: `include`, `exclude` or `order`.
         list: &'static str,
     },
 }
@@ -225,7 +225,7 @@ impl Scope {
 }
 
 /// Compiles a list of patterns, to match all of them in one pass over the text; `None` without patterns.
-fn compile(list: &'static str, patterns: &[String]) -> Result<Option<RegexSet>, ScopeError> {
+pub(crate) fn compile(list: &'static str, patterns: &[String]) -> Result<Option<RegexSet>, ScopeError> {
     if patterns.is_empty() {
         return Ok(None);
     }

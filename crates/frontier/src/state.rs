@@ -86,7 +86,7 @@ impl State {
     /// An invalid pattern of the scope.
     pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, FrontierConfigError> {
         let hash = KeyedHash::with_secret_of(&config.seen_set.hash);
-        let queues = HostQueues::new(HostConfig::of(config), Traps::new(config.traps.clone(), hash));
+        let queues = HostQueues::new(HostConfig::of(config)?, Traps::new(config.traps.clone(), hash));
         Ok(Self {
             sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.seen_set.on_saturation),
             scope: Scope::new(config.scope.clone())?,

@@ -68,8 +68,10 @@ impl Status {
     fn encode_requests(&self, page: &mut Page<'_>) -> fmt::Result {
         let requests = &self.measured;
         let codes = requests.by_code.iter().map(|(code, number)| (*code, *number));
+        let classes = requests.by_class.iter().map(|(class, number)| (*class, *number));
         let failures = requests.failures.iter().map(|(kind, number)| (kind.name(), *number));
         page.counters("crawler_responses", "Answers to requests for pages, robots.txt files and sitemaps, by HTTP status, in this process", "code", codes)?;
+        page.counters("crawler_page_responses", "Answers to requests for pages, by class, from 0 that comes first to 7, in this process", "class", classes)?;
         page.counters("crawler_request_failures", "Requests that failed, also those that are repeated, in this process", "kind", failures)?;
         page.histogram("crawler_response_duration_seconds", "Time from the start of a request to the end of its body, in this process", &requests.answer_seconds)?;
         page.histogram("crawler_body_size_bytes", "Sizes of the bodies of answers, after decompression, in this process", &requests.body_bytes)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use crawler::fetch::ResourceKind;
 use crawler::summary::{ANSWER_SECONDS, Summary};
 use crawler::{Ending, FailureKind, Phase, RequestRecord, SavedCrawl};
 use frontier::Time;
@@ -48,6 +49,8 @@ pub struct Status {
 #[derive(Debug, Clone)]
 pub(crate) struct Measured {
     pub(crate) by_code: BTreeMap<u16, u64>,
+    /// Of pages.
+    pub(crate) by_class: BTreeMap<u8, u64>,
     pub(crate) failures: BTreeMap<FailureKind, u64>,
     pub(crate) answer_seconds: Histogram,
     pub(crate) body_bytes: Histogram,
@@ -61,6 +64,7 @@ impl Default for Measured {
     fn default() -> Self {
         Self {
             by_code: BTreeMap::new(),
+            by_class: BTreeMap::new(),
             failures: BTreeMap::new(),
             answer_seconds: Histogram::new(ANSWER_SECONDS),
             // From 1 KiB to 16 MiB.
@@ -79,6 +83,9 @@ impl Measured {
         }
         if let Some(code) = request.status {
             *self.by_code.entry(code).or_default() += 1;
+            if request.kind == ResourceKind::Page {
+                *self.by_class.entry(request.class.number()).or_default() += 1;
+            }
             self.answer_seconds.observe(request.took.as_secs_f64());
             self.body_bytes.observe(request.bytes as f64);
         }

@@ -96,10 +96,10 @@ impl Given {
         given.map(|given| given.value.as_str())
     }
 
-    /// Applies the settings, and then the options; of several values for one, the last one counts.
+    /// Applies the options, and then the settings; of several values for one, the last one counts.
     pub(super) fn apply(&self, settings: &[Assignment]) -> Settings {
         let mut applied = Settings::default();
-        for given in settings.iter().chain(&self.0) {
+        for given in self.0.iter().chain(settings) {
             // It was checked when it was read.
             let _ = (given.setting.write)(&mut applied, &given.value);
         }

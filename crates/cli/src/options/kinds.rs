@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crawler::fetch::Secret;
+use frontier::{Class, NoClass, OrderRule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sieve::Hashing;
@@ -73,6 +74,31 @@ kind!(
     /// A text that is never shown.
     Hidden<Secret>: |text: &str| Ok(Secret::from(text)), |_: &_| String::new()
 );
+
+kind!(
+    /// A pattern of what comes first.
+    First<OrderRule>: |text| Ok(rule(Class::FIRST, text)), |_: &_| String::new()
+);
+kind!(
+    /// A pattern of what comes last.
+    Last<OrderRule>: |text| Ok(rule(Class::LAST, text)), |_: &_| String::new()
+);
+kind!(
+    /// A class and a pattern.
+    Rule<OrderRule>: |text: &str| {
+        let (class, pattern) = text.split_once(' ').ok_or("write CLASS REGEX, such as 0 /news/")?;
+        let class = parse_count::<u8>(class)?.try_into().map_err(|error: NoClass| error.to_string())?;
+        Ok(rule(class, pattern))
+    },
+    |_: &_| String::new()
+);
+
+fn rule(class: Class, pattern: &str) -> OrderRule {
+    OrderRule {
+        pattern: pattern.to_owned(),
+        class,
+    }
+}
 
 /// A kind for all types of numbers.
 macro_rules! number {

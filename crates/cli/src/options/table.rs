@@ -1,7 +1,8 @@
 //! The options and settings of the table, in the groups of the help.
 
 use super::kinds::{
-    Count, Hash, Hidden, Kind, Limit, Line, LongTime, Many, Maybe, Name, Off, Positive, Share, Size, Switch, Text, Time,
+    Count, First, Hash, Hidden, Kind, Last, Limit, Line, LongTime, Many, Maybe, Name, Off, Positive, Rule, Share, Size,
+    Switch, Text, Time,
 };
 use super::settings::Form::{Choice, Flag, List, SetOnly, Value};
 use super::settings::Setting;
@@ -77,6 +78,18 @@ pub(crate) const ALL: &[Setting] = table! {
         ["include"] Many<Text> => crawl.frontier.scope.include, List("REGEX");
         /// Do not follow URLs that match this regular expression; repeatable.
         ["exclude"] Many<Text> => crawl.frontier.scope.exclude, List("REGEX");
+        /// Fetch URLs that match this regular expression before all others; repeatable.
+        ///
+        /// Their class is 0, that of the others 3. Of each host and of all hosts, the best class has its turn; one turn in eight is for the
+        /// class that was served longest ago, so that nothing waits for ever.
+        ["first"] Many<First> => crawl.frontier.order, List("REGEX");
+        /// Fetch URLs that match this regular expression after all others; repeatable.
+        ///
+        /// Their class is 7. A URL that matches --first, too, comes first.
+        ["last"] Many<Last> => crawl.frontier.order, List("REGEX");
+        /// The class of URLs that match a regular expression, from 0 to 7, as CLASS REGEX; repeatable, the first that matches counts. In a file,
+        /// each is a table [[order]] with match and class.
+        ["order"] Many<Rule> => crawl.frontier.order, SetOnly;
         /// Find pages through sitemaps, too.
         ///
         /// The crawler reads the sitemaps that robots.txt names. Where it names none, the crawler tries /sitemap.xml and

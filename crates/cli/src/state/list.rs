@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crawler::{SavedCrawl, StartError};
-use frontier::{Entry, FailureKind, NotFetched, OpenError, OwnData, PageEnd, Purpose, StoredPage, Time};
+use frontier::{Class, Entry, FailureKind, NotFetched, OpenError, OwnData, PageEnd, Purpose, StoredPage, Time};
 use serde::Serialize;
 
 use super::StateFailure;
@@ -121,6 +121,7 @@ pub(super) struct WaitingLine<'a> {
     due: Option<String>,
     depth: u32,
     attempts: u32,
+    class: Class,
     referrer: Option<&'a str>,
     data: Option<Cow<'a, str>>,
 }
@@ -140,6 +141,7 @@ impl<'a> WaitingLine<'a> {
             due: (entry.due > Time::EPOCH).then(|| entry.due.to_string()),
             depth: entry.depth,
             attempts: entry.attempts,
+            class: entry.class,
             referrer: entry.metadata.referrer.as_deref(),
             data: entry.metadata.data.as_ref().map(OwnData::to_text),
         }

@@ -56,8 +56,8 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
     } else if let Some(host) = host.filter(|_| answer.reason.is_some()) {
         answer.explanation += &format!("; its origin is {host}");
     }
-    if let Why::Queued { place, .. } = why {
-        answer.place = Some(place);
+    if let Why::Queued { place, rule, .. } = &why {
+        (answer.place, answer.rule) = (Some(*place), rule.as_deref());
     }
     if answer.state == "unknown" && was_refused {
         answer.explanation += "; it may have been refused in an earlier run, by a limit that was lifted since";
@@ -106,6 +106,9 @@ struct Answer<'a> {
     /// Behind how many it waits.
     #[serde(flatten)]
     place: Option<QueuePlace>,
+    /// The pattern that gives it its class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
     /// The chance that the seen-set knows a URL that it never met.
     #[serde(skip_serializing_if = "Option::is_none")]
     false_positive_rate: Option<f64>,

@@ -172,6 +172,7 @@ fn check_the_middle(state: &str, seed: &str) {
     let later = why_at("later", 0);
     has(&later, json!({"state": "waiting", "reason": "in_flight"}));
     has(&later, json!({"ahead": 0, "others_of_host": 0, "in_flight": 1}));
+    has(&later, json!({"class": 7, "rule": "later$"}));
     assert_eq!(why_at("unheard", 3)["state"], "unknown");
     let other = why(state, "https://other.example/", 3);
     has(&other, json!({"state": "refused", "reason": "other_host"}));
@@ -182,6 +183,7 @@ fn check_the_middle(state: &str, seed: &str) {
     assert_eq!(listed(state, "--failed", "status"), pairs(&[("/missing", 404.into())]));
     let forbidden = pairs(&[("/private/x", "robots_forbid".into())]);
     assert_eq!(listed(state, "--not-fetched", "reason"), forbidden);
+    assert_eq!(listed(state, "--waiting", "class"), pairs(&[("/later", 7.into())]));
     assert_eq!(
         listed(state, "--waiting", "referrer"),
         pairs(&[("/later", seed.into())])
@@ -193,7 +195,7 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     let (site, folder) = (site(), folder("state-commands"));
     let state = folder.path("state");
     let seed = site.seed.clone();
-    let arguments = format!("--delay 1ms --state {state} {seed}");
+    let arguments = format!("--delay 1ms --last later$ --state {state} {seed}");
     let mut running = Running::start(&arguments, &site);
     let found = status(&state);
     has(

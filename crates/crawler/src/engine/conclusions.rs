@@ -127,6 +127,7 @@ fn request_record(kind: ResourceKind, lease: &Lease, result: &Result<Response, F
     let answer = result.as_ref().ok();
     RequestRecord {
         kind,
+        class: lease.entry.class,
         status: answer.map(|answer| answer.status),
         failure,
         took: answer.map_or(Duration::ZERO, |answer| answer.elapsed),

@@ -200,6 +200,7 @@ mod tests {
     fn a_slow_host_stays_in_the_table_beside_many_quick_ones_and_the_table_is_bounded() {
         let host = |name: String| HostKey::of(&url::Url::parse(&format!("http://{name}/")).unwrap()).unwrap();
         let request = |status: Option<u16>, took| RequestRecord {
+            class: frontier::Class::default(),
             kind: ResourceKind::Page,
             status,
             failure: status.is_none().then_some(FailureKind::Timeout),

@@ -10,7 +10,7 @@ use crawler::{
     Crawl, CrawlOptions, Ending, Event, FailureKind, Fetcher, Request, ResourceKind, Response, StopHandle,
     TruncationReason,
 };
-use frontier::NotFetched;
+use frontier::{Class, NotFetched, OrderRule};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
@@ -467,4 +467,38 @@ fn forbidden_and_redirected_pages_cost_no_host_budget() {
     });
     // Ten pages may be fetched. Ten are: the first one, and the nine that are neither forbidden nor redirected.
     assert_eq!(run.summary.pages, 10, "{}", run.summary);
+}
+
+#[test]
+fn most_of_what_comes_first_is_fetched_with_a_few_requests_more() {
+    // Each page of the news leads to the next three, and each other page to forty.
+    let reply = |url: &str| {
+        let path = url.trim_start_matches("http://a.example/");
+        let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+        let links: Vec<String> = match path.strip_prefix("news/") {
+            _ if path == "robots.txt" => return status(404),
+            Some(news) => (1..4)
+                .map(|n| (number(news) + n).min(99))
+                .map(|n| format!("/news/{n}"))
+                .collect(),
+            None => (1..41)
+                .map(|n| (number(path) * 40 + n).min(1_899))
+                .map(|n| format!("/{n}"))
+                .collect(),
+        };
+        let links = links.iter().map(|link| format!("<a href={link}></a>"));
+        body(&(links.collect::<String>() + "<a href=/news/0></a>"))
+    };
+    let mut options = options(&["http://a.example/0"], 0);
+    options.frontier.order = vec![OrderRule {
+        pattern: "/news/".to_owned(),
+        class: Class::FIRST,
+    }];
+    let run = run(options, reply);
+    let urls = run.urls();
+    let is_news = |url: &&str| url.contains("/news/");
+    let (all, pages) = (urls.iter().filter(|url| is_news(url)).count(), urls.len());
+    let early = urls[..pages * 8 / 100].iter().filter(|url| is_news(url)).count();
+    assert_eq!((all, pages), (100, 2_001));
+    assert!(early >= 90, "{early} of {all} within 8 % of {pages} requests");
 }

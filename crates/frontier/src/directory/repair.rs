@@ -280,6 +280,6 @@ fn of_checkpoint(store: &SharedStore, parse: &ParseRules) -> Result<Option<State
         }
     }
     let mut state = State::new(&config, bloom_filter(&config)?)?;
-    state.lie_on_disk(&config, hosts(), source.on_disk(&segments));
+    state.lie_on_disk(&config, hosts(), source.on_disk(&segments))?;
     Ok(Some(state))
 }

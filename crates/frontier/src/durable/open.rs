@@ -59,7 +59,7 @@ fn begin(source: Source<'_>, config: FrontierConfig, now: Time) -> Result<Openin
     let keys = config.seen_set.exact.then(keys);
     let segments = source.segments(0);
     let mut state = State::new(&config, with_keys(bloom_filter(&config)?, &config, keys.as_ref()))?;
-    state.lie_on_disk(&config, HostTable::default(), source.on_disk(&segments));
+    state.lie_on_disk(&config, HostTable::default(), source.on_disk(&segments))?;
     state.share_memory(source.sizes.resident_bytes);
     let mut durable = Durable::new(source, segments, keys, config.clone(), now);
     durable.write_checkpoint(&mut state, now)?;

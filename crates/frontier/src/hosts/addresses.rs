@@ -4,11 +4,13 @@
 //! server with a hundred thousand names costs no scan of its names.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 use std::net::IpAddr;
 
 use super::HostConfig;
 use super::pace::Pace;
+use super::round::Round;
+use crate::class::Class;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -30,7 +32,7 @@ pub(crate) enum Address {
 struct Shared {
     pace: Pace,
     /// Hosts that are due and wait for the address.
-    waiting: VecDeque<HostKey>,
+    waiting: Round,
     /// Hosts that were admitted to the round and were not leased yet.
     admitted: u32,
     /// The time at which its queue is checked next.
@@ -70,23 +72,18 @@ impl Addresses {
         let waiting = shared.into_iter().flat_map(|(_, shared)| {
             shared.admitted = 0;
             shared.timer = None;
-            shared.waiting.drain(..)
+            shared.waiting.drain()
         });
         waiting.collect()
     }
 
-    /// Lets a host wait for its address, before all others or behind them.
-    pub(crate) fn enqueue(&mut self, address: IpAddr, host: HostKey, is_first: bool) {
-        let waiting = &mut self.shared.entry(address).or_default().waiting;
-        if is_first {
-            waiting.push_front(host);
-        } else {
-            waiting.push_back(host);
-        }
+    /// The hosts that wait for an address.
+    pub(crate) fn waiting(&mut self, address: IpAddr) -> &mut Round {
+        &mut self.shared.entry(address).or_default().waiting
     }
 
     /// Returns the host that may join the round now. If the address is not free yet, it sets a timer.
-    pub(crate) fn next(&mut self, address: IpAddr, now: Time, config: &HostConfig) -> Option<HostKey> {
+    pub(crate) fn next(&mut self, address: IpAddr, now: Time, config: &HostConfig) -> Option<(Class, HostKey)> {
         let shared = self.shared.get_mut(&address)?;
         // Each start moves the time of the next.
         let most = config.politeness.per_host.get();
@@ -103,7 +100,9 @@ impl Addresses {
             }
             return None;
         }
-        shared.waiting.pop_front()
+        let (class, host) = shared.waiting.first()?;
+        shared.waiting.take(class);
+        Some((class, host))
     }
 
     /// Records that a host joined the round.

@@ -2,7 +2,7 @@
 
 use super::host::{Host, HostState};
 use super::origin_id::OriginId;
-use super::{HostConfig, HostQueues, round_robin, timers};
+use super::{HostConfig, HostQueues, timers};
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::time::Time;
 use crate::url::HostKey;
@@ -57,14 +57,17 @@ impl HostQueues {
             return;
         };
         match (state, address) {
-            (HostState::Due, _) => round_robin::join(&mut self.due, key.clone(), is_just_met),
+            (HostState::Due(class), _) => self.due.join(class, key.clone(), is_just_met),
             (HostState::Waiting(time), _) => timers::add(&mut self.timers.waiting, time, key.clone()),
             (HostState::Resting(time), _) => timers::add(&mut self.timers.resting, time, key.clone()),
-            (HostState::WaitingForAddress, Some(address)) => {
-                self.addresses.enqueue(address, key.clone(), is_just_met);
+            (HostState::WaitingForAddress(class), Some(address)) => {
+                let waiting = self.addresses.waiting(address);
+                waiting.join(class, key.clone(), is_just_met);
+                let (hosts, most) = (&self.hosts, timers::most_marks(&self.hosts));
+                waiting.sweep(most, |class, key| hosts.is_in(key, HostState::WaitingForAddress(class)));
                 self.admit_waiting(Some(address), now);
             }
-            (HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress, _) => {}
+            (HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress(_), _) => {}
         }
         self.sweep();
     }

@@ -116,14 +116,14 @@ impl DroppedQueue {
     fn entries<'a>(&'a self, segments: Option<&'a dyn SegmentStore>) -> impl Iterator<Item = Entry> + 'a {
         let origin_ref = OriginRef::new(&self.host, &self.origin, segments);
         let packed = self.drained.packed.iter();
-        let packed = packed.flat_map(move |packed| packed.iter(origin_ref));
+        let packed = packed.flat_map(move |(class, packed)| packed.iter(origin_ref.of_class(*class)));
         packed.chain(self.drained.entries.iter().cloned())
     }
 
     fn next(&mut self, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
         let origin_ref = OriginRef::new(&self.host, &self.origin, segments);
-        while let Some(packed) = self.drained.packed.last_mut() {
-            if let Some(entry) = packed.pop(origin_ref) {
+        while let Some((class, packed)) = self.drained.packed.last_mut() {
+            if let Some(entry) = packed.pop(origin_ref.of_class(*class)) {
                 return Some(entry);
             }
             self.drained.packed.pop();

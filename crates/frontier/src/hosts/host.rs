@@ -20,6 +20,7 @@ use super::origin_queue::OriginQueue;
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
 use super::{HostConfig, Waiting, is_page};
+use crate::class::Turns;
 use crate::entry::{Entry, Purpose};
 use crate::time::Time;
 use crate::url::HostKey;
@@ -71,6 +72,8 @@ struct Rare {
     address_is_fresh: bool,
     /// The address that admitted it to the round, until its turn.
     admitted_by: Option<IpAddr>,
+    /// Whose turn it is, once it had pages of several classes.
+    turns: Option<Turns>,
 }
 
 impl Host {
@@ -175,13 +178,17 @@ impl Host {
         if self.holds_pages(config) {
             return None;
         }
-        while let Some(id) = self.next_in_round() {
+        while let Some((id, class)) = self.next_in_round() {
             self.leave_round(id);
             let origin = self.origin(id);
             let is_ready = origin
                 .ready_at(now, config.politeness.ask_robots)
                 .is_some_and(|time| time <= now);
-            let taken = if is_ready { origin.take(key, now, config) } else { None };
+            let taken = if is_ready {
+                origin.take(key, class, now, config)
+            } else {
+                None
+            };
             self.refresh(id, now, config);
             if let Some((entry, _)) = &taken {
                 self.left(entry);
@@ -196,7 +203,12 @@ impl Host {
 
     fn left(&mut self, entry: &Entry) {
         self.queued = self.queued.saturating_sub(u32::from(is_page(entry)));
-        self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
+        if entry.purpose == Purpose::Page {
+            self.queued_pages = self.queued_pages.saturating_sub(1);
+            if let Some(turns) = self.rare.as_mut().and_then(|rare| rare.turns.as_mut()) {
+                turns.take(entry.class);
+            }
+        }
     }
 
     pub(crate) fn gave_up(&self, url: &str) -> bool {
@@ -238,7 +250,8 @@ impl Host {
         config: &HostConfig,
     ) -> Option<(Entry, u64, bool)> {
         let mut origins = self.origins.iter();
-        let queued = origins.find_map(|origin| origin.find_queued(key, wanted, config.segments()));
+        let turns = self.rare.as_ref().and_then(|rare| rare.turns.as_ref());
+        let queued = origins.find_map(|origin| origin.find_queued(key, wanted, turns, config.segments()));
         queued.or_else(|| {
             let entry = self.in_no_queue().find(|entry| entry.key() == wanted)?.clone();
             // It is behind all that wait.

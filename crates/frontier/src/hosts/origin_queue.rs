@@ -4,6 +4,7 @@ mod drained;
 mod order;
 
 use std::collections::VecDeque;
+use std::iter::once;
 use std::sync::Arc;
 
 pub(crate) use drained::Drained;
@@ -13,6 +14,7 @@ use super::origin_id::OriginId;
 use super::outage::{OriginHealth, Outage, Trouble};
 use super::packed_entries::closed::SegmentStore;
 use super::packed_entries::{OriginRef, PackedEntries};
+use crate::class::{ByClass, Class, Classes};
 use crate::entry::{Entry, Purpose, origin_text};
 use crate::failure::Failure;
 use crate::lease::NotFetched;
@@ -42,6 +44,7 @@ pub(crate) struct OriginQueue {
     pub(crate) in_round: bool,
     /// Whether a sitemap was leased last: sitemaps and pages take turns.
     page_is_next: bool,
+    /// The pages of the class that most have.
     pages: PackedEntries,
     rare: Option<Box<Rare>>,
 }
@@ -54,17 +57,32 @@ struct Rare {
     /// The time at which its host checks it next.
     timer: Time,
     sitemaps: VecDeque<Entry>,
-    retries: VecDeque<Entry>,
+    /// The pages of the other classes.
+    pages: ByClass<PackedEntries>,
+    retries: ByClass<VecDeque<Entry>>,
     /// Pages that wait behind everything else of the crawl.
     postponed: PackedEntries,
     health: OriginHealth,
 }
 
 impl Rare {
+    /// The retries of all classes.
+    fn retries(&self) -> impl Iterator<Item = &Entry> {
+        self.retries.iter().flat_map(|(_, retries)| retries)
+    }
+
     fn bytes(&self) -> usize {
-        let entries = (self.sitemaps.capacity() + self.retries.capacity()) * size_of::<Entry>();
-        let texts = (self.sitemaps.len() + self.retries.len()) * Entry::BYTES_OF_TEXTS;
-        size_of::<Self>() + entries + texts + self.postponed.heap_bytes()
+        let queues = self
+            .retries
+            .iter()
+            .map(|(_, retries)| retries)
+            .chain(once(&self.sitemaps));
+        let entry =
+            |queue: &VecDeque<Entry>| queue.capacity() * size_of::<Entry>() + queue.len() * Entry::BYTES_OF_TEXTS;
+        let entries: usize = queues.map(entry).sum();
+        let packed = self.pages.iter().map(|(_, pages)| pages).chain(once(&self.postponed));
+        let packed: usize = packed.map(PackedEntries::heap_bytes).sum();
+        size_of::<Self>() + entries + packed + self.pages.heap_bytes() + self.retries.heap_bytes()
     }
 }
 
@@ -89,10 +107,10 @@ impl OriginQueue {
         if let Purpose::Sitemap(_) = entry.purpose {
             self.rare().sitemaps.push_back(entry);
         } else if entry.was_asked_for() {
-            self.rare().retries.push_back(entry);
+            self.rare().retries.of(entry.class).push_back(entry);
         } else {
-            let origin = origin_text(&entry.url);
-            self.pages.push(&entry, OriginRef::new(&entry.queue, origin, segments));
+            let origin_ref = OriginRef::new(&entry.queue, origin_text(&entry.url), segments).of_class(entry.class);
+            self.pages_of(entry.class).push(&entry, origin_ref);
         }
     }
 
@@ -106,7 +124,10 @@ impl OriginQueue {
     /// Removes the oldest postponed page and returns it.
     pub(crate) fn take_postponed(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
         let origin = &self.id.text(host);
-        self.rare.as_mut()?.postponed.pop(OriginRef { host, origin, segments })
+        self.rare
+            .as_mut()?
+            .postponed
+            .pop(OriginRef::new(host, origin, segments))
     }
 
     pub(crate) fn turn(&self, now: Time, ask_robots: bool) -> Turn<'_> {
@@ -129,9 +150,15 @@ impl OriginQueue {
         }
     }
 
-    /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages take turns, then retries. Says whether it is a
-    /// probe, too.
-    pub(crate) fn take(&mut self, host: &HostKey, now: Time, config: &HostConfig) -> Option<(Entry, bool)> {
+    /// Takes what its turn is for: its robots.txt, or the next entry: sitemaps and pages of a class take turns, then retries of that. Says
+    /// whether it is a probe, too.
+    pub(crate) fn take(
+        &mut self,
+        host: &HostKey,
+        class: Class,
+        now: Time,
+        config: &HostConfig,
+    ) -> Option<(Entry, bool)> {
         let (is_probe, is_of_robots) = match self.turn(now, config.politeness.ask_robots) {
             Turn::Probe(_) => (true, config.politeness.ask_robots),
             Turn::Robots => (false, true),
@@ -148,7 +175,7 @@ impl OriginQueue {
             entry.attempts = u32::from(self.robots_attempts);
             return Some((entry, is_probe));
         }
-        let entry = self.take_entry(host, config.segments())?;
+        let entry = self.take_entry(host, class, config.segments())?;
         self.rules_are_fresh = false;
         Some((entry, is_probe))
     }
@@ -162,9 +189,37 @@ impl OriginQueue {
     /// Iterates over all queued entries, in no particular order. Cost: a copy of each.
     pub(crate) fn waiting<'a>(&'a self, origin_ref: OriginRef<'a>) -> impl Iterator<Item = Entry> + 'a {
         let rare = self.rare.iter();
+        let pages = self
+            .queues()
+            .flat_map(move |(class, pages)| pages.iter(origin_ref.of_class(class)));
         let postponed = rare.clone().flat_map(move |rare| rare.postponed.iter(origin_ref));
-        let others = rare.flat_map(|rare| rare.sitemaps.iter().chain(&rare.retries).cloned());
-        self.pages.iter(origin_ref).chain(postponed).chain(others)
+        let others = rare.flat_map(|rare| rare.sitemaps.iter().chain(rare.retries()).cloned());
+        pages.chain(postponed).chain(others)
+    }
+
+    /// The pages of each class, without those asked for before.
+    fn queues(&self) -> impl Iterator<Item = (Class, &PackedEntries)> {
+        let others = self.rare.iter().flat_map(|rare| rare.pages.iter());
+        once((Class::default(), &self.pages)).chain(others)
+    }
+
+    fn pages_of(&mut self, class: Class) -> &mut PackedEntries {
+        match class == Class::default() {
+            true => &mut self.pages,
+            false => self.rare().pages.of(class),
+        }
+    }
+
+    /// The classes of its pages that are not postponed.
+    pub(crate) fn classes(&self) -> Classes {
+        let usual = (!self.pages.is_empty()).then_some(Class::default());
+        let Some(rare) = &self.rare else {
+            return usual.into_iter().collect();
+        };
+        let pages = rare.pages.iter().filter(|(_, pages)| !pages.is_empty());
+        let retries = rare.retries.iter().filter(|(_, retries)| !retries.is_empty());
+        let others = pages.map(|(class, _)| class).chain(retries.map(|(class, _)| class));
+        usual.into_iter().chain(others).collect()
     }
 
     /// The number of postponed pages.
@@ -174,8 +229,9 @@ impl OriginQueue {
 
     /// The number of queued entries, postponed ones included.
     pub(crate) fn waiting_len(&self) -> u64 {
-        let others = |rare: &Rare| rare.sitemaps.len() as u64 + rare.retries.len() as u64 + rare.postponed.len();
-        self.pages.len() + self.rare.as_deref().map_or(0, others)
+        let others = |rare: &Rare| (rare.sitemaps.len() + rare.retries().count()) as u64 + rare.postponed.len();
+        let pages: u64 = self.queues().map(|(_, pages)| pages.len()).sum();
+        pages + self.rare.as_deref().map_or(0, others)
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -185,8 +241,7 @@ impl OriginQueue {
 
     /// Whether nothing is queued, except postponed pages.
     pub(crate) fn is_empty(&self) -> bool {
-        let is_empty = |rare: &Rare| rare.sitemaps.is_empty() && rare.retries.is_empty();
-        self.pages.is_empty() && self.rare.as_deref().is_none_or(is_empty)
+        self.classes().is_empty() && self.rare.as_deref().is_none_or(|rare| rare.sitemaps.is_empty())
     }
 
     /// Returns whether it has state, other than its robots.txt, that must not be forgotten.

@@ -23,6 +23,8 @@ pub(crate) struct OriginHealth {
     silent: Vec<u64>,
     /// Silent requests since the last answer.
     silences: u32,
+    /// When the request started whose answer has ended the last silence. Failures of earlier ones belong to that.
+    heard: Time,
     /// Throttling answers in a row.
     pub(crate) throttles: u32,
     /// The last outage, and when it ended. Failures of requests that started before that belong to it.
@@ -140,6 +142,9 @@ impl OriginHealth {
         if self.outage.is_some() || failed.leased.started < self.well_since() {
             return self.blame_origin(failed, patience);
         }
+        if failed.leased.started < self.heard {
+            return Incident::Outage;
+        }
         self.silences = self.silences.saturating_add(1);
         if !self.silent.contains(&page) {
             self.silent.push(page);
@@ -156,6 +161,9 @@ impl OriginHealth {
 
     /// Records the answer to a request. Returns how long the origin was away, if that was reported, and a page was answered that was requested since.
     pub(crate) fn note_answer(&mut self, started: Time, is_probe: bool, is_page: bool, now: Time) -> Option<Duration> {
+        if self.silences > 0 {
+            self.heard = self.heard.max(started);
+        }
         self.silent = Vec::new();
         self.silences = 0;
         // A late answer to a request from before the outage proves nothing.

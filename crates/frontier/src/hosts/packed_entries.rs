@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use closed::{Closed, SegmentStore};
 use record::{Reader, Writer, most_bytes};
 
+use crate::class::Class;
 use crate::entry::Entry;
 use crate::url::HostKey;
 
@@ -35,11 +36,22 @@ pub(crate) struct OriginRef<'a> {
     pub(crate) origin: &'a str,
     /// Where closed segments lie; `None` for memory.
     pub(crate) segments: Option<&'a dyn SegmentStore>,
+    /// The class of entries whose records have none.
+    pub(crate) class: Class,
 }
 
 impl<'a> OriginRef<'a> {
     pub(crate) fn new(host: &'a HostKey, origin: &'a str, segments: Option<&'a dyn SegmentStore>) -> Self {
-        Self { host, origin, segments }
+        Self {
+            host,
+            origin,
+            segments,
+            class: Class::default(),
+        }
+    }
+
+    pub(crate) fn of_class(self, class: Class) -> Self {
+        Self { class, ..self }
     }
 }
 
@@ -110,6 +122,7 @@ impl PackedEntries {
         let mut writer = Writer {
             to: &mut self.open,
             origin: origin_ref.origin,
+            class: origin_ref.class,
         };
         self.referrer_at = writer.entry(entry, self.referrer_at);
         self.len += 1;

@@ -1,6 +1,5 @@
 //! The round of due hosts: one entry of each in turn. A host of which only the robots.txt was fetched comes first, once.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,27 +7,20 @@ use std::time::Duration;
 use super::host::HostState;
 use super::origin_queue::OriginQueue;
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
+use crate::class::Class;
 use crate::entry::Entry;
 use crate::time::Time;
 use crate::traps::Screening;
 use crate::url::HostKey;
-
-/// Lets a host join the round: at its end, or first if it is just met.
-pub(super) fn join(due: &mut VecDeque<HostKey>, key: HostKey, is_just_met: bool) {
-    if is_just_met {
-        due.push_front(key);
-    } else {
-        due.push_back(key);
-    }
-}
 
 impl HostQueues {
     /// Returns the next entry to lease, and the delay of its host. A host with all its requests in flight leaves the round. Entries that
     /// are not fetched are dropped or postponed.
     pub(crate) fn take(&mut self, now: Time) -> Option<(LeasedEntry, Duration)> {
         while !self.is_dropped_full() && !self.config.is_broken() {
-            let key = self.first_due(now)?;
-            let admitted_by = self.leave_round();
+            let (class, key) = self.first_due(now)?;
+            let admitted_by = self.leave_round(&key);
+            self.due.take(class);
             let host = self.hosts.get_mut(&key)?;
             let before = host.waiting();
             let taken = host.take(&key, now, &self.config);
@@ -93,33 +85,32 @@ impl HostQueues {
         self.first_due(now).is_some()
     }
 
-    fn first_due(&mut self, now: Time) -> Option<HostKey> {
+    fn first_due(&mut self, now: Time) -> Option<(Class, HostKey)> {
         self.wake(now);
-        while let Some(key) = self.due.front().cloned() {
-            if let Some(host) = self.hosts.get_mut(&key) {
-                let is_due = host.next_state(now, &self.config) == HostState::Due;
-                let address = host.admitted_by();
-                if is_due && address.is_none_or(|address| self.addresses.is_free(address, now, &self.config)) {
-                    return Some(key);
-                }
-                // It is not due any more.
-                let admitted_by = self.leave_round();
-                self.update_state(&key, now);
-                self.admit_waiting(admitted_by, now);
-            } else {
-                self.due.pop_front();
+        while let Some((class, key)) = self.due.first() {
+            if !self.hosts.is_in(&key, HostState::Due(class)) {
+                // It has a place among hosts of a better class, or had its turn there.
+                self.due.remove_first(class);
+                continue;
             }
+            let host = self.hosts.get_mut(&key)?;
+            let is_due = host.next_state(now, &self.config) == HostState::Due(class);
+            let address = host.admitted_by();
+            if is_due && address.is_none_or(|address| self.addresses.is_free(address, now, &self.config)) {
+                return Some((class, key));
+            }
+            // It is not due any more, or its class is another.
+            let admitted_by = self.leave_round(&key);
+            self.due.remove_first(class);
+            self.update_state(&key, now);
+            self.admit_waiting(admitted_by, now);
         }
         None
     }
 
-    /// Removes the host at the head of the round. Returns the address that admitted it, which may admit another.
-    fn leave_round(&mut self) -> Option<IpAddr> {
-        let key = self.due.pop_front()?;
-        if self.due.len() < self.due.capacity() / 4 {
-            self.due.shrink_to(self.due.capacity() / 2);
-        }
-        let host = self.hosts.get_mut(&key)?;
+    /// Lets a host leave the round. Returns the address that admitted it, which may admit another.
+    fn leave_round(&mut self, key: &HostKey) -> Option<IpAddr> {
+        let host = self.hosts.get_mut(key)?;
         host.state = HostState::Idle;
         let address = host.admitted_by()?;
         host.set_admitted_by(None);
@@ -130,14 +121,21 @@ impl HostQueues {
     /// Admits waiting hosts of an address to the round, as many as it allows now.
     pub(super) fn admit_waiting(&mut self, address: Option<IpAddr>, now: Time) {
         let Some(address) = address else { return };
-        while let Some(key) = self.addresses.next(address, now, &self.config) {
-            let Some(host) = self.hosts.get_mut(&key) else { continue };
+        while let Some((class, key)) = self.addresses.next(address, now, &self.config) {
+            let is_there = self.hosts.is_in(&key, HostState::WaitingForAddress(class));
+            let Some(host) = self.hosts.get_mut(&key).filter(|_| is_there) else {
+                continue;
+            };
             host.state = HostState::Idle;
-            if host.shared_address(now) == Some(address) && host.next_state(now, &self.config) == HostState::Due {
-                host.state = HostState::Due;
+            let state = host.next_state(now, &self.config);
+            if let HostState::Due(class) = state
+                && host.shared_address(now) == Some(address)
+            {
+                host.state = state;
                 host.set_admitted_by(Some(address));
                 self.addresses.admit(address);
-                join(&mut self.due, key, host.is_just_met());
+                let is_just_met = host.is_just_met();
+                self.due.join(class, key, is_just_met);
             } else {
                 self.update_state(&key, now);
             }

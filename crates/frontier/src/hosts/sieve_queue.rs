@@ -44,8 +44,23 @@ impl HostQueues {
     /// Queues a link that was admitted, past the seen-set. `page` is the number of its page if that has ended before, or 0.
     pub(crate) fn queue_link(&mut self, link: &Link, page: u64, is_postponed: bool, now: Time) {
         self.count_host(link);
+        let entry = Entry {
+            page,
+            ..self.entry_of(link)
+        };
+        self.queue(entry, is_postponed, now);
+    }
+
+    /// Makes an entry of a link that will be queued, in its class.
+    fn entry_of(&self, link: &Link) -> Entry {
         let entry = Entry::of(link);
-        self.queue(Entry { page, ..entry }, is_postponed, now);
+        match self.config.order.rule_of(entry.key()) {
+            Some(rule) if link.class.is_none() => Entry {
+                class: rule.class,
+                ..entry
+            },
+            _ => entry,
+        }
     }
 
     fn queue(&mut self, mut entry: Entry, is_postponed: bool, now: Time) {
@@ -94,7 +109,7 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
     fn push(&mut self, arrival: Arrival<'_>) {
         self.count_host(arrival.link);
         let is_over_budget = self.traps.count(arrival.link, arrival.is_late);
-        let entry = Entry::of(arrival.link);
+        let entry = self.entry_of(arrival.link);
         // What a postponed page leads to waits too: otherwise it would not be known of the next page that it is found on a postponed one.
         let is_postponed = arrival.is_postponed
             || arrival.is_late

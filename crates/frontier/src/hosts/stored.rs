@@ -6,6 +6,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
+
 use super::host::HostState;
 use super::table::{HostTable, HostsOnDisk};
 use super::timers::Timers;
@@ -42,11 +44,12 @@ impl HostQueues {
     /// The hosts that were due keep their order; the others follow by their times and names. Hosts without a page so far come first. Cost: O(hosts log hosts).
     pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
         self.traps.limits_changed(&before.traps, &after.traps);
-        let mut keys: Vec<HostKey> = self.due.drain(..).collect();
+        // A host whose class has become better is in several places.
+        let mut keys: IndexSet<HostKey> = self.due.drain().into_iter().collect();
         keys.extend(self.addresses.take_waiting());
         // Those that wait by their times, as they were evicted: groups are read one after the other.
         let others = self.hosts.all_facts().filter_map(|(key, facts)| match facts.state {
-            HostState::Due | HostState::WaitingForAddress => None,
+            HostState::Due(_) | HostState::WaitingForAddress(_) => None,
             HostState::Waiting(time) | HostState::Resting(time) => Some((time, key.clone())),
             HostState::WaitingForSettlement | HostState::Idle => Some((Time::EPOCH, key.clone())),
         });

@@ -33,7 +33,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::HostConfig;
-use super::host::Host;
+use super::host::{Host, HostState};
 use crate::url::HostKey;
 pub(crate) use copy::HostReader;
 use facts::Facts;
@@ -128,6 +128,11 @@ impl HostTable {
                 Some(HostRef::Read(Box::new(host)))
             }
         }
+    }
+
+    /// Whether a host is known, and in this state.
+    pub(super) fn is_in(&self, key: &HostKey, state: HostState) -> bool {
+        self.facts(key.as_str()).is_some_and(|facts| facts.state == state)
     }
 
     /// Nothing is read.

@@ -27,14 +27,10 @@ const HOSTS_KEPT: usize = 10_000;
 const FEW_MARKS: usize = 64;
 
 impl HostQueues {
-    fn state(&self, key: &HostKey) -> Option<HostState> {
-        self.hosts.facts(key.as_str()).map(|facts| facts.state)
-    }
-
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         let of_address = self.addresses.next_time();
         while let Some(Reverse((time, key))) = self.timers.waiting.peek() {
-            if self.state(key) == Some(HostState::Waiting(*time)) {
+            if self.hosts.is_in(key, HostState::Waiting(*time)) {
                 return Some(of_address.map_or(*time, |other| other.min(*time)));
             }
             self.timers.waiting.pop();
@@ -42,12 +38,15 @@ impl HostQueues {
         of_address
     }
 
-    /// Rebuilds the timers once most of them are outdated. A host whose queue becomes empty after each page leaves an outdated timer
+    /// Rebuilds the round and the timers once most of them are outdated. A host whose queue becomes empty after each page leaves an outdated timer
     /// each time, until its robots.txt expires.
     ///
     /// Cost: a scan of all hosts, amortised over as many new timers.
     pub(super) fn sweep(&mut self) {
-        let most = 2 * self.hosts.len() + FEW_MARKS;
+        let most = most_marks(&self.hosts);
+        let hosts = &self.hosts;
+        self.due
+            .sweep(most, |class, key| hosts.is_in(key, HostState::Due(class)));
         if self.timers.waiting.len() > most {
             self.timers.waiting = timers(&self.hosts, |state| match state {
                 HostState::Waiting(time) => Some(time),
@@ -65,7 +64,7 @@ impl HostQueues {
     pub(super) fn wake(&mut self, now: Time) {
         let mut just_met = Vec::new();
         while let Some((time, key)) = pop_until(&mut self.timers.waiting, now) {
-            if self.state(&key) == Some(HostState::Waiting(time))
+            if self.hosts.is_in(&key, HostState::Waiting(time))
                 && let Some(host) = self.hosts.get_mut(&key)
             {
                 host.state = HostState::Idle;
@@ -87,11 +86,16 @@ impl HostQueues {
         while self.hosts.len() > kept
             && let Some((time, key)) = pop_until(&mut self.timers.resting, now)
         {
-            if self.state(&key) == Some(HostState::Resting(time)) {
+            if self.hosts.is_in(&key, HostState::Resting(time)) {
                 self.forget(&key);
             }
         }
     }
+}
+
+/// How many places and timers there may be before those are removed that do not count any more.
+pub(super) fn most_marks(hosts: &HostTable) -> usize {
+    2 * hosts.len() + FEW_MARKS
 }
 
 /// Adds a timer. Timers that double have room for as many hosts again.

@@ -41,11 +41,17 @@ impl HostQueues {
             ahead,
             others_of_host: (host.queued() + host.postponed()).saturating_sub(1),
             in_flight: host.pace.in_flight(),
+            class: entry.class,
         };
+        let rule = self.config.order.rule_of(entry.key());
+        let rule = rule
+            .filter(|rule| rule.class == entry.class)
+            .map(|rule| rule.pattern.clone());
         let queued = |wait| Why::Queued {
             host: key.clone(),
             wait,
             place,
+            rule: rule.clone(),
         };
         let Some(origin) = host.find(id) else {
             return Some(queued(Wait::Robots));
@@ -82,6 +88,6 @@ impl HostQueues {
     /// Whether other hosts of its address come first.
     fn is_behind_others(&self, host: &Host, now: Time) -> bool {
         let is_kept_back = |address| !self.addresses.is_free(address, now, &self.config);
-        host.state == HostState::WaitingForAddress || host.admitted_by().is_some_and(is_kept_back)
+        matches!(host.state, HostState::WaitingForAddress(_)) || host.admitted_by().is_some_and(is_kept_back)
     }
 }

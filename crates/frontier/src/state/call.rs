@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::ByteBuf;
 
 use super::again::PagesRead;
+use crate::class::Class;
 use crate::entry::Entry;
 use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
@@ -233,6 +234,7 @@ struct StoredLink {
     previous: Option<Arc<PreviousFetch>>,
     sitemap_of: Option<Origin>,
     data: Option<OwnData>,
+    class: Option<Class>,
 }
 
 struct LinkRef<'a>(&'a Link);

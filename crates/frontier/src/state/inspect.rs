@@ -27,17 +27,15 @@ impl State {
             };
         }
         let queues = self.sieve.queue();
-        match queues.why_waiting(url, now) {
-            Some(Why::Queued { host, wait, place }) => {
-                let wait = match wait {
-                    _ if self.is_budget_spent() => Wait::PageBudget,
-                    Wait::Turn if self.budget_left() == 0 => Wait::PagesInFlight,
-                    wait => wait,
-                };
-                return Why::Queued { host, wait, place };
+        if let Some(mut why) = queues.why_waiting(url, now) {
+            if let Why::Queued { wait, .. } = &mut why {
+                if self.is_budget_spent() {
+                    *wait = Wait::PageBudget;
+                } else if *wait == Wait::Turn && self.budget_left() == 0 {
+                    *wait = Wait::PagesInFlight;
+                }
             }
-            Some(why) => return why,
-            None => {}
+            return why;
         }
         if let Some((_, why)) = queues.dropped_entries().find(|(entry, _)| entry.key() == key) {
             return Why::WillBeDropped(why);

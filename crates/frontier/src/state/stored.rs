@@ -6,7 +6,7 @@
 use sieve::{SeenSet, Sieve};
 
 use super::{Seen, State, Tables};
-use crate::config::FrontierConfig;
+use crate::config::{FrontierConfig, FrontierConfigError};
 use crate::error::OpenError;
 use crate::hosts::{HostConfig, HostQueues, HostTable, HostsOnDisk};
 use crate::scope::Reached;
@@ -41,12 +41,18 @@ impl State {
             .with_counters(counters);
         state.scope.set_reached(reached);
         state.tables = tables;
-        state.lie_on_disk(config, hosts, on_disk);
+        state.lie_on_disk(config, hosts, on_disk)?;
         Ok(state)
     }
 
-    pub(crate) fn lie_on_disk(&mut self, config: &FrontierConfig, hosts: HostTable, on_disk: HostsOnDisk) {
-        self.hosts()
-            .configure(HostConfig::of(config), config.traps.clone(), hosts, on_disk);
+    pub(crate) fn lie_on_disk(
+        &mut self,
+        config: &FrontierConfig,
+        hosts: HostTable,
+        on_disk: HostsOnDisk,
+    ) -> Result<(), FrontierConfigError> {
+        let queues = HostConfig::of(config)?;
+        self.hosts().configure(queues, config.traps.clone(), hosts, on_disk);
+        Ok(())
     }
 }

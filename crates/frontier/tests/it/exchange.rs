@@ -1,7 +1,7 @@
 //! Links between partitions: who owns a site, what is sent, and what a second, a missing and a wrong batch do.
 
 use frontier::exchange::{Acknowledged, LinkBatch, Mark, Received};
-use frontier::{Frontier, FrontierConfig, Leasing, LimitConfig, Link, Outcome, Partition, Reach, Verdict, Why};
+use frontier::{Class, Frontier, FrontierConfig, Leasing, LimitConfig, Link, Outcome, Partition, Reach, Verdict, Why};
 
 use crate::common::{self, START as NOW, commit, end, url};
 
@@ -48,6 +48,7 @@ fn a_link_to_another_partition_is_sent_once_and_arrives_whole() {
         depth: 7,
         lastmod: Some(NOW),
         embedded: 2,
+        class: Class::try_from(6).ok(),
         ..link(&away).with_data(b"customer 7").unwrap()
     };
     assert_eq!(

@@ -13,6 +13,7 @@ mod canonical;
 mod canonical_suite;
 #[path = "../shared/cases.rs"]
 mod cases;
+mod classes;
 mod configuration;
 mod durable;
 mod edge_cases;

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Canonicalizer, FailureKind, Fate, Frontier, Lease, Leasing, Link, Notice, Origin, Outcome, Purpose, RetryPolicy,
-    Settled, Time, Verdict, Wait, Why,
+    Canonicalizer, Class, FailureKind, Fate, Frontier, Lease, Leasing, Link, Notice, Origin, Outcome, Purpose,
+    RetryPolicy, Settled, Time, Verdict, Wait, Why,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -402,7 +402,11 @@ impl Walk {
                 _ => (Outcome::Done, targets.clone()),
             }
         };
-        let link = |n: usize| Link::found(self.canonical.parse(&url(n)).unwrap(), 1, "".into());
+        let class = |n: usize| Class::try_from((n % 12) as u8).ok();
+        let link = |n: usize| Link {
+            class: class(n),
+            ..Link::found(self.canonical.parse(&url(n)).unwrap(), 1, "".into())
+        };
         let links: Vec<_> = targets.iter().map(|&n| link(n)).collect();
         let settled = commit(&mut self.frontier, end(&lease, outcome).with_links(links), self.now);
         self.note(&settled);

@@ -280,7 +280,7 @@ fn a_text_names_the_time_and_what_is_ahead() {
     let why = frontier.why(&url("https://a.example/0"), at(0.25));
     assert_eq!(
         why.to_string(),
-        "queued at a.example: its host can be asked from 2023-11-14T22:13:21.000Z on (1 ahead of it; its host has 1 more waiting, 0 in flight)"
+        "queued at a.example: its host can be asked from 2023-11-14T22:13:21.000Z on (class 3, 1 ahead of it; its host has 1 more waiting, 0 in flight)"
     );
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::calls::{End, How, Setting, Target};
 use super::common::{self, Forbid, failure, url};
-use super::frontier::{Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, Purpose, Settlement};
+use super::frontier::{Class, Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, Purpose, Settlement};
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
     let mut config = common::config();
@@ -38,13 +38,21 @@ pub(crate) fn address(target: Target) -> String {
     )
 }
 
+/// Half of the pages have a class of their own.
+fn class_of(path: u8) -> Option<Class> {
+    Class::try_from(path / 2 % 8).ok().filter(|_| path < 20)
+}
+
 pub(crate) fn link(target: Target) -> Link {
     let url = url(&address(target));
     if target.is_sitemap {
         let origin = url.origin();
         Link::sitemap(url, origin, 0, None)
     } else {
-        Link::found(url, 1, "http://host0.example/".into())
+        Link {
+            class: class_of(target.path),
+            ..Link::found(url, 1, "http://host0.example/".into())
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::super::origin_id::OriginId;
 use super::super::origin_queue::OriginQueue;
 use super::Host;
+use crate::class::{Class, Classes};
 use crate::entry::Entry;
 use crate::hosts::HostConfig;
 use crate::time::Time;
@@ -75,14 +76,33 @@ impl Host {
         }
     }
 
-    /// Returns the next origin of the round. Cost: a scan of the origins between the last and it.
-    pub(super) fn next_in_round(&mut self) -> Option<OriginId> {
+    /// Returns the next origin of the round with pages of the class whose turn it is, or without pages. Cost: a scan of all origins.
+    pub(super) fn next_in_round(&mut self) -> Option<(OriginId, Class)> {
+        let in_use = self.classes();
+        let class = match in_use.are_several() {
+            true => self.rare().turns.get_or_insert_default().next(in_use),
+            false => in_use.best(),
+        };
+        let class = class.unwrap_or_default();
         let next = usize::from(self.next_origin).min(self.origins.len());
         let (before, after) = self.origins.split_at(next);
-        let at = after.iter().chain(before).position(|origin| origin.in_round)?;
+        let is_meant = |classes: Classes| classes.is_empty() || classes.contains(class);
+        let is_next = |origin: &OriginQueue| origin.in_round && is_meant(origin.classes());
+        let at = after.iter().chain(before).position(is_next)?;
         let at = (next + at) % self.origins.len();
         self.next_origin = u16::try_from(at).unwrap_or_default();
-        Some(self.origins[at].id)
+        Some((self.origins[at].id, class))
+    }
+
+    /// The classes of the pages in its round.
+    fn classes(&self) -> Classes {
+        let in_round = self.origins.iter().filter(|origin| origin.in_round);
+        in_round.fold(Classes::default(), |classes, origin| classes | origin.classes())
+    }
+
+    /// The best of these, which decides about its place among other hosts.
+    pub(crate) fn class(&self) -> Class {
+        self.classes().best().unwrap_or_default()
     }
 
     /// Removes an origin from the round, which continues after it.
@@ -124,7 +144,7 @@ impl Host {
         if self.holds_pages(config) {
             return urgent;
         }
-        while let Some(id) = self.next_in_round() {
+        while let Some((id, _)) = self.next_in_round() {
             let ready = self
                 .find(id)
                 .and_then(|origin| origin.ready_at(now, config.politeness.ask_robots));

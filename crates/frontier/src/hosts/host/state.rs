@@ -5,6 +5,7 @@ use super::super::HostConfig;
 use super::super::addresses::Address;
 use super::super::origin_queue::OriginQueue;
 use super::Host;
+use crate::class::Class;
 use crate::time::Time;
 
 /// The state of a host.
@@ -13,10 +14,10 @@ pub(crate) enum HostState {
     /// Nothing is queued, but it is kept, because something about it must not be lost.
     #[default]
     Idle,
-    /// In the round of hosts that can be requested now.
-    Due,
-    /// Waiting in the queue of its address, which other hosts share.
-    WaitingForAddress,
+    /// In the round of hosts that can be requested now, among those of its class.
+    Due(Class),
+    /// Waiting in the round of its address, which other hosts share.
+    WaitingForAddress(Class),
     /// Waiting for its time.
     Waiting(Time),
     /// Nothing can be leased before a settlement: all its requests are in flight, or its robots.txt is.
@@ -28,13 +29,14 @@ pub(crate) enum HostState {
 impl Host {
     /// Updates its state after a change. Returns whether it is another now.
     pub(crate) fn update_state(&mut self, now: Time, config: &HostConfig) -> bool {
-        if matches!(self.state, HostState::Due | HostState::WaitingForAddress) {
-            // It stays in the round or the queue of its address until its turn, when `round_robin.rs` looks at it again.
-            return false;
-        }
-        let state = match self.next_state(now, config) {
-            HostState::Due if self.shared_address(now).is_some() => HostState::WaitingForAddress,
-            state => state,
+        let state = match self.state {
+            // It stays there until its turn, when `round_robin.rs` looks at it again, unless a page of a better class has come.
+            HostState::Due(class) => HostState::Due(class.min(self.class())),
+            HostState::WaitingForAddress(class) if class <= self.class() => self.state,
+            _ => match self.next_state(now, config) {
+                HostState::Due(class) if self.shared_address(now).is_some() => HostState::WaitingForAddress(class),
+                state => state,
+            },
         };
         std::mem::replace(&mut self.state, state) != state
     }
@@ -48,7 +50,7 @@ impl Host {
         let free = self.free_at(config);
         match free.and_then(|free| Some(free.max(self.first_due(now, config)?))) {
             None => HostState::WaitingForSettlement,
-            Some(time) if time <= now => HostState::Due,
+            Some(time) if time <= now => HostState::Due(self.class()),
             Some(time) => HostState::Waiting(time),
         }
     }

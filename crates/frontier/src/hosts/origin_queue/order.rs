@@ -1,39 +1,54 @@
-//! The order in which the entries of an origin are leased: sitemaps and pages take turns, and pages come before retries, as `take_entry` takes
-//! them and `find_queued` counts them. Postponed pages come last: they are queued anew when nothing else is left (`HostQueues::release_postponed`).
+//! The order in which the entries of an origin are leased: sitemaps and pages take turns, pages by their [class](crate::Class), and those of a class
+//! before its retries, as `take_entry` takes them and `find_queued` counts them. Postponed pages come last: they are queued anew when nothing
+//! else is left (`HostQueues::release_postponed`).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::{OriginQueue, Rare};
+use super::OriginQueue;
+use crate::class::{Class, Turns};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::packed_entries::OriginRef;
 use crate::hosts::packed_entries::closed::SegmentStore;
 use crate::url::HostKey;
 
 impl OriginQueue {
-    pub(super) fn take_entry(&mut self, host: &HostKey, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
-        let sitemap = if self.page_is_next {
-            None
-        } else {
-            self.take_rare(|rare| &mut rare.sitemaps)
-        };
-        let first = sitemap
-            .or_else(|| {
-                let origin = &self.id.text(host);
-                self.pages.pop(OriginRef { host, origin, segments })
-            })
-            .or_else(|| self.take_rare(|rare| &mut rare.retries))
-            .or_else(|| self.take_rare(|rare| &mut rare.sitemaps))?;
+    /// Takes a sitemap, or a page of a class.
+    pub(super) fn take_entry(
+        &mut self,
+        host: &HostKey,
+        class: Class,
+        segments: Option<&dyn SegmentStore>,
+    ) -> Option<Entry> {
+        let first = match self.page_is_next {
+            true => self.take_page(host, class, segments).or_else(|| self.take_sitemap()),
+            false => self.take_sitemap().or_else(|| self.take_page(host, class, segments)),
+        }?;
         self.page_is_next = matches!(first.purpose, Purpose::Sitemap(_));
         Some(first)
     }
 
-    fn take_rare(&mut self, queue: fn(&mut Rare) -> &mut VecDeque<Entry>) -> Option<Entry> {
-        let queue = queue(self.rare.as_mut()?);
-        let entry = queue.pop_front();
-        if queue.len() < queue.capacity() / 4 {
-            queue.shrink_to(queue.capacity() / 2);
+    fn take_sitemap(&mut self) -> Option<Entry> {
+        take_first(&mut self.rare.as_mut()?.sitemaps)
+    }
+
+    fn take_page(&mut self, host: &HostKey, class: Class, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
+        let origin = &self.id.text(host);
+        let origin_ref = OriginRef::new(host, origin, segments).of_class(class);
+        let is_usual = class == Class::default();
+        if is_usual && let Some(entry) = self.pages.pop(origin_ref) {
+            return Some(entry);
         }
-        entry
+        let rare = self.rare.as_mut()?;
+        if !is_usual && let Some(pages) = rare.pages.get_mut(class) {
+            let entry = pages.pop(origin_ref);
+            if pages.is_empty() {
+                rare.pages.remove(class);
+            }
+            if entry.is_some() {
+                return entry;
+            }
+        }
+        take_first(rare.retries.get_mut(class)?)
     }
 
     /// Finds the entry with a key. Returns it with how many entries come before it, and whether it is postponed. Cost: a copy of each of
@@ -42,28 +57,77 @@ impl OriginQueue {
         &self,
         host: &HostKey,
         key: &str,
+        turns: Option<&Turns>,
         segments: Option<&dyn SegmentStore>,
     ) -> Option<(Entry, u64, bool)> {
         let origin = &self.id.text(host);
-        let origin_ref = OriginRef { host, origin, segments };
+        let origin_ref = OriginRef::new(host, origin, segments);
         let rare = self.rare.as_deref();
         let sitemaps = || rare.into_iter().flat_map(|rare| rare.sitemaps.iter().cloned());
-        let retries = || rare.into_iter().flat_map(|rare| rare.retries.iter().cloned());
-        let lengths = |rare: &Rare| (rare.sitemaps.len() as u64, rare.retries.len() as u64);
-        let (of_sitemaps, of_retries) = rare.map_or((0, 0), lengths);
-        if let Some((at, entry)) = find(self.pages.iter(origin_ref).chain(retries()), key) {
-            let before = of_sitemaps.min(at + u64::from(!self.page_is_next));
-            return Some((entry, at + before, false));
+        let of_sitemaps = rare.map_or(0, |rare| rare.sitemaps.len() as u64);
+        let counts = self.counts();
+        let of_pages: u64 = counts.values().sum();
+        for class in counts.keys().copied() {
+            let pages = self.queues().filter(|(of, _)| *of == class);
+            let pages = pages.flat_map(|(_, pages)| pages.iter(origin_ref.of_class(class)));
+            let retries = rare.into_iter().flat_map(|rare| rare.retries.iter());
+            let retries = retries.filter(|(of, _)| *of == class);
+            let retries = retries.flat_map(|(_, retries)| retries.iter().cloned());
+            if let Some((at, entry)) = find(pages.chain(retries), key) {
+                let at = ahead(counts, turns, class, at);
+                let before = of_sitemaps.min(at + u64::from(!self.page_is_next));
+                return Some((entry, at + before, false));
+            }
         }
         if let Some((at, entry)) = find(sitemaps(), key) {
-            let before = (self.pages.len() + of_retries).min(at + u64::from(self.page_is_next));
+            let before = of_pages.min(at + u64::from(self.page_is_next));
             return Some((entry, at + before, false));
         }
         let (at, entry) = find(rare?.postponed.iter(origin_ref), key)?;
-        Some((entry, self.pages.len() + of_retries + of_sitemaps + at, true))
+        Some((entry, of_pages + of_sitemaps + at, true))
     }
+
+    /// How many pages of each class wait that are not postponed.
+    fn counts(&self) -> BTreeMap<Class, u64> {
+        let retries = self.rare.iter().flat_map(|rare| rare.retries.iter());
+        let retries = retries.map(|(class, retries)| (class, retries.len() as u64));
+        let mut counts = BTreeMap::new();
+        for (class, count) in self.queues().map(|(class, pages)| (class, pages.len())).chain(retries) {
+            *counts.entry(class).or_default() += count;
+        }
+        counts.retain(|_, count| *count > 0);
+        counts
+    }
+}
+
+fn take_first(queue: &mut VecDeque<Entry>) -> Option<Entry> {
+    let entry = queue.pop_front();
+    if queue.len() < queue.capacity() / 4 {
+        queue.shrink_to(queue.capacity() / 2);
+    }
+    entry
 }
 
 fn find(entries: impl Iterator<Item = Entry>, key: &str) -> Option<(u64, Entry)> {
     (0..).zip(entries).find(|(_, entry)| entry.key() == key)
+}
+
+/// How many pages come before the one at a place in its class. Cost: a step for each, if there are several classes.
+fn ahead(mut left: BTreeMap<Class, u64>, turns: Option<&Turns>, wanted: Class, mut at: u64) -> u64 {
+    let mut turns = turns.cloned().unwrap_or_default();
+    let mut ahead = 0;
+    while left.len() > 1
+        && let Some(class) = turns.next(left.keys().copied().collect())
+        && (class, at) != (wanted, 0)
+    {
+        turns.take(class);
+        ahead += 1;
+        at -= u64::from(class == wanted);
+        let of_class = left.entry(class).or_default();
+        *of_class -= 1;
+        if *of_class == 0 {
+            left.remove(&class);
+        }
+    }
+    ahead + if left.len() > 1 { 0 } else { at }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::OriginRef;
 use crate::appended::append;
+use crate::class::Class;
 use crate::entry::{Entry, Metadata, Purpose};
 use crate::link::PreviousFetch;
 use crate::time::Time;
@@ -31,16 +32,19 @@ struct Rare {
     lastmod: Option<Time>,
     page: u64,
     previous: Option<Arc<PreviousFetch>>,
+    /// If it is not that of the queue.
+    class: Option<Class>,
 }
 
 impl Rare {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &Entry, class: Class) -> Self {
         Self {
             hops: entry.hops,
             embedded: entry.metadata.embedded,
             lastmod: entry.metadata.lastmod,
             page: entry.page,
             previous: entry.metadata.previous.clone(),
+            class: Some(entry.class).filter(|of_entry| *of_entry != class),
         }
     }
 }
@@ -60,6 +64,8 @@ fn flags_of(entry: &Entry, rare: &Rare) -> u8 {
 pub(super) struct Writer<'a> {
     pub(super) to: &'a mut Vec<u8>,
     pub(super) origin: &'a str,
+    /// That of the queue.
+    pub(super) class: Class,
 }
 
 impl Writer<'_> {
@@ -92,7 +98,7 @@ impl Writer<'_> {
 
     /// Appends a record, and returns the offset of the last referrer: `referrer_at` is that of the records before, 0 for none.
     pub(super) fn entry(&mut self, entry: &Entry, mut referrer_at: u32) -> u32 {
-        let rare = Rare::of(entry);
+        let rare = Rare::of(entry, self.class);
         let flags = flags_of(entry, &rare);
         let flags_at = self.to.len();
         self.to.push(flags);
@@ -243,6 +249,7 @@ impl<'a> Reader<'a> {
             hops: rare.hops,
             postponed: flags & IS_POSTPONED != 0,
             page: rare.page,
+            class: rare.class.unwrap_or(self.origin_ref.class),
             metadata: Metadata {
                 referrer,
                 redirected_from,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use frontier::{Directory, Link, NotFetched, Outcome, Refetch, StoredPage};
+use frontier::{Class, Directory, Link, NotFetched, Outcome, Refetch, StoredPage};
 
 use super::TemporaryDir;
 use crate::common::{self, START as NOW, at, commit, config, end, url};
@@ -14,13 +14,15 @@ fn data_survive_a_kill_and_a_fetch_again_and_are_in_the_row_of_a_page() {
     let dir = TemporaryDir::new();
     let mut frontier = dir.open(config(), NOW).frontier;
     let forbidden = Link::seed(url("https://b.example/")).with_data(b"9").unwrap();
-    frontier.offer(&[seed(), forbidden], NOW).unwrap();
+    frontier
+        .offer(&[seed().with_class(Class::LAST), forbidden], NOW)
+        .unwrap();
     frontier.persist(b"", NOW).unwrap();
     drop(frontier);
     let mut frontier = dir.open(config(), NOW).frontier;
     for lease in common::ready(&mut frontier, NOW) {
         let outcome = match data(&lease) {
-            Some(DATA) => Outcome::Done,
+            Some(DATA) if lease.entry.class == Class::LAST => Outcome::Done,
             _ => Outcome::NotFetched(NotFetched::AddressForbidden),
         };
         commit(&mut frontier, end(&lease, outcome), NOW);
