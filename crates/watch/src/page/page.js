@@ -114,13 +114,14 @@ const LOWEST_RATE = 1;
 /** Whether all that waits for a host waits behind all other pages. */
 const isBehind = (one) => one.postponed > 0 && one.postponed === one.waiting && one.in_flight === 0;
 
-/** Returns how long what is left takes: what waits for the slowest host, and then behind all others, or all at the present rate. */
+/** Says how long what is left takes: all at the present rate, or at least what waits for the slowest host, and then behind all others. */
 function timeLeft({ left, summary }) {
   const at = summary.recent_pages_per_second;
   const all = at >= LOWEST_RATE && left && left.about !== null ? left.about / at : 0;
   const longest = (hosts) => Math.max(0, ...hosts.map((one) => one.left_seconds ?? 0));
   const others = summary.host_table.filter((one) => !isBehind(one));
-  return Math.max(all, longest(others) + longest(summary.host_table.filter(isBehind)));
+  const held = longest(others) + longest(summary.host_table.filter(isBehind));
+  return all >= held ? [all, "about"] : [held, "at least"];
 }
 
 function showLeft(status) {
@@ -140,7 +141,8 @@ function showLeft(status) {
     : `a page led to ${short} new ones lately, and to ${long} in the second half of the crawl`;
   const holding = summary.host_table.filter((one) => one.left_seconds !== null);
   const isOpen = holding.length > 0 && holding.every((one) => one.alike > 0);
-  const until = timeLeft(status) > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : "about"} ${duration(timeLeft(status))}` : "";
+  const [seconds, bound] = timeLeft(status);
+  const until = seconds > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : bound} ${duration(seconds)}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
     : `${queued}. With those that they lead to, about ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
