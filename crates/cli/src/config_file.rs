@@ -68,6 +68,9 @@ pub(crate) fn arguments(mut given: Vec<OsString>) -> Result<Vec<OsString>, Confi
     Ok(given)
 }
 
+/// Arguments, or what is wrong with an entry.
+type Arguments = Result<Vec<String>, String>;
+
 struct File {
     path: String,
     text: String,
@@ -79,26 +82,30 @@ impl File {
             let what = format!("it is not TOML: {}", error.message());
             self.refused(error.span().unwrap_or_default(), what)
         })?;
-        let mut arguments = Vec::new();
         let mut entries = Vec::new();
         for (key, value) in table.get_ref() {
-            match value.get_ref() {
-                DeValue::Array(rules) if key.get_ref() == "order" => {
-                    entries.extend(rules.iter().map(|rule| (None, key, rule)));
+            match (&**key.get_ref(), value.get_ref()) {
+                ("order", DeValue::Array(rules)) => {
+                    let rules = rules.iter().map(|rule| (rule.span(), rule_of(rule.get_ref())));
+                    entries.extend(rules.map(|(place, text)| (place, text.and_then(|text| setting("order", &text)))));
                 }
-                DeValue::Table(group) => entries.extend(group.iter().map(|(name, value)| (Some(key), name, value))),
-                _ => entries.push((None, key, value)),
+                ("hosts", DeValue::Table(hosts)) => {
+                    entries.extend(hosts.iter().flat_map(|(host, policy)| granted(host, policy)));
+                }
+                ("order", rule @ DeValue::Table(_)) => {
+                    entries.push((key.span(), rule_of(rule).and_then(|text| setting("order", &text))));
+                }
+                (group, DeValue::Table(options)) => entries.extend(options.iter().map(|(name, value)| {
+                    let texts = check_group(command, group, name.get_ref())
+                        .and_then(|()| arguments_of(command, given, name.get_ref(), value.get_ref()));
+                    (name.span(), texts)
+                })),
+                (name, value) => entries.push((key.span(), arguments_of(command, given, name, value))),
             }
         }
-        entries.sort_by_key(|(_, _, value)| value.span().start);
-        for (group, key, value) in entries {
-            let texts = check_group(command, group.map(Spanned::get_ref), key.get_ref())
-                .and_then(|()| arguments_of(command, given, key.get_ref(), value.get_ref()));
-            let place = if matches!(value.get_ref(), DeValue::Table(_)) {
-                value.span()
-            } else {
-                key.span()
-            };
+        entries.sort_by_key(|(place, _)| place.start);
+        let mut arguments = Vec::new();
+        for (place, texts) in entries {
             let texts = texts.map_err(|what| self.refused(place, what))?;
             arguments.extend(texts.into_iter().map(OsString::from));
         }
@@ -113,29 +120,23 @@ impl File {
     }
 }
 
-/// Checks that an option or setting belongs to this table of the file, if it is in one: its heading in the help.
-fn check_group(command: &Command, group: Option<&Cow<'_, str>>, name: &str) -> Result<(), String> {
+/// Checks that an option or setting belongs to this table of the file: its heading in the help.
+fn check_group(command: &Command, group: &str, name: &str) -> Result<(), String> {
     let heading = match given::find(name) {
         Some(setting) => setting.group,
         None => argument_of(command, name)?.get_help_heading().unwrap_or("Input"),
     };
     let heading = heading.to_lowercase();
-    match group.filter(|group| **group != heading) {
-        Some(group) => Err(format!("{name} is not in [{group}], but in [{heading}]")),
-        None => Ok(()),
+    match group == heading {
+        true => Ok(()),
+        false => Err(format!("{name} is not in [{group}], but in [{heading}]")),
     }
 }
 
-fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeValue<'_>) -> Arguments {
     if given::find(name).is_some() {
-        let value = match value {
-            DeValue::Table(rule) if name == "order" => rule_of(rule)?,
-            value => scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?,
-        };
-        let assignment = format!("{name}={value}");
-        let read = assignment.parse::<given::Assignment>();
-        read.map_err(|why| format!("the value of {name} is not valid: {why}"))?;
-        return Ok(vec![format!("--set={assignment}")]);
+        let value = scalar(value).ok_or_else(|| format!("{name} needs one text or number"))?;
+        return setting(name, &value);
     }
     let argument = argument_of(command, name)?;
     let texts = command_line_texts(argument, value)?;
@@ -144,14 +145,39 @@ fn arguments_of(command: &Command, given: &ArgMatches, name: &str, value: &DeVal
     Ok(if is_replaced { Vec::new() } else { texts })
 }
 
+fn setting(name: &str, value: &str) -> Arguments {
+    let assignment = format!("{name}={value}");
+    let read = assignment.parse::<given::Assignment>();
+    read.map_err(|why| format!("the value of {name} is not valid: {why}"))?;
+    Ok(vec![format!("--set={assignment}")])
+}
+
 /// The value of the setting `order`.
-fn rule_of(rule: &DeTable<'_>) -> Result<String, String> {
-    const NEEDS: &str = "[[order]] needs match = \"REGEX\" and class = 0 to 7, and nothing else";
-    let text = |name: &str| rule.get(name).and_then(|value| text_of(value.get_ref())).ok_or(NEEDS);
-    match rule.len() {
-        2 => Ok(format!("{} {}", text("class")?, text("match")?)),
-        _ => Err(NEEDS.to_owned()),
+fn rule_of(rule: &DeValue<'_>) -> Result<String, String> {
+    match (rule.as_table().map(DeTable::len), rule.get("class"), rule.get("match")) {
+        (Some(2), Some(class), Some(pattern))
+            if let (DeValue::Integer(class), DeValue::String(pattern)) = (class.get_ref(), pattern.get_ref()) =>
+        {
+            Ok(format!("{} {pattern}", class.as_str()))
+        }
+        _ => Err("[[order]] needs match = \"REGEX\" and class = 0 to 7, and nothing else".to_owned()),
     }
+}
+
+/// What a host is granted, each as a value of the setting `host`.
+fn granted(host: &Spanned<Cow<'_, str>>, policy: &Spanned<DeValue<'_>>) -> Vec<(Range<usize>, Arguments)> {
+    let DeValue::Table(policy) = policy.get_ref() else {
+        return vec![(
+            host.span(),
+            Err("a host is a table, such as [hosts.\"example.com\"]".to_owned()),
+        )];
+    };
+    let granted = policy.iter().map(|(name, value)| {
+        let value = scalar(value.get_ref()).ok_or_else(|| format!("{} needs one value", name.get_ref()));
+        let texts = value.and_then(|value| setting("host", &format!("{} {}={value}", host.get_ref(), name.get_ref())));
+        (name.span(), texts)
+    });
+    granted.collect()
 }
 
 /// Checks the value of an entry as that of an option. The message does not quote it.
@@ -247,6 +273,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
             .ok()
             .map(|n| n.to_string()),
         DeValue::Float(number) => Some(number.as_str().to_owned()),
+        DeValue::Datetime(time) => Some(time.to_string()),
         _ => None,
     }
 }
@@ -293,6 +320,11 @@ mod tests {
             [[order]]
             match = '/old/'
             class = 7
+            [hosts."*.shop.example"]
+            delay = "10s"
+            closed-until = 2026-12-24T08:00:00Z
+            [hosts]
+            "b.example".closed = true
         "#;
         let expected = [
             "a.example",
@@ -315,6 +347,9 @@ mod tests {
             "--exact",
             "--set=order=0 /news/",
             "--set=order=7 /old/",
+            "--set=host=*.shop.example delay=10s",
+            "--set=host=*.shop.example closed-until=2026-12-24T08:00:00Z",
+            "--set=host=b.example closed=true",
         ];
         assert_eq!(read(text).unwrap(), expected);
     }
@@ -346,7 +381,15 @@ mod tests {
             2 | delay = 1; [[order]]; match = '/secret/' | [[order]] needs match = "REGEX" and class = 0 to 7
             1 | [[order]]; match = '/secret/'; class = 8 | there is no class 8: give 0
             1 | [[order]]; match = '/secret/'; class = 1; host = 'b' | and nothing else
+            1 | [order]; match = '/secret/' | [[order]] needs match
+            1 | [[order]]; match = '/secret/'; class = '0 x' | [[order]] needs match
+            1 | [[order]]; match = '/secret/'; class = 300 | there is no class
             1 | order = '/secret/' | write CLASS REGEX
+            2 | [hosts."a.example"]; delays = 'secret' | a host has no "delays", but delay, max-crawl-delay
+            3 | ; [hosts."a.example"]; class = 'secret' | the value of host is not valid: write a whole number
+            2 | [hosts."*a.example"]; closed = true | "*a.example" names no host: write one
+            2 | [hosts]; "a.example" = 'secret' | a host is a table
+            2 | [hosts."a.example"]; closed-until = 'secret' | such as 2026-12-24T08:00:00Z
             2 | delay = 1; delay = 2 | is not TOML
             1 | delay 1 | is not TOML"#
             .trim_start()

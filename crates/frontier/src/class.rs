@@ -98,7 +98,7 @@ impl Order {
 }
 
 /// A set of classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Classes(u8);
 
 impl Classes {
@@ -108,6 +108,17 @@ impl Classes {
 
     pub(crate) fn contains(self, class: Class) -> bool {
         self.0 & 1 << class.0 != 0
+    }
+
+    /// Returns whether it was not in the set.
+    pub(crate) fn insert(&mut self, class: Class) -> bool {
+        let was_there = self.contains(class);
+        *self = *self | Self::of(class);
+        !was_there
+    }
+
+    pub(crate) fn remove(&mut self, class: Class) {
+        self.0 &= !(1 << class.0);
     }
 
     pub(crate) fn is_empty(self) -> bool {
@@ -164,8 +175,8 @@ impl Turns {
         }
     }
 
-    /// Records that a class was served.
-    pub(crate) fn take(&mut self, class: Class) {
+    /// Counts a turn of a class.
+    pub(crate) fn count(&mut self, class: Class) {
         self.taken = (self.taken + 1) % TURNS;
         if let Some(at) = self.waited.iter().position(|waiting| *waiting == class) {
             self.waited[at..].rotate_left(1);
@@ -230,7 +241,7 @@ mod tests {
             let served: Vec<Class> = (0..1000)
                 .map(|_| {
                     let class = turns.next(in_use).unwrap();
-                    turns.take(class);
+                    turns.count(class);
                     class
                 })
                 .collect();

@@ -1,5 +1,6 @@
 //! The configuration of a frontier, with its defaults.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::OrderRule;
 use crate::partition::Partition;
+use crate::policy::{HostPolicy, NoHosts};
 use crate::scope::{ScopeConfig, ScopeError};
 
 /// The bytes of hosts in memory, if a frontier has a directory and no [`FrontierConfig::max_memory`]: 160 MiB.
@@ -53,6 +55,9 @@ pub struct FrontierConfig {
     /// How often hosts are asked.
     #[serde(flatten)]
     pub politeness: PolitenessConfig,
+    /// What some hosts are granted: by name, or by `*.` and a name for its subdomains. Of each field, the most specific pattern that has it counts, and
+    /// before that what [`Frontier::set_policy`](crate::Frontier::set_policy) has set.
+    pub hosts: BTreeMap<String, HostPolicy>,
     /// How much is fetched and remembered.
     #[serde(flatten)]
     pub limits: LimitConfig,
@@ -79,6 +84,7 @@ impl Default for FrontierConfig {
             scope: ScopeConfig::default(),
             order: Vec::new(),
             politeness: PolitenessConfig::default(),
+            hosts: BTreeMap::new(),
             limits: LimitConfig::default(),
             traps: TrapConfig::default(),
             retries: RetryPolicy::default(),
@@ -351,6 +357,9 @@ pub enum FrontierConfigError {
     /// The scope cannot be used.
     #[error(transparent)]
     Scope(#[from] ScopeError),
+    /// A pattern of [`hosts`](FrontierConfig::hosts) names none.
+    #[error(transparent)]
+    Hosts(#[from] NoHosts),
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ impl Entry {
                 Purpose::Page | Purpose::Robots(_) | Purpose::Address => None,
             },
             data: self.metadata.data.clone(),
-            class: Some(self.class),
+            class: Some(self.class).filter(|class| *class != Class::default()),
         }
     }
 

@@ -10,7 +10,6 @@ mod opened;
 pub use opened::Opened;
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use sieve::SeenSet;
 
@@ -19,6 +18,7 @@ use crate::durable::{Durable, QueuedAgain, Refetch, SaveStatus};
 use crate::error::FrontierError;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::Link;
+use crate::policy::HostPolicy;
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::state::{Answer, Call, State, bloom_filter};
 use crate::time::Time;
@@ -211,23 +211,21 @@ impl Frontier {
         Ok(settled.into_iter().map(|(settled, _)| settled).collect())
     }
 
-    /// Sets the delay of one host. It applies if it is longer than the delay of all hosts and the `Crawl-delay` of robots.txt. The host is
-    /// remembered from then on, until the delay is set to zero.
+    /// Sets what one host is granted, before all that [`FrontierConfig::hosts`] says, in place of what was set before. The host is remembered from then on,
+    /// until its policy is `HostPolicy::default()`. What waits for a host that is closed now is [dropped](Leasing::Dropped).
     ///
     /// # Errors
     ///
     /// [`FrontierError::Poisoned`] after a call that panicked.
-    pub fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
-        self.apply(Call::SetDelay(Cow::Borrowed(host), delay), now).map(drop)
+    pub fn set_policy(&mut self, host: &HostKey, policy: &HostPolicy, now: Time) -> Result<(), FrontierError> {
+        self.apply(Call::SetPolicy(Cow::Borrowed(host), Cow::Borrowed(policy)), now)
+            .map(drop)
     }
 
-    /// Blocks requests to a host until a time. A longer block stays.
-    ///
-    /// # Errors
-    ///
-    /// [`FrontierError::Poisoned`] after a call that panicked.
-    pub fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
-        self.apply(Call::Block(Cow::Borrowed(host), until), now).map(drop)
+    /// Returns what was set for one host.
+    pub fn policy(&self, host: &HostKey) -> HostPolicy {
+        let host = self.state.queues().get(host);
+        host.and_then(|host| host.own_policy().cloned()).unwrap_or_default()
     }
 
     /// Queues everything again that is in flight, and returns the number of entries. Their requests count as ended now, and not as

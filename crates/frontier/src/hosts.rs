@@ -72,7 +72,9 @@ use timers::Timers;
 use crate::class::Order;
 use crate::config::{FrontierConfig, FrontierConfigError, LimitConfig, MAX_ORIGINS_PER_HOST, PolitenessConfig};
 use crate::entry::{Entry, Purpose};
+use crate::lease::NotFetched;
 use crate::link::Link;
+use crate::policy::{HostPolicy, Policies};
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::traps::Traps;
@@ -84,6 +86,7 @@ pub(crate) struct HostConfig {
     pub(crate) politeness: PolitenessConfig,
     pub(crate) limits: LimitConfig,
     pub(crate) order: Order,
+    pub(crate) policies: Policies,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
@@ -91,12 +94,13 @@ pub(crate) struct HostConfig {
 impl HostConfig {
     /// # Errors
     ///
-    /// An invalid pattern of the order.
+    /// An invalid pattern of the order or of the hosts.
     pub(crate) fn of(config: &FrontierConfig) -> Result<Self, FrontierConfigError> {
         Ok(Self {
             politeness: config.politeness.clone(),
             limits: config.limits.clone(),
             order: Order::new(&config.order)?,
+            policies: Policies::new(&config.hosts)?,
             segments: None,
         })
     }
@@ -126,6 +130,8 @@ pub(crate) struct HostQueues {
     pub(crate) given_up: u64,
     /// Whether a host has half of the origins that it may have.
     has_crowded_hosts: bool,
+    /// Whether a host has a policy of its own.
+    has_own_policies: bool,
     /// The origins with postponed pages, in order.
     postponed_at: VecDeque<(HostKey, OriginId)>,
     dropped: DroppedEntries,
@@ -179,6 +185,7 @@ impl HostQueues {
             waiting: Waiting::default(),
             given_up: 0,
             has_crowded_hosts: false,
+            has_own_policies: false,
             postponed_at: VecDeque::new(),
             dropped: DroppedEntries::default(),
             rules_bytes: 0,
@@ -195,7 +202,11 @@ impl HostQueues {
             if self.hosts.len() >= self.config.limits.max_hosts {
                 return Err(Refusal::TooManyHosts);
             }
-            if self.config.limits.max_pages_per_host == Some(0) && link.sitemap_of.is_none() {
+            let policy = self.config.policies.of(name);
+            if policy.is_closed() {
+                return Err(Refusal::ByOrder);
+            }
+            if policy.max_pages.or(self.config.limits.max_pages_per_host) == Some(0) && link.sitemap_of.is_none() {
                 return Err(Refusal::HostBudget);
             }
             self.traps.admit_host(link)?;
@@ -204,6 +215,9 @@ impl HostQueues {
         if facts.is_restricted
             && let Some(host) = self.hosts.get(name)
         {
+            if host.policy().is_closed() {
+                return Err(Refusal::ByOrder);
+            }
             if host.gave_up(link.url.url().as_str()) {
                 return Err(Refusal::HostDown);
             }
@@ -322,20 +336,34 @@ impl HostQueues {
         }
     }
 
-    /// Sets the delay of one host. It applies if it is longer than the delay of all hosts.
-    pub(crate) fn set_delay(&mut self, key: &HostKey, delay: Duration, now: Time) {
-        // One without effect is kept, too: a later run may have a shorter delay of all hosts.
-        self.change(key, now, |host, _| host.set_own_delay(delay));
+    /// Sets the policy of one host. If that closes it, drops what waits.
+    pub(crate) fn set_policy(&mut self, key: &HostKey, policy: &HostPolicy, now: Time) {
+        self.has_own_policies = true;
+        self.change(key, now, |host, config| {
+            host.set_policy(key, policy.clone(), config);
+            host.update_crawl_delay(config.politeness.max_crawl_delay);
+        });
+        self.drop_what_may_not_be(key, now);
     }
 
-    /// Blocks requests to a host until a time. A longer block stays.
-    pub(crate) fn block(&mut self, key: &HostKey, until: Time, now: Time) {
-        self.change(key, now, |host, _| host.block(until));
+    /// Drops what waits for a host that is closed, or whose budget is spent.
+    fn drop_what_may_not_be(&mut self, key: &HostKey, now: Time) {
+        let found = self.get(key);
+        let found = found.map(|host| (host.policy().is_closed(), host.exceeds_budget(&self.config)));
+        if let Some((true, _)) = found {
+            self.drop_queues(key, NotFetched::ByOrder, now);
+        } else if let Some((_, true)) = found {
+            self.drop_queues(key, NotFetched::HostBudget, now);
+        }
     }
 
     /// Records what the look-up of an address has found. Once it is known, entries of the host can be leased.
     pub(crate) fn set_address(&mut self, key: &HostKey, address: Address, now: Time) {
         self.change(key, now, |host, _| host.set_address(address));
+    }
+
+    fn has_policies(&self) -> bool {
+        self.has_own_policies || !self.config.policies.is_empty()
     }
 
     pub(crate) fn config(&self) -> &HostConfig {

@@ -109,6 +109,8 @@ pub enum NotFetched {
     HostBudget,
     /// It was queued for an origin that was given up: away for too long, or throttling all the time.
     HostDown,
+    /// Its host was [closed](crate::HostPolicy::closed).
+    ByOrder,
 }
 
 impl NotFetched {
@@ -121,6 +123,7 @@ impl NotFetched {
             Self::NearDuplicates => "near_duplicates",
             Self::HostBudget => "host_budget",
             Self::HostDown => "host_down",
+            Self::ByOrder => "by_order",
         }
     }
 }
@@ -134,6 +137,7 @@ impl fmt::Display for NotFetched {
             Self::NearDuplicates => "too many near-duplicates",
             Self::HostBudget => "page budget of the host spent",
             Self::HostDown => "its origin was given up",
+            Self::ByOrder => "dropped by order",
         })
     }
 }

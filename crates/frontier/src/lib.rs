@@ -275,6 +275,7 @@ pub mod lease;
 pub mod link;
 pub mod notice;
 pub mod partition;
+mod policy;
 pub mod reference;
 pub mod report;
 pub mod rules;
@@ -329,6 +330,8 @@ pub use link::{Link, OwnData, OwnDataTooLong, PreviousFetch, Validators};
 pub use notice::Notice;
 #[doc(inline)]
 pub use partition::Partition;
+#[doc(inline)]
+pub use policy::{HostPolicy, NoHosts};
 #[doc(inline)]
 pub use report::{Health, HostHealth, HostReport, MemoryReport, QueuePlace, Report, Wait, Why};
 #[doc(inline)]

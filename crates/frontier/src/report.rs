@@ -227,7 +227,7 @@ pub enum Why {
         wait: Wait,
         /// Behind how many it waits.
         place: QueuePlace,
-        /// The pattern of the [rule](crate::OrderRule) that gives it its class; `None` if its link has given that, or none has.
+        /// The pattern of the [rule](crate::OrderRule) that matches it, if its class is that of the rule.
         rule: Option<String>,
     },
     /// It waits, and will be dropped when its turn comes.
@@ -251,7 +251,7 @@ pub enum Why {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct QueuePlace {
-    /// Entries of its origin that come before it, as they stand now. A retry that is not due yet is behind all that wait; one that is due
+    /// Entries of its origin that come before it, as they stand now. A retry that is not due yet is behind all of its class and of better ones; one that is due
     /// is behind all pages. Some of them may be dropped without a request.
     pub ahead: u64,
     /// Other entries that wait for its host, those of other ports and schemes included. The origins of a host take turns.

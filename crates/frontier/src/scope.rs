@@ -229,6 +229,10 @@ pub(crate) fn compile(list: &'static str, patterns: &[String]) -> Result<Option<
     if patterns.is_empty() {
         return Ok(None);
     }
+    // The library takes long to see that many small ones are too large.
+    if patterns.iter().map(String::len).sum::<usize>() > MAX_PATTERN_BYTES / 16 {
+        return Err(ScopeError::TooLarge { list });
+    }
     RegexSetBuilder::new(patterns)
         .size_limit(MAX_PATTERN_BYTES)
         .dfa_size_limit(MAX_PATTERN_CACHE_BYTES)

@@ -134,8 +134,7 @@ impl State {
                 let all = settlements.all.iter();
                 answer.settled = all.map(|settlement| self.settle_one(settlement, now)).collect();
             }
-            Call::SetDelay(host, delay) => self.hosts().set_delay(host, *delay, now),
-            Call::Block(host, until) => self.hosts().block(host, *until, now),
+            Call::SetPolicy(host, policy) => self.hosts().set_policy(host, policy, now),
             Call::ReleaseLeases => answer.released = self.release_all(now),
             Call::GiveBack(leases) => answer.released = self.release(leases, false, now),
             Call::CloseBatches => self.close_batches(),

@@ -1,5 +1,6 @@
 //! Kinds of values: how each is read and written.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::num::{NonZeroU32, NonZeroU64, ParseIntError};
@@ -7,12 +8,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crawler::fetch::Secret;
-use frontier::{Class, NoClass, OrderRule};
+use frontier::{Class, HostPolicy, NoClass, OrderRule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sieve::Hashing;
 
-use super::values::{parse_count, parse_duration, parse_duration_above_zero, parse_rate, parse_size};
+use super::values::{parse_count, parse_duration, parse_duration_above_zero, parse_rate, parse_size, parse_time};
 use super::values::{show_count, show_duration, show_size};
 
 /// A kind of value.
@@ -87,11 +88,64 @@ kind!(
     /// A class and a pattern.
     Rule<OrderRule>: |text: &str| {
         let (class, pattern) = text.split_once(' ').ok_or("write CLASS REGEX, such as 0 /news/")?;
-        let class = parse_count::<u8>(class)?.try_into().map_err(|error: NoClass| error.to_string())?;
-        Ok(rule(class, pattern))
+        Ok(rule(parse_class(class)?, pattern))
     },
     |_: &_| String::new()
 );
+
+fn parse_class(text: &str) -> Result<Class, String> {
+    let number = parse_count::<u32>(text)?;
+    let class = u8::try_from(number).unwrap_or(u8::MAX).try_into();
+    class.map_err(|error: NoClass| error.to_string())
+}
+
+/// The policies of hosts, each as a pattern of hosts and what they are granted.
+pub(super) struct Host;
+
+impl Kind<BTreeMap<String, HostPolicy>> for Host {
+    fn read(text: &str) -> Result<BTreeMap<String, HostPolicy>, String> {
+        let mut words = text.split_whitespace();
+        let pattern = words.next().unwrap_or_default();
+        let mut policy = HostPolicy::default();
+        for word in words {
+            let (name, value) = word
+                .split_once('=')
+                .ok_or("write HOST NAME=VALUE, such as example.com delay=10s")?;
+            grant(&mut policy, name, value)?;
+        }
+        HostPolicy::check_pattern(pattern).map_err(|error| error.to_string())?;
+        Ok(BTreeMap::from([(pattern.to_owned(), policy)]))
+    }
+
+    fn show(_: &BTreeMap<String, HostPolicy>) -> String {
+        String::new()
+    }
+
+    fn write(place: &mut BTreeMap<String, HostPolicy>, text: &str) -> Result<(), String> {
+        for (pattern, policy) in Self::read(text)? {
+            let before = place.remove(&pattern).unwrap_or_default();
+            place.insert(pattern, policy.or(before));
+        }
+        Ok(())
+    }
+}
+
+fn grant(policy: &mut HostPolicy, name: &str, value: &str) -> Result<(), String> {
+    match name {
+        "delay" => policy.delay = Some(parse_duration(value)?),
+        "max-crawl-delay" => policy.max_crawl_delay = Some(parse_duration(value)?),
+        "per-host" => policy.per_host = Some(parse_count(value)?),
+        "max-pages" => policy.max_pages = Some(parse_count(value)?),
+        "class" => policy.class = Some(parse_class(value)?),
+        "closed" => policy.closed = Some(Switch::read(value)?),
+        "closed-until" => policy.closed_until = Some(parse_time(value)?),
+        _ => {
+            const KNOWN: &str = "delay, max-crawl-delay, per-host, max-pages, class, closed and closed-until";
+            return Err(format!("a host has no {name:?}, but {KNOWN}"));
+        }
+    }
+    Ok(())
+}
 
 fn rule(class: Class, pattern: &str) -> OrderRule {
     OrderRule {

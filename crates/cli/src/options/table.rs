@@ -1,8 +1,8 @@
 //! The options and settings of the table, in the groups of the help.
 
 use super::kinds::{
-    Count, First, Hash, Hidden, Kind, Last, Limit, Line, LongTime, Many, Maybe, Name, Off, Positive, Rule, Share, Size,
-    Switch, Text, Time,
+    Count, First, Hash, Hidden, Host, Kind, Last, Limit, Line, LongTime, Many, Maybe, Name, Off, Positive, Rule, Share,
+    Size, Switch, Text, Time,
 };
 use super::settings::Form::{Choice, Flag, List, SetOnly, Value};
 use super::settings::Setting;
@@ -81,15 +81,21 @@ pub(crate) const ALL: &[Setting] = table! {
         /// Fetch URLs that match this regular expression before all others; repeatable.
         ///
         /// Their class is 0, that of the others 3. Of each host and of all hosts, the best class has its turn; one turn in eight is for the
-        /// class that was served longest ago, so that nothing waits for ever.
+        /// class that was served longest ago, so that nothing waits for ever. What is queued already keeps its class.
         ["first"] Many<First> => crawl.frontier.order, List("REGEX");
         /// Fetch URLs that match this regular expression after all others; repeatable.
         ///
         /// Their class is 7. A URL that matches --first, too, comes first.
         ["last"] Many<Last> => crawl.frontier.order, List("REGEX");
-        /// The class of URLs that match a regular expression, from 0 to 7, as CLASS REGEX; repeatable, the first that matches counts. In a file,
-        /// each is a table [[order]] with match and class.
+        /// The class of URLs that match a regular expression, 0 to 7, as CLASS REGEX; in a file, a table [[order]] with match and class.
+        ///
+        /// The first that matches counts: first those of --first and --last, then those of a file, then others.
         ["order"] Many<Rule> => crawl.frontier.order, SetOnly;
+        /// What a host is granted, such as "*.example.com delay=10s per-host=2"; in a file, a table [hosts."*.example.com"].
+        ///
+        /// The host is a name, or *. and a name for its subdomains. It may have delay, max-crawl-delay, per-host, max-pages, class, closed (true:
+        /// nothing is fetched, and what waits is dropped) and closed-until. Of each, the most specific host that has it counts.
+        ["host"] Host => crawl.frontier.hosts, SetOnly;
         /// Find pages through sitemaps, too.
         ///
         /// The crawler reads the sitemaps that robots.txt names. Where it names none, the crawler tries /sitemap.xml and

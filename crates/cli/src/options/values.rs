@@ -5,7 +5,8 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Span, SpanRelativeTo};
+use frontier::Time;
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use parse_size::{ByteSuffix, Config};
 
 const COUNT: &str = "write a whole number such as 500, 64k or 10M";
@@ -65,6 +66,19 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours());
     let duration = duration.map_err(|_| DURATION.to_owned())?;
     Duration::try_from(duration).map_err(|_| format!("it must be 0 or more: {DURATION}"))
+}
+
+/// Reads a time: RFC 3339, such as 2026-12-24T08:00:00Z.
+///
+/// # Errors
+///
+/// When the text is not a time since 1970.
+pub(super) fn parse_time(text: &str) -> Result<Time, String> {
+    let time = Timestamp::from_str(text)
+        .ok()
+        .and_then(|time| u64::try_from(time.as_millisecond()).ok());
+    time.map(Time::from_millis)
+        .ok_or_else(|| "write a time such as 2026-12-24T08:00:00Z".to_owned())
 }
 
 /// Reads a duration as [`parse_duration`] does.

@@ -176,6 +176,10 @@ impl<'a> Answer<'a> {
             let others = counted_entries(place.others_of_host);
             let in_flight = counted(u64::from(place.in_flight), "request");
             rows.add("its host", format!("{others} more, {in_flight} in flight"));
+            let rule = self
+                .rule
+                .map_or_else(String::new, |rule| format!(", by the rule {rule}"));
+            rows.add("class", format!("{}{rule}", place.class));
         }
         let Some(ended) = &self.ended else { return rows };
         if let Some(status) = ended.status {

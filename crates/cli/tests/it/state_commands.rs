@@ -219,7 +219,8 @@ fn a_crawl_can_be_looked_into_while_it_runs_after_it_was_killed_and_after_its_en
     assert!(text.contains("it will be fetched again"), "{text}");
     let text = succeeds(&["why", &state, &format!("{seed}later")]).stdout;
     assert!(
-        text.contains("waiting: the crawl does not run: the same command continues it"),
+        text.contains("waiting: the crawl does not run: the same command continues it")
+            && text.contains("class             7, by the rule later$"),
         "{text}"
     );
 

@@ -36,7 +36,7 @@ impl Summary {
             rows.add("ended", format!("{} after {}", self.ending, duration(self.elapsed)));
             let incomplete = self.why_incomplete(&name);
             if incomplete.is_empty() {
-                rows.add("complete", "yes");
+                rows.add("complete", self.but_for());
             }
             rows.add_all("INCOMPLETE", incomplete);
             rows.add_all("hint", self.hint(&name));
@@ -44,6 +44,14 @@ impl Summary {
             self.add_rows(&mut rows, &name);
             fmt::Display::fmt(&rows, f)
         })
+    }
+
+    /// A complete crawl, but for what was dropped by order.
+    fn but_for(&self) -> String {
+        match self.report.not_fetched.get(&NotFetched::ByOrder) {
+            Some(dropped) => format!("yes, but for {} dropped by order", counted(*dropped, "page")),
+            None => "yes".to_owned(),
+        }
     }
 
     fn why_incomplete(&self, name: &dyn Fn(&str) -> String) -> Vec<String> {

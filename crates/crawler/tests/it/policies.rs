@@ -4,13 +4,14 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use crate::folder::Folder;
 use crate::scripted::replies::{body, moved, status};
 use crate::scripted::{self, Reply, Run, Scripted};
 use crawler::{
     Crawl, CrawlOptions, Ending, Event, FailureKind, Fetcher, Request, ResourceKind, Response, StopHandle,
     TruncationReason,
 };
-use frontier::{Class, NotFetched, OrderRule};
+use frontier::{Class, HostPolicy, NotFetched, OrderRule};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
@@ -501,4 +502,29 @@ fn most_of_what_comes_first_is_fetched_with_a_few_requests_more() {
     let early = urls[..pages * 8 / 100].iter().filter(|url| is_news(url)).count();
     assert_eq!((all, pages), (100, 2_001));
     assert!(early >= 90, "{early} of {all} within 8 % of {pages} requests");
+}
+
+#[test]
+fn a_crawl_of_which_a_host_was_closed_is_complete_but_for_what_waited_there() {
+    let folder = Folder::new("policies-closed");
+    let reply = |call: &scripted::Call<'_>| match call.url() {
+        "http://a.example/" => body("<a href=/1></a><a href=/2></a><a href=/3></a>"),
+        "http://a.example/1" => body("<a href=http://b.example/></a>"),
+        url if url.ends_with("/robots.txt") => status(404),
+        _ => body(""),
+    };
+    let mut options = options(&["http://a.example/"], 0);
+    options.frontier.limits.max_pages = Some(2);
+    Scripted::new(reply).crawl_in(&folder.state(), options.clone());
+    options.frontier.limits.max_pages = None;
+    let closed = HostPolicy {
+        closed: Some(true),
+        ..HostPolicy::default()
+    };
+    options.frontier.hosts.insert("a.example".to_owned(), closed);
+    let run = Scripted::new(reply).crawl_in(&folder.state(), options);
+    assert_eq!(run.urls(), ["http://b.example/robots.txt", "http://b.example/"]);
+    assert!(run.summary.missing().is_empty(), "{:?}", run.summary.missing());
+    let text = run.summary.to_string();
+    assert!(text.contains("yes, but for 2 pages dropped by order"), "{text}");
 }

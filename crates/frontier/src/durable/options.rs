@@ -87,7 +87,9 @@ fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) ->
         Refusal::TooManyQueries => grows(|config| or_greatest(config.traps.max_queries_per_path)),
         Refusal::TooManySubdomains => grows(|config| or_greatest(config.traps.max_hosts_per_site)),
         Refusal::NearDuplicates => grows(|config| or_greatest(config.traps.max_near_duplicates_in_all)),
-        Refusal::HostBudget => grows(|config| config.limits.max_pages_per_host.unwrap_or(u64::MAX)),
+        Refusal::HostBudget => {
+            stored.hosts != wanted.hosts || grows(|config| config.limits.max_pages_per_host.unwrap_or(u64::MAX))
+        }
         Refusal::QueueFull => grows(|config| config.limits.max_queued),
         Refusal::TooManyHosts => grows(|config| config.limits.max_hosts as u64),
         Refusal::TooManySitemaps => grows(|config| config.limits.max_sitemaps as u64),
@@ -96,6 +98,7 @@ fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) ->
         }
         // The option that decides it may not change.
         Refusal::OtherHost | Refusal::OtherSite | Refusal::OutsidePrefix => false,
+        Refusal::ByOrder => stored.hosts != wanted.hosts,
         // No option is a limit of it.
         Refusal::HostDown | Refusal::TooManyPorts => false,
     }

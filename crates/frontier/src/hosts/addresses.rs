@@ -101,13 +101,15 @@ impl Addresses {
             return None;
         }
         let (class, host) = shared.waiting.first()?;
-        shared.waiting.take(class);
+        shared.waiting.remove_first(class);
         Some((class, host))
     }
 
     /// Records that a host joined the round.
-    pub(crate) fn admit(&mut self, address: IpAddr) {
-        self.shared.entry(address).or_default().admitted += 1;
+    pub(crate) fn admit(&mut self, address: IpAddr, class: Class) {
+        let shared = self.shared.entry(address).or_default();
+        shared.admitted += 1;
+        shared.waiting.count_turn(class);
     }
 
     /// Records that a host left the round.

@@ -50,24 +50,23 @@ impl HostQueues {
     fn place(&mut self, key: &HostKey, now: Time) {
         // All references to a host share one copy of its name.
         let key = &self.hosts.shared_name(key);
-        let found = self.get(key);
-        let Some((state, address, is_just_met)) =
-            found.map(|host| (host.state, host.shared_address(now), host.is_just_met()))
-        else {
-            return;
-        };
+        let Some(host) = self.hosts.get_mut(key) else { return };
+        let (state, address, is_just_met) = (host.state, host.shared_address(now), host.is_just_met());
+        let is_new = host.takes_place(address);
         match (state, address) {
-            (HostState::Due(class), _) => self.due.join(class, key.clone(), is_just_met),
+            (HostState::Due(class), _) if is_new => self.due.join(class, key.clone(), is_just_met),
             (HostState::Waiting(time), _) => timers::add(&mut self.timers.waiting, time, key.clone()),
             (HostState::Resting(time), _) => timers::add(&mut self.timers.resting, time, key.clone()),
             (HostState::WaitingForAddress(class), Some(address)) => {
-                let waiting = self.addresses.waiting(address);
-                waiting.join(class, key.clone(), is_just_met);
-                let (hosts, most) = (&self.hosts, timers::most_marks(&self.hosts));
-                waiting.sweep(most, |class, key| hosts.is_in(key, HostState::WaitingForAddress(class)));
+                if is_new {
+                    self.addresses.waiting(address).join(class, key.clone(), is_just_met);
+                }
                 self.admit_waiting(Some(address), now);
             }
-            (HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress(_), _) => {}
+            (
+                HostState::Due(_) | HostState::WaitingForSettlement | HostState::Idle | HostState::WaitingForAddress(_),
+                _,
+            ) => {}
         }
         self.sweep();
     }

@@ -44,20 +44,26 @@ impl HostQueues {
         self.dropped.single.push_back(Dropped::new(entry, why, cause));
     }
 
-    /// Drops the queued pages of a host that were not fetched in this crawl before: its budget is spent.
-    pub(crate) fn drop_new_pages_of(&mut self, key: &HostKey, now: Time) {
+    /// Drops the queues of a host.
+    pub(crate) fn drop_queues(&mut self, key: &HostKey, why: NotFetched, now: Time) {
         let ids = self.get(key).map(|host| host.origin_ids()).unwrap_or_default();
         for id in ids {
-            self.drop_queue(key, id, None, now);
+            self.drop_queue(key, id, (why, None), now);
         }
     }
 
-    /// Drops the queue of an origin that was given up for a failure; without one, those of its pages that would spend a budget. Returns the
-    /// number of pages.
-    pub(super) fn drop_queue(&mut self, key: &HostKey, id: OriginId, cause: Option<&Arc<Failure>>, now: Time) -> u64 {
+    /// Drops the queue of an origin, for a reason and its cause; of one whose budget is spent, the pages that were not fetched in this crawl
+    /// before. Returns the number of pages.
+    pub(super) fn drop_queue(
+        &mut self,
+        key: &HostKey,
+        id: OriginId,
+        (why, cause): (NotFetched, Option<&Arc<Failure>>),
+        now: Time,
+    ) -> u64 {
         let mut drained = Drained::default();
         self.change(key, now, |host, config| {
-            drained = host.drain(key, id, cause.is_some(), config);
+            drained = host.drain(key, id, why != NotFetched::HostBudget, config);
             host.refresh(id, now, config);
         });
         let pages = drained.pages();
@@ -67,7 +73,7 @@ impl HostQueues {
                 origin: id.text(key),
                 host: key.clone(),
                 drained,
-                why: cause.map_or(NotFetched::HostBudget, |_| NotFetched::HostDown),
+                why,
                 cause: cause.cloned(),
             });
         }

@@ -10,7 +10,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 pub(crate) use state::HostState;
 
@@ -20,8 +19,9 @@ use super::origin_queue::OriginQueue;
 use super::pace::Pace;
 use super::packed_entries::OriginRef;
 use super::{HostConfig, Waiting, is_page};
-use crate::class::Turns;
+use crate::class::{Class, Classes, Turns};
 use crate::entry::{Entry, Purpose};
+use crate::policy::OfHost;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -29,6 +29,8 @@ use crate::url::HostKey;
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Host {
     pub(crate) state: HostState,
+    /// The classes of the round in which it has a place.
+    places: Classes,
     /// Sorted by id.
     // Most hosts have one.
     origins: Box<[OriginQueue]>,
@@ -52,8 +54,7 @@ pub(crate) struct Host {
 /// State that most hosts do not have.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rare {
-    /// The delay that an operator set; zero for none.
-    own_delay: Duration,
+    policy: Option<Box<OfHost>>,
     blocked_until: Time,
     origins_given_up: u32,
     postponed: u32,
@@ -72,8 +73,18 @@ struct Rare {
     address_is_fresh: bool,
     /// The address that admitted it to the round, until its turn.
     admitted_by: Option<IpAddr>,
+    /// The address at which it has places, of these classes.
+    places_at: (Option<IpAddr>, Classes),
     /// Whose turn it is, once it had pages of several classes.
-    turns: Option<Turns>,
+    turns: Option<Box<HostTurns>>,
+}
+
+/// Whose turn it is at a host with pages of several classes.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+struct HostTurns {
+    classes: Turns,
+    /// The position in the round of origins, for each class.
+    next_origins: [u16; 8],
 }
 
 impl Host {
@@ -179,7 +190,7 @@ impl Host {
             return None;
         }
         while let Some((id, class)) = self.next_in_round() {
-            self.leave_round(id);
+            self.leave_round(id, class);
             let origin = self.origin(id);
             let is_ready = origin
                 .ready_at(now, config.politeness.ask_robots)
@@ -203,12 +214,7 @@ impl Host {
 
     fn left(&mut self, entry: &Entry) {
         self.queued = self.queued.saturating_sub(u32::from(is_page(entry)));
-        if entry.purpose == Purpose::Page {
-            self.queued_pages = self.queued_pages.saturating_sub(1);
-            if let Some(turns) = self.rare.as_mut().and_then(|rare| rare.turns.as_mut()) {
-                turns.take(entry.class);
-            }
-        }
+        self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
     }
 
     pub(crate) fn gave_up(&self, url: &str) -> bool {
@@ -251,13 +257,12 @@ impl Host {
     ) -> Option<(Entry, u64, bool)> {
         let mut origins = self.origins.iter();
         let turns = self.rare.as_ref().and_then(|rare| rare.turns.as_ref());
+        let turns = turns.map(|turns| &turns.classes);
         let queued = origins.find_map(|origin| origin.find_queued(key, wanted, turns, config.segments()));
         queued.or_else(|| {
             let entry = self.in_no_queue().find(|entry| entry.key() == wanted)?.clone();
-            // It is behind all that wait.
-            let ahead = self
-                .find(id)
-                .map(|origin| origin.waiting_len() - origin.postponed_len());
+            // It is behind all of its class that wait.
+            let ahead = self.find(id).map(|origin| origin.len_up_to(entry.class));
             Some((entry, ahead.unwrap_or(0), false))
         })
     }
@@ -316,6 +321,32 @@ impl Host {
     pub(crate) fn set_admitted_by(&mut self, address: Option<IpAddr>) {
         if address.is_some() || self.rare.is_some() {
             self.rare().admitted_by = address;
+        }
+    }
+
+    /// Returns whether it needs a place in the round, or in that of its address, for its state: there is none of its class yet.
+    pub(crate) fn takes_place(&mut self, address: Option<IpAddr>) -> bool {
+        match self.state {
+            HostState::Due(class) => self.places.insert(class),
+            HostState::WaitingForAddress(class) => {
+                let (at, places) = &mut self.rare().places_at;
+                if std::mem::replace(at, address) != address {
+                    *places = Classes::default();
+                }
+                places.insert(class)
+            }
+            _ => false,
+        }
+    }
+
+    /// Its place of a class was removed: in the round, or in that of an address.
+    pub(crate) fn left_place(&mut self, class: Class, address: Option<IpAddr>) {
+        if address.is_none() {
+            self.places.remove(class);
+        } else if let Some(rare) = &mut self.rare
+            && rare.places_at.0 == address
+        {
+            rare.places_at.1.remove(class);
         }
     }
 

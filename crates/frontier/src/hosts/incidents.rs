@@ -39,6 +39,7 @@ use super::outage::{Incident, OriginHealth};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, FailureKind};
+use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::report::Health;
 use crate::time::Time;
@@ -319,7 +320,7 @@ impl HostQueues {
             return None;
         }
         self.given_up += 1;
-        let lost = self.drop_queue(key, id, Some(cause), now);
+        let lost = self.drop_queue(key, id, (NotFetched::HostDown, Some(cause)), now);
         Some(Notice::GivenUp {
             origin: id.origin(key)?,
             cause: Arc::clone(cause),

@@ -222,6 +222,10 @@ impl OriginQueue {
         usual.into_iter().chain(others).collect()
     }
 
+    pub(crate) fn has_sitemaps(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| !rare.sitemaps.is_empty())
+    }
+
     /// The number of postponed pages.
     pub(crate) fn postponed_len(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.postponed.len())
@@ -241,7 +245,7 @@ impl OriginQueue {
 
     /// Whether nothing is queued, except postponed pages.
     pub(crate) fn is_empty(&self) -> bool {
-        self.classes().is_empty() && self.rare.as_deref().is_none_or(|rare| rare.sitemaps.is_empty())
+        self.classes().is_empty() && !self.has_sitemaps()
     }
 
     /// Returns whether it has state, other than its robots.txt, that must not be forgotten.

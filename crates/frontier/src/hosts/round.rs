@@ -1,9 +1,9 @@
 //! Hosts that take turns: those of a class one after the other, and the [classes](crate::Class) by their order.
 //!
-//! A host whose class becomes better gets a second place. Its state says which class it has now: who takes a host out of a round looks at that,
-//! and leaves out the places that do not count any more.
+//! A host whose class becomes better gets a place there, too. Its state says which class it has: at a place of another one it has no turn. It has
+//! one place at most in each class: with its old class again, it waits at the old place.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::class::{ByClass, Class, Turns};
 use crate::url::HostKey;
@@ -33,10 +33,9 @@ impl Round {
         Some((class, hosts.front()?.clone()))
     }
 
-    /// Removes the first place of a class, which had its turn.
-    pub(super) fn take(&mut self, class: Class) {
-        self.remove_first(class);
-        self.turns.take(class);
+    /// Counts a turn of a class. One in which nothing was requested counts for none.
+    pub(super) fn count_turn(&mut self, class: Class) {
+        self.turns.count(class);
     }
 
     /// Removes the first place of a class.
@@ -48,23 +47,8 @@ impl Round {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.hosts.iter().map(|(_, hosts)| hosts.len()).sum()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Beyond `most` places, keeps the first of each host that counts. Cost: a look at all, amortised over as many new ones.
-    pub(super) fn sweep(&mut self, most: usize, counts: impl Fn(Class, &HostKey) -> bool) {
-        if self.len() <= most {
-            return;
-        }
-        for (class, hosts) in self.hosts.iter_mut() {
-            let mut kept = HashSet::new();
-            hosts.retain(|key| counts(class, key) && kept.insert(key.clone()));
-        }
+        self.hosts.iter().all(|(_, hosts)| hosts.is_empty())
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut HostKey> {

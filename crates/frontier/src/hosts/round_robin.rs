@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::host::HostState;
-use super::origin_queue::OriginQueue;
+use super::host::{Host, HostState};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::class::Class;
 use crate::entry::Entry;
+use crate::lease::NotFetched;
 use crate::time::Time;
 use crate::traps::Screening;
 use crate::url::HostKey;
@@ -19,8 +19,7 @@ impl HostQueues {
     pub(crate) fn take(&mut self, now: Time) -> Option<(LeasedEntry, Duration)> {
         while !self.is_dropped_full() && !self.config.is_broken() {
             let (class, key) = self.first_due(now)?;
-            let admitted_by = self.leave_round(&key);
-            self.due.take(class);
+            let admitted_by = self.leave_round(class, &key);
             let host = self.hosts.get_mut(&key)?;
             let before = host.waiting();
             let taken = host.take(&key, now, &self.config);
@@ -46,6 +45,7 @@ impl HostQueues {
             self.update_state(&key, now);
             self.admit_waiting(admitted_by, now);
             if leased.is_some() {
+                self.due.count_turn(class);
                 return leased;
             }
         }
@@ -55,8 +55,7 @@ impl HostQueues {
     /// Returns an entry that is fetched. Drops or postpones any other.
     fn screened(&mut self, entry: Entry, is_probe: bool, now: Time) -> Option<Entry> {
         let host = self.hosts.get(entry.queue.as_str());
-        let origin = host.as_deref().and_then(|host| host.find(origin_of(&entry)));
-        let screening = self.screen(origin, &entry);
+        let screening = self.screen(host.as_deref(), true, &entry);
         if screening == Screening::Fetch {
             return Some(entry);
         }
@@ -71,11 +70,15 @@ impl HostQueues {
         None
     }
 
-    /// Decides whether an entry is fetched at its turn: a page by the rules of its origin, if they count, and by its near-duplicates. Leases
+    /// Decides whether an entry is fetched at its turn: a page by the policy of its host, by the rules of its origin, if they are known, and by its near-duplicates. Leases
     /// and `why` both decide by it.
-    pub(super) fn screen(&self, origin: Option<&OriginQueue>, entry: &Entry) -> Screening {
+    pub(super) fn screen(&self, host: Option<&Host>, are_rules_known: bool, entry: &Entry) -> Screening {
+        if is_page(entry) && host.is_some_and(|host| host.policy().is_closed()) {
+            return Screening::Drop(NotFetched::ByOrder, None);
+        }
+        let origin = host.and_then(|host| host.find(origin_of(entry)));
         let forbidden = origin
-            .filter(|_| is_page(entry))
+            .filter(|_| is_page(entry) && are_rules_known)
             .and_then(|origin| origin.forbids(entry, &self.config));
         let by_rules = forbidden.map(|(why, cause)| Screening::Drop(why, cause));
         by_rules.unwrap_or_else(|| self.traps.screen(entry))
@@ -90,7 +93,7 @@ impl HostQueues {
         while let Some((class, key)) = self.due.first() {
             if !self.hosts.is_in(&key, HostState::Due(class)) {
                 // It has a place among hosts of a better class, or had its turn there.
-                self.due.remove_first(class);
+                self.remove_place(class, &key);
                 continue;
             }
             let host = self.hosts.get_mut(&key)?;
@@ -100,17 +103,16 @@ impl HostQueues {
                 return Some((class, key));
             }
             // It is not due any more, or its class is another.
-            let admitted_by = self.leave_round(&key);
-            self.due.remove_first(class);
+            let admitted_by = self.leave_round(class, &key);
             self.update_state(&key, now);
             self.admit_waiting(admitted_by, now);
         }
         None
     }
 
-    /// Lets a host leave the round. Returns the address that admitted it, which may admit another.
-    fn leave_round(&mut self, key: &HostKey) -> Option<IpAddr> {
-        let host = self.hosts.get_mut(key)?;
+    /// Removes the host at the head of a class. Returns the address that admitted it, which may admit another.
+    fn leave_round(&mut self, class: Class, key: &HostKey) -> Option<IpAddr> {
+        let host = self.remove_place(class, key)?;
         host.state = HostState::Idle;
         let address = host.admitted_by()?;
         host.set_admitted_by(None);
@@ -118,14 +120,23 @@ impl HostQueues {
         Some(address)
     }
 
+    /// Removes the place at the head of a class, which is that of this host.
+    fn remove_place(&mut self, class: Class, key: &HostKey) -> Option<&mut Host> {
+        self.due.remove_first(class);
+        let host = self.hosts.get_mut(key)?;
+        host.left_place(class, None);
+        Some(host)
+    }
+
     /// Admits waiting hosts of an address to the round, as many as it allows now.
     pub(super) fn admit_waiting(&mut self, address: Option<IpAddr>, now: Time) {
         let Some(address) = address else { return };
         while let Some((class, key)) = self.addresses.next(address, now, &self.config) {
-            let is_there = self.hosts.is_in(&key, HostState::WaitingForAddress(class));
-            let Some(host) = self.hosts.get_mut(&key).filter(|_| is_there) else {
+            let Some(host) = self.hosts.get_mut(&key) else { continue };
+            host.left_place(class, Some(address));
+            if host.state != HostState::WaitingForAddress(class) {
                 continue;
-            };
+            }
             host.state = HostState::Idle;
             let state = host.next_state(now, &self.config);
             if let HostState::Due(class) = state
@@ -133,9 +144,10 @@ impl HostQueues {
             {
                 host.state = state;
                 host.set_admitted_by(Some(address));
-                self.addresses.admit(address);
-                let is_just_met = host.is_just_met();
-                self.due.join(class, key, is_just_met);
+                self.addresses.admit(address, class);
+                if host.takes_place(None) {
+                    self.due.join(class, key, host.is_just_met());
+                }
             } else {
                 self.update_state(&key, now);
             }

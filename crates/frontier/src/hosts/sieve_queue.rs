@@ -1,6 +1,7 @@
 //! The host queues as the queue of the frontier's sieve.
 
 use super::HostQueues;
+use crate::class::Class;
 use crate::entry::Entry;
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -27,6 +28,7 @@ impl HostQueues {
             return Err(Refusal::QueueFull);
         }
         match self.hosts.get(page.url.host_str()) {
+            Some(host) if host.policy().is_closed() => Err(Refusal::ByOrder),
             Some(host) if is_refused_if_given_up && host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
             None if self.hosts.len() >= self.config.limits.max_hosts => Err(Refusal::TooManyHosts),
             _ => Ok(()),
@@ -34,11 +36,9 @@ impl HostQueues {
     }
 
     pub(crate) fn has_spent_budget(&self, key: &HostKey) -> bool {
-        let settled = || self.get(key).map_or(0, |host| host.settled_pages());
-        self.config
-            .limits
-            .max_pages_per_host
-            .is_some_and(|most| settled() >= most)
+        let Some(host) = self.get(key) else { return false };
+        let most = host.max_pages(&self.config);
+        most.is_some_and(|most| host.settled_pages() >= most)
     }
 
     /// Queues a link that was admitted, past the seen-set. `page` is the number of its page if that has ended before, or 0.
@@ -53,13 +53,19 @@ impl HostQueues {
 
     /// Makes an entry of a link that will be queued, in its class.
     fn entry_of(&self, link: &Link) -> Entry {
-        let entry = Entry::of(link);
-        match self.config.order.rule_of(entry.key()) {
-            Some(rule) if link.class.is_none() => Entry {
-                class: rule.class,
-                ..entry
-            },
-            _ => entry,
+        let mut entry = Entry::of(link);
+        if link.class.is_none() {
+            let rule = self.config.order.rule_of(entry.key()).map(|rule| rule.class);
+            entry.class = rule.or_else(|| self.class_of(&entry.queue)).unwrap_or_default();
+        }
+        entry
+    }
+
+    /// The class of a host, by its policy.
+    fn class_of(&self, key: &HostKey) -> Option<Class> {
+        match self.hosts.get(key.as_str()).filter(|_| self.has_policies()) {
+            Some(host) => host.policy().class,
+            None => self.config.policies.of(key.as_str()).class,
         }
     }
 
@@ -101,6 +107,7 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
         HostQueues::len(self) + room <= self.config.limits.max_queued
             && self.hosts.len() + count <= self.config.limits.max_hosts
             && self.config.limits.max_pages_per_host.is_none()
+            && !self.has_policies()
             && self.given_up == 0
             && !self.has_crowded_hosts
             && self.traps.admits_next(count)

@@ -60,16 +60,11 @@ impl HostQueues {
         for key in &keys {
             if let Some(host) = self.hosts.get_mut(key) {
                 host.state = HostState::Idle;
+                host.resolve_policy(key, &self.config);
                 host.apply_config(now, &self.config);
             }
             self.update_state(key, now);
-            if self
-                .hosts
-                .get(key.as_str())
-                .is_some_and(|host| host.exceeds_budget(&self.config))
-            {
-                self.drop_new_pages_of(key, now);
-            }
+            self.drop_what_may_not_be(key, now);
         }
     }
 

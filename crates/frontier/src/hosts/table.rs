@@ -200,7 +200,9 @@ impl HostTable {
 
     fn insert(&mut self, key: HostKey) -> usize {
         // As if it were copied: the copy that is made, if any, is of the hosts before.
-        let mut resident = Resident::new(Host::default(), self.copy.number);
+        let mut host = Host::default();
+        host.resolve_policy(&key, &self.config);
+        let mut resident = Resident::new(host, self.copy.number);
         if self.on_disk.is_some() {
             self.workbench.add(&key, &mut resident);
         }

@@ -38,15 +38,12 @@ impl HostQueues {
         of_address
     }
 
-    /// Rebuilds the round and the timers once most of them are outdated. A host whose queue becomes empty after each page leaves an outdated timer
+    /// Rebuilds the timers once most of them are outdated. A host whose queue becomes empty after each page leaves an outdated timer
     /// each time, until its robots.txt expires.
     ///
     /// Cost: a scan of all hosts, amortised over as many new timers.
     pub(super) fn sweep(&mut self) {
-        let most = most_marks(&self.hosts);
-        let hosts = &self.hosts;
-        self.due
-            .sweep(most, |class, key| hosts.is_in(key, HostState::Due(class)));
+        let most = 2 * self.hosts.len() + FEW_MARKS;
         if self.timers.waiting.len() > most {
             self.timers.waiting = timers(&self.hosts, |state| match state {
                 HostState::Waiting(time) => Some(time),
@@ -91,11 +88,6 @@ impl HostQueues {
             }
         }
     }
-}
-
-/// How many places and timers there may be before those are removed that do not count any more.
-pub(super) fn most_marks(hosts: &HostTable) -> usize {
-    2 * hosts.len() + FEW_MARKS
 }
 
 /// Adds a timer. Timers that double have room for as many hosts again.

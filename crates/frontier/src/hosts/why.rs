@@ -56,7 +56,7 @@ impl HostQueues {
         let Some(origin) = host.find(id) else {
             return Some(queued(Wait::Robots));
         };
-        let screening = self.screen(Some(origin).filter(|origin| origin.knows_robots(now)), &entry);
+        let screening = self.screen(Some(&host), origin.knows_robots(now), &entry);
         if let Screening::Drop(why, _) = screening {
             return Some(Why::WillBeDropped(why));
         }

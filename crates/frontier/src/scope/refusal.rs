@@ -54,6 +54,8 @@ pub enum Refusal {
     TooManyPorts,
     /// It is in a path prefix with too many near-duplicates, or was found on one of them.
     NearDuplicates,
+    /// Its host was [closed](crate::HostPolicy::closed).
+    ByOrder,
 }
 
 impl Refusal {
@@ -81,6 +83,7 @@ impl Refusal {
             Self::TooManyHops => ("too_many_hops", "too many redirects"),
             Self::HostBudget => ("host_budget", "page budget of the host spent"),
             Self::QueueFull => ("queue_full", "queue full"),
+            Self::ByOrder => ("by_order", "dropped by order"),
             Self::TooManyHosts => ("too_many_hosts", "too many hosts"),
             Self::HostDown => ("host_down", "origin given up"),
             Self::Saturated => ("saturated", "seen-set full"),

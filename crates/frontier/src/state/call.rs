@@ -18,6 +18,7 @@ use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::{Link, OwnData, PreviousFetch};
+use crate::policy::HostPolicy;
 use crate::rules::{ParseRules, RobotsRules, stored_rules};
 use crate::settlement::{Fate, OtherLinks, Outcome, Settled, Settlement, Verdict};
 use crate::stored_page::PageEnd;
@@ -31,8 +32,7 @@ pub(crate) enum Call<'a> {
     Offer(Links<'a>),
     Lease(u64),
     Settle(Settlements<'a>),
-    SetDelay(Cow<'a, HostKey>, Duration),
-    Block(Cow<'a, HostKey>, Time),
+    SetPolicy(Cow<'a, HostKey>, Cow<'a, HostPolicy>),
     ReleaseLeases,
     GiveBack(Cow<'a, [LeaseId]>),
     /// Gives links for other partitions their numbers.

@@ -159,7 +159,7 @@ impl State {
             queued: host.queued() + host.postponed(),
             postponed: host.postponed(),
             in_flight: host.pace.in_flight(),
-            per_host: config.politeness.per_host.get(),
+            per_host: host.per_host(config),
             max_attempts: self.retries.max_attempts.get(),
             alike: if host.has_postponed() {
                 queues.traps.alike_to_come(key)

@@ -18,6 +18,7 @@ use super::State;
 use super::exchange::Sending;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{Address, Consequence, Failed, LeasedEntry, counts_as_page};
+use crate::lease::NotFetched;
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::scope::Refusal;
@@ -74,7 +75,7 @@ impl State {
         }
         let is_spent = settled.fate == Fate::GaveUp || matches!(outcome, Outcome::Done | Outcome::Rejected);
         if is_spent && counts_as_page(entry) && self.hosts().count_page(&entry.queue, now) {
-            self.hosts().drop_new_pages_of(&entry.queue, now);
+            self.hosts().drop_queues(&entry.queue, NotFetched::HostBudget, now);
         }
         settled.verdicts = match past_seen {
             Some(link) => vec![self.offer_past_seen(link, entry, now)],

@@ -6,7 +6,7 @@ use std::time::Duration;
 use frontier::canonical::Rules;
 use frontier::{Canonicalizer, Fingerprint, Frontier, FrontierConfig, Leasing, Link, Outcome, Refusal, Verdict, Why};
 
-use crate::common::{self, START as NOW, answer, commit, end, links, one, redirect, url};
+use crate::common::{self, Orders as _, START as NOW, answer, commit, end, links, one, redirect, url};
 
 fn frontier(change: impl FnOnce(&mut FrontierConfig)) -> Frontier {
     let mut config = common::config();

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Class, FailureKind, Frontier, FrontierConfig, Link, OrderRule, Outcome, Purpose, ScopeConfig, Verdict, Why,
+    Class, FailureKind, Frontier, FrontierConfig, Leasing, Link, OrderRule, Outcome, Purpose, ScopeConfig, Verdict, Why,
 };
 use proptest::prelude::*;
 
@@ -113,6 +113,73 @@ fn a_page_of_a_better_class_takes_its_host_forward_which_then_waits_as_the_other
 }
 
 #[test]
+fn a_host_that_is_often_taken_forward_has_as_many_other_turns_as_the_others() {
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let all = (0..5).flat_map(|host| (0..200).map(move |n| of_class(&format!("http://host{host}.example/{n}"), 5)));
+    frontier.offer(&all.collect::<Vec<_>>(), NOW).unwrap();
+    let mut turns = [0_u32; 5];
+    for n in 0..400 {
+        if n < 100 {
+            let news = of_class(&format!("http://host3.example/news/{n}"), 1);
+            frontier.offer(&[news], NOW).unwrap();
+        }
+        let lease = one(&mut frontier, NOW);
+        let host = lease.entry.queue.as_str().as_bytes()[4] - b'0';
+        turns[usize::from(host)] += u32::from(lease.entry.class == class(5));
+        commit(&mut frontier, end(&lease, Outcome::Done), NOW);
+    }
+    assert!(turns.iter().all(|turns| (50..70).contains(turns)), "{turns:?}");
+}
+
+#[test]
+fn the_origins_of_a_host_take_turns_within_each_class() {
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let usual = (0..500).flat_map(|n| ["http", "https"].map(|scheme| link(&format!("{scheme}://a.example/{n}"))));
+    frontier.offer(&usual.collect::<Vec<_>>(), NOW).unwrap();
+    let mut served = [0_u32; 2];
+    for turn in 0..800 {
+        frontier
+            .offer(&[of_class(&format!("https://a.example/news/{turn}"), 0)], NOW)
+            .unwrap();
+        let lease = one(&mut frontier, NOW);
+        let is_usual = lease.entry.class == Class::default();
+        served[usize::from(lease.entry.url.starts_with("https"))] += u32::from(is_usual);
+        commit(&mut frontier, end(&lease, Outcome::Done), NOW);
+    }
+    assert_eq!(served, [50, 50]);
+}
+
+#[test]
+fn pages_that_are_not_requested_spend_no_turn_of_their_class() {
+    let mut config = config();
+    config.politeness.ask_robots = true;
+    let mut frontier = Frontier::in_memory(config).unwrap();
+    let forbidden = (0..100).map(|n| of_class(&format!("http://a.example/none/{n}"), 7));
+    let others = (0..500).map(|n| of_class(&format!("http://a.example/{n}"), 0));
+    let last = of_class("http://a.example/last", 7);
+    frontier
+        .offer(&forbidden.chain([last]).chain(others).collect::<Vec<_>>(), NOW)
+        .unwrap();
+    let robots = one(&mut frontier, NOW);
+    common::give_rules(&mut frontier, &robots, common::Forbid::below("/none"), NOW);
+    let mut turns = 0;
+    loop {
+        match frontier.lease(NOW, 1).unwrap() {
+            Leasing::Dropped(_) => {}
+            Leasing::Ready(leases) => {
+                turns += 1;
+                if &*leases[0].entry.url == "http://a.example/last" {
+                    break;
+                }
+                commit(&mut frontier, end(&leases[0], Outcome::Done), NOW);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(turns, 8);
+}
+
+#[test]
 fn what_comes_first_comes_first_among_the_hosts_of_an_address() {
     let mut config = config();
     config.politeness.per_address = true;
@@ -212,6 +279,14 @@ fn the_first_rule_that_matches_counts_unless_the_link_has_a_class() {
 fn a_pattern_that_cannot_be_used_is_named() {
     let error = Frontier::in_memory(with_rules(&[("/news/", 0), ("(", 1)])).unwrap_err();
     assert!(error.to_string().contains("the order pattern `(`"), "{error}");
+    let pattern = "x".repeat(1_000);
+    let error = Frontier::in_memory(with_rules(&vec![(&*pattern, 0); 1_000])).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("the order patterns are too large together"),
+        "{error}"
+    );
     assert!(
         Class::try_from(8)
             .unwrap_err()

@@ -10,8 +10,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, Forbid, START, answer, asking, at, config, failing, failure, give_rules, is_robots, link, names, next, offer,
-    one, pages, settle, url, with_pages,
+    self, Forbid, Orders as _, START, answer, asking, at, config, failing, failure, give_rules, is_robots, link, names,
+    next, offer, one, pages, settle, url, with_pages,
 };
 
 fn refused() -> Outcome {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use frontier::{Frontier, Lease, Leasing, Outcome, Purpose, Time};
 
-use crate::common::{self, Forbid, START, give_rules, is_robots, link, settle};
+use crate::common::{self, Forbid, Orders as _, START, give_rules, is_robots, link, settle};
 
 fn after(milliseconds: u64) -> Time {
     START + Duration::from_millis(milliseconds)

@@ -10,8 +10,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, Forbid, START, allow_for, answer, asking, at, config, failing, failure, frontier, give_rules, names, next,
-    offer, one, origin, pages, settle, with_pages,
+    self, Forbid, Orders as _, START, allow_for, answer, asking, at, config, failing, failure, frontier, give_rules,
+    names, next, offer, one, origin, pages, settle, with_pages,
 };
 
 #[test]

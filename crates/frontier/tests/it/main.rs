@@ -25,6 +25,7 @@ mod hosts;
 mod near_duplicates;
 mod outages;
 mod own_data;
+mod policies;
 mod promises;
 mod random_walks;
 mod redirects;

@@ -10,7 +10,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, START, allow_for, at, commit, end, failing, failure, frontier, link, links, only, origin, ready, settle, url,
+    self, Orders as _, START, allow_for, at, commit, end, failing, failure, frontier, link, links, only, origin, ready,
+    settle, url,
 };
 
 const DELAY: Duration = Duration::from_secs(2);
@@ -412,19 +413,19 @@ fn a_lease_that_is_given_back_spends_neither_delay_nor_attempts_nor_budget() {
 }
 
 #[test]
-fn a_blocked_host_rests_and_a_longer_block_is_not_shortened() {
+fn a_host_that_is_closed_until_a_time_rests_and_the_last_order_counts() {
     let mut frontier = frontier(config());
     offer(&mut frontier, &["https://a.example/"]);
     let host = url("https://a.example/").host();
     frontier.block(&host, at(30), START).unwrap();
     frontier.block(&host, at(10), START).unwrap();
-    assert_eq!(frontier.lease(at(29), 9).unwrap(), Leasing::NotUntil(at(30)));
-    only(&mut frontier, at(30));
+    assert_eq!(frontier.lease(at(9), 9).unwrap(), Leasing::NotUntil(at(10)));
+    only(&mut frontier, at(10));
 }
 
 #[test]
-fn a_crawl_delay_of_the_host_counts_where_it_is_longer() {
-    for (own, counts) in [(5.0, 5.0), (0.5, 2.0)] {
+fn a_delay_of_the_host_counts_also_where_it_is_shorter() {
+    for (own, counts) in [(5.0, 5.0), (0.5, 0.5)] {
         let mut frontier = frontier(config());
         offer(&mut frontier, &["https://a.example/1", "https://a.example/2"]);
         let first = only(&mut frontier, START);

@@ -10,8 +10,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, Forbid, START, allow_for, answer, at, failing, failure, give_rules, is_robots, link, names, next, offer, one,
-    origin, pages, redirect, settle, url, with_pages,
+    self, Forbid, Orders as _, START, allow_for, answer, at, failing, failure, give_rules, is_robots, link, names,
+    next, offer, one, origin, pages, redirect, settle, url, with_pages,
 };
 
 fn config() -> FrontierConfig {
@@ -385,7 +385,14 @@ fn the_longest_crawl_delay_applies_up_to_a_limit_and_an_operators_may_be_longer(
 fn a_lease_says_how_long_the_next_request_to_its_host_has_to_wait() {
     let seconds = Duration::from_secs;
     // Of the configuration, of robots.txt and of an operator.
-    for (general, asked, own, longest) in [(0, 0, 0, 0), (4, 0, 0, 4), (0, 5, 0, 5), (0, 0, 6, 6), (7, 6, 5, 7)] {
+    for (general, asked, own, longest) in [
+        (0, 0, 0, 0),
+        (4, 0, 0, 4),
+        (0, 5, 0, 5),
+        (0, 0, 6, 6),
+        (7, 6, 5, 6),
+        (7, 3, 5, 5),
+    ] {
         let config = FrontierConfig {
             politeness: PolitenessConfig {
                 delay: seconds(general),

@@ -13,8 +13,8 @@ use frontier::{
 };
 
 use crate::common::{
-    self, Forbid, START, alike, at, commit, config, end, failing, failure, give_rules, links, one, pages, settle, url,
-    with_pages,
+    self, Forbid, Orders as _, START, alike, at, commit, config, end, failing, failure, give_rules, links, one, pages,
+    settle, url, with_pages,
 };
 
 /// What a queued URL waits for.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::frontier::{
-    CanonicalUrl, Canonicalizer, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, Lease, Leasing, Link,
-    Notice, Origin, Outcome, PolitenessConfig, Purpose, Reach, RetryPolicy, RobotsRules, ScopeConfig, SeenSetConfig,
-    Settled, Settlement, Time, Verdict,
+    CanonicalUrl, Canonicalizer, Failure, FailureKind, Fingerprint, Frontier, FrontierConfig, FrontierError, HostKey,
+    HostPolicy, Lease, Leasing, Link, Notice, Origin, Outcome, PolitenessConfig, Purpose, Reach, RetryPolicy,
+    RobotsRules, ScopeConfig, SeenSetConfig, Settled, Settlement, Time, Verdict,
 };
 
 pub(crate) const START: Time = Time::from_millis(1_700_000_000_000);
@@ -265,4 +265,32 @@ impl RobotsRules for Forbid {
 #[cfg_attr(not(feature = "durable"), allow(dead_code, reason = "only a directory stores rules"))]
 pub(crate) fn parse(text: &[u8]) -> Arc<dyn RobotsRules> {
     Arc::new(Forbid::below(&String::from_utf8_lossy(text)))
+}
+
+/// Short ways to change the policy of a host.
+pub(crate) trait Orders {
+    /// Changes what was set for a host.
+    fn order(&mut self, host: &HostKey, change: impl FnOnce(&mut HostPolicy), now: Time) -> Result<(), FrontierError>;
+
+    /// Sets its delay; zero for that of all hosts.
+    fn set_delay(&mut self, host: &HostKey, delay: Duration, now: Time) -> Result<(), FrontierError> {
+        self.order(
+            host,
+            |policy| policy.delay = Some(delay).filter(|delay| !delay.is_zero()),
+            now,
+        )
+    }
+
+    /// Lets it rest until a time.
+    fn block(&mut self, host: &HostKey, until: Time, now: Time) -> Result<(), FrontierError> {
+        self.order(host, |policy| policy.closed_until = Some(until), now)
+    }
+}
+
+impl Orders for Frontier {
+    fn order(&mut self, host: &HostKey, change: impl FnOnce(&mut HostPolicy), now: Time) -> Result<(), FrontierError> {
+        let mut policy = self.policy(host);
+        change(&mut policy);
+        self.set_policy(host, &policy, now)
+    }
 }

@@ -23,6 +23,7 @@ use crate::frontier::Frontier;
 use crate::hosts::HostReader;
 use crate::lease::{Lease, Leasing};
 use crate::link::Link;
+use crate::policy::HostPolicy;
 use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::{Reach, ScopeConfig};
 use crate::settlement::Outcome;
@@ -219,12 +220,16 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let seed = url("https://d.example/new?x=1")?;
     let now = START + Duration::from_secs(20);
     let host = seed.host();
+    let policy = HostPolicy {
+        delay: Some(Duration::from_secs(3)),
+        closed_until: Some(now),
+        ..HostPolicy::default()
+    };
     let failure = Failure::new(FailureKind::Timeout, "no answer");
     let seeds = [Link::seed(seed)];
     let mut calls = vec![
         Call::AddSeed(seeds[..].into()),
-        Call::SetDelay(Cow::Borrowed(&host), Duration::from_secs(3)),
-        Call::Block(Cow::Borrowed(&host), now),
+        Call::SetPolicy(Cow::Borrowed(&host), Cow::Owned(policy)),
         Call::GiveBack(leases.iter().take(1).map(|lease| lease.id).collect()),
         Call::ReleaseLeases,
     ];

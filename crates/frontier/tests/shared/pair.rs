@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use sieve::OnSaturation;
 
 use super::calls::{Call, calls};
-use super::common::{self, START, url};
+use super::common::{self, Orders as _, START, url};
 use super::frontier::{
     CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, LeaseId, Leasing, Link, Opened,
     SeenSetConfig, Settlement, Time,
 };
-use super::settlements::{address, host_url, link, settlement};
+use super::settlements::{address, host_url, link, policy, settlement};
 
 /// Where a durable frontier lies.
 pub(crate) trait Place {
@@ -96,7 +96,10 @@ pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Resul
         Step::Settle(settlement) => format!("{:?}", frontier.settle(std::slice::from_ref(settlement), now)?),
         Step::GiveBack(leases) => format!("{:?}", frontier.give_back(leases, now)?),
         Step::Block(host, time) => format!("{:?}", frontier.block(host, now + *time, now)?),
-        Step::Delay(host, delay) => format!("{:?}", frontier.set_delay(host, *delay, now)?),
+        Step::Delay(host, delay) => {
+            let millis = delay.as_millis() as u64;
+            format!("{:?}", frontier.set_policy(host, &policy(millis), now)?)
+        }
         Step::Release => format!("{:?}", frontier.release_leases(now)?),
     };
     Ok((answer, leased))

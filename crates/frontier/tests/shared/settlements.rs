@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::calls::{End, How, Setting, Target};
 use super::common::{self, Forbid, failure, url};
-use super::frontier::{Class, Fingerprint, FrontierConfig, Lease, Link, NotFetched, Outcome, Purpose, Settlement};
+use super::frontier::{
+    Class, Fingerprint, FrontierConfig, HostPolicy, Lease, Link, NotFetched, Outcome, Purpose, Settlement,
+};
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
     let mut config = common::config();
@@ -36,6 +38,19 @@ pub(crate) fn address(target: Target) -> String {
         "http://host{host}.example:{}/{path:02}/{directory}x{path}",
         80 + u16::from(port)
     )
+}
+
+/// Some policy of a host, of its number.
+pub(crate) fn policy(number: u64) -> HostPolicy {
+    let per_host = NonZeroU32::new((number % 4) as u32);
+    HostPolicy {
+        delay: (!number.is_multiple_of(3)).then(|| Duration::from_millis(number)),
+        per_host,
+        max_pages: number.is_multiple_of(5).then_some(number % 7),
+        class: Class::try_from((number % 16) as u8).ok(),
+        closed: number.is_multiple_of(11).then_some(number.is_multiple_of(2)),
+        ..HostPolicy::default()
+    }
 }
 
 /// Half of the pages have a class of their own.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use sieve::OnSaturation;
 
 use super::changed_options::good;
-use super::common::{self, START, alike, answer, at, commit, end, give_rules, links, one, pages, ready, url};
+use super::common::{
+    self, Orders as _, START, alike, answer, at, commit, end, give_rules, links, one, pages, ready, url,
+};
 use super::settlements::settlement;
 use super::stores::{Recorder, open_store};
 use crate::config::{FrontierConfig, SeenSetConfig};

@@ -14,7 +14,7 @@ use super::super::checkpoint::LOGIC;
 use super::super::restore::rows_from;
 use super::super::segments::SharedStore;
 use super::super::{going_back, journal};
-use super::common::{self, Forbid, START, at, commit, config, end, failing, give_rules, next, parse, url};
+use super::common::{self, Forbid, Orders as _, START, at, commit, config, end, failing, give_rules, next, parse, url};
 use super::crash_images::{check, pages_at};
 use super::damage::{manifest, with_manifest};
 use super::pair::picture;
@@ -325,8 +325,7 @@ fn stores_a_directory() {
         "Offer",
         "Lease",
         "Settle",
-        "SetDelay",
-        "Block",
+        "SetPolicy",
         "ReleaseLeases",
         "GiveBack",
         "CloseBatches",

@@ -16,7 +16,7 @@ impl Host {
     /// Returns whether another page may be queued. More pages are queued than the budget allows, because forbidden pages and redirects
     /// spend nothing.
     pub(crate) fn takes_pages(&self, config: &HostConfig) -> bool {
-        config.limits.max_pages_per_host.is_none_or(|most| {
+        self.max_pages(config).is_none_or(|most| {
             let room = most.saturating_mul(WAITING_PER_PAGE).saturating_add(WAITING_AT_LEAST);
             u64::from(self.settled_pages) < most && u64::from(self.queued_pages) + self.postponed() < room
         })
@@ -26,7 +26,7 @@ impl Host {
     pub(crate) fn holds_pages(&self, config: &HostConfig) -> bool {
         let (settled, leased) = (u64::from(self.settled_pages), u64::from(self.leased_pages));
         let is_held = |most| settled < most && settled + leased >= most;
-        config.limits.max_pages_per_host.is_some_and(is_held)
+        self.max_pages(config).is_some_and(is_held)
     }
 
     /// Counts a page that was fetched. Returns whether pages must be dropped, because the budget is spent now.
@@ -46,13 +46,13 @@ impl Host {
 
     /// How many more pages may be fetched; `None` without a limit, or if none may: what waits then does not count.
     pub(crate) fn budget_left(&self, config: &HostConfig) -> Option<u64> {
-        let left = config.limits.max_pages_per_host?.checked_sub(self.settled_pages())?;
+        let left = self.max_pages(config)?.checked_sub(self.settled_pages())?;
         (left > 0).then_some(left)
     }
 
     pub(crate) fn exceeds_budget(&self, config: &HostConfig) -> bool {
         let is_spent = |most| self.settled_pages() >= most;
-        config.limits.max_pages_per_host.is_some_and(is_spent) && self.new_pages() > 0
+        self.max_pages(config).is_some_and(is_spent) && self.new_pages() > 0
     }
 
     /// Returns how many pages wait that were not fetched in this crawl before. Cost: O(origins), and a look at all retries.

@@ -49,9 +49,11 @@ impl Host {
     /// Applies a changed configuration: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
     pub(crate) fn apply_config(&mut self, now: Time, config: &HostConfig) {
         self.set_admitted_by(None);
+        self.places = Classes::default();
         self.update_crawl_delay(config.politeness.max_crawl_delay);
         if let Some(rare) = &mut self.rare {
             rare.timed.clear();
+            rare.places_at = Default::default();
         }
         for origin in &mut self.origins {
             origin.in_round = false;
@@ -76,22 +78,31 @@ impl Host {
         }
     }
 
-    /// Returns the next origin of the round with pages of the class whose turn it is, or without pages. Cost: a scan of all origins.
+    /// Returns the next origin of the round with pages of the class whose turn it is. Sitemaps go with the best class. Cost: a scan of all origins.
     pub(super) fn next_in_round(&mut self) -> Option<(OriginId, Class)> {
         let in_use = self.classes();
         let class = match in_use.are_several() {
-            true => self.rare().turns.get_or_insert_default().next(in_use),
+            true => self.rare().turns.get_or_insert_default().classes.next(in_use),
             false => in_use.best(),
         };
         let class = class.unwrap_or_default();
-        let next = usize::from(self.next_origin).min(self.origins.len());
+        let next = usize::from(*self.next_origin(class)).min(self.origins.len());
         let (before, after) = self.origins.split_at(next);
-        let is_meant = |classes: Classes| classes.is_empty() || classes.contains(class);
-        let is_next = |origin: &OriginQueue| origin.in_round && is_meant(origin.classes());
+        let is_best = in_use.best().is_none_or(|best| best == class);
+        let is_meant = |origin: &OriginQueue| origin.classes().contains(class) || is_best && origin.has_sitemaps();
+        let is_next = |origin: &OriginQueue| origin.in_round && is_meant(origin);
         let at = after.iter().chain(before).position(is_next)?;
         let at = (next + at) % self.origins.len();
-        self.next_origin = u16::try_from(at).unwrap_or_default();
+        *self.next_origin(class) = u16::try_from(at).unwrap_or_default();
         Some((self.origins[at].id, class))
+    }
+
+    /// The place in the round of the origins with pages of a class.
+    fn next_origin(&mut self, class: Class) -> &mut u16 {
+        let turns = self.rare.as_mut().and_then(|rare| rare.turns.as_mut());
+        turns.map_or(&mut self.next_origin, |turns| {
+            &mut turns.next_origins[usize::from(class.number())]
+        })
     }
 
     /// The classes of the pages in its round.
@@ -105,11 +116,12 @@ impl Host {
         self.classes().best().unwrap_or_default()
     }
 
-    /// Removes an origin from the round, which continues after it.
-    pub(super) fn leave_round(&mut self, id: OriginId) {
+    /// Removes an origin from the round, which continues after it for its class.
+    pub(super) fn leave_round(&mut self, id: OriginId, class: Class) {
         let origin = self.origin(id);
         if std::mem::replace(&mut origin.in_round, false) {
-            self.next_origin = self.next_origin.saturating_add(1);
+            let next = self.next_origin(class);
+            *next = next.saturating_add(1);
         }
     }
 
@@ -144,7 +156,7 @@ impl Host {
         if self.holds_pages(config) {
             return urgent;
         }
-        while let Some((id, _)) = self.next_in_round() {
+        while let Some((id, class)) = self.next_in_round() {
             let ready = self
                 .find(id)
                 .and_then(|origin| origin.ready_at(now, config.politeness.ask_robots));
@@ -152,7 +164,7 @@ impl Host {
                 return Some(Time::EPOCH);
             }
             // It is not ready any more.
-            self.leave_round(id);
+            self.leave_round(id, class);
             self.refresh(id, now, config);
         }
         let rare = self.rare.as_mut()?;

@@ -5,8 +5,10 @@ use std::time::Duration;
 use super::Host;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, counts_as_page};
+use crate::policy::{HostPolicy, OfHost};
 use crate::rules::Policy;
 use crate::time::Time;
+use crate::url::HostKey;
 
 impl Host {
     /// Records a lease, and returns the time since the end of the last request.
@@ -14,6 +16,9 @@ impl Host {
         self.leased_pages += u32::from(counts_as_page(entry));
         if let Some(rare) = &mut self.rare {
             rare.address_is_fresh &= entry.purpose == Purpose::Address;
+            if let Some(turns) = rare.turns.as_mut().filter(|_| entry.purpose == Purpose::Page) {
+                turns.classes.count(entry.class);
+            }
         }
         self.pace.start(now)
     }
@@ -41,6 +46,7 @@ impl Host {
 
     /// Sets the `Crawl-delay` of the host: the longest of its robots.txt files.
     pub(crate) fn update_crawl_delay(&mut self, most: Duration) {
+        let most = self.policy().max_crawl_delay.unwrap_or(most);
         let asked = self.origins.iter().map(|origin| origin.known.as_ref());
         let longest = asked.clone().flatten().map(|known| known.policy.crawl_delay()).max();
         let longest = milliseconds(longest.unwrap_or_default().min(most));
@@ -60,23 +66,59 @@ impl Host {
     }
 
     pub(crate) fn delay(&self, config: &HostConfig) -> Duration {
-        let own = self.rare.as_ref().map_or(Duration::ZERO, |rare| rare.own_delay);
-        config.politeness.delay.max(own).max(self.crawl_delay())
+        let own = self.policy().delay.unwrap_or(config.politeness.delay);
+        own.max(self.crawl_delay())
     }
 
     pub(crate) fn crawl_delay(&self) -> Duration {
         Duration::from_millis(self.crawl_delay.into())
     }
 
-    /// Zero for none.
-    pub(crate) fn set_own_delay(&mut self, delay: Duration) {
-        if !delay.is_zero() || self.rare.is_some() {
-            self.rare().own_delay = delay;
+    /// Its policy, with that of the configuration.
+    pub(crate) fn policy(&self) -> &HostPolicy {
+        static NONE: HostPolicy = HostPolicy {
+            delay: None,
+            max_crawl_delay: None,
+            per_host: None,
+            max_pages: None,
+            class: None,
+            closed: None,
+            closed_until: None,
+        };
+        let of_host = self.rare.as_ref().and_then(|rare| rare.policy.as_ref());
+        of_host.map_or(&NONE, |of_host| &of_host.all)
+    }
+
+    pub(crate) fn own_policy(&self) -> Option<&HostPolicy> {
+        let of_host = self.rare.as_ref()?.policy.as_ref()?;
+        Some(&of_host.own).filter(|own| **own != HostPolicy::default())
+    }
+
+    pub(crate) fn set_policy(&mut self, key: &HostKey, own: HostPolicy, config: &HostConfig) {
+        let all = own.clone().or(config.policies.of(key.as_str()));
+        let has_one = all != HostPolicy::default();
+        if has_one || self.rare.is_some() {
+            self.rare().policy = has_one.then(|| Box::new(OfHost { own, all }));
         }
     }
 
+    /// Finds its policy anew, after that of the configuration has changed.
+    pub(crate) fn resolve_policy(&mut self, key: &HostKey, config: &HostConfig) {
+        let own = self.own_policy().cloned().unwrap_or_default();
+        self.set_policy(key, own, config);
+    }
+
+    pub(crate) fn per_host(&self, config: &HostConfig) -> u32 {
+        self.policy().per_host.unwrap_or(config.politeness.per_host).get()
+    }
+
+    pub(crate) fn max_pages(&self, config: &HostConfig) -> Option<u64> {
+        self.policy().max_pages.or(config.limits.max_pages_per_host)
+    }
+
     pub(crate) fn blocked_until(&self) -> Time {
-        self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.blocked_until)
+        let blocked = self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.blocked_until);
+        blocked.max(self.policy().closed_until.unwrap_or_default())
     }
 
     /// Blocks it until a time. A longer block stays.
@@ -100,7 +142,7 @@ impl Host {
     }
 
     pub(crate) fn free_from(&self, config: &HostConfig) -> Time {
-        let most = config.politeness.per_host.get();
+        let most = self.per_host(config);
         self.pace.free_from(self.delay(config), most).max(self.blocked_until())
     }
 }

@@ -58,15 +58,15 @@ impl Host {
     /// When the host may be asked next, whatever waits there; `None` if that needs a settlement first. Leases and `why` both decide by it.
     pub(crate) fn free_at(&self, config: &HostConfig) -> Option<Time> {
         let is_asking = config.politeness.per_address && self.address() == Address::Asking;
-        (self.pace.in_flight() < config.politeness.per_host.get() && !is_asking).then(|| self.free_from(config))
+        (self.pace.in_flight() < self.per_host(config) && !is_asking).then(|| self.free_from(config))
     }
 
     fn idle_state(&self, now: Time, config: &HostConfig) -> HostState {
-        let must_be_kept = self.rare.as_ref().is_some_and(|rare| !rare.own_delay.is_zero())
+        let must_be_kept = self.own_policy().is_some()
             || self.gave_up_any()
             || self.postponed() > 0
             || self.origins.iter().any(OriginQueue::must_be_kept)
-            || (config.limits.max_pages_per_host.is_some() && self.settled_pages > 0);
+            || (self.max_pages(config).is_some() && self.settled_pages > 0);
         if must_be_kept {
             return HostState::Idle;
         }

@@ -87,6 +87,12 @@ impl OriginQueue {
         Some((entry, of_pages + of_sitemaps + at, true))
     }
 
+    /// How many entries wait that come before those of a worse class.
+    pub(crate) fn len_up_to(&self, class: Class) -> u64 {
+        let sitemaps = self.rare.as_ref().map_or(0, |rare| rare.sitemaps.len() as u64);
+        self.counts().range(..=class).map(|(_, count)| count).sum::<u64>() + sitemaps
+    }
+
     /// How many pages of each class wait that are not postponed.
     fn counts(&self) -> BTreeMap<Class, u64> {
         let retries = self.rare.iter().flat_map(|rare| rare.retries.iter());
@@ -120,7 +126,7 @@ fn ahead(mut left: BTreeMap<Class, u64>, turns: Option<&Turns>, wanted: Class, m
         && let Some(class) = turns.next(left.keys().copied().collect())
         && (class, at) != (wanted, 0)
     {
-        turns.take(class);
+        turns.count(class);
         ahead += 1;
         at -= u64::from(class == wanted);
         let of_class = left.entry(class).or_default();

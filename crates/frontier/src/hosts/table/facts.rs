@@ -11,7 +11,7 @@ use crate::rules::KnownRules;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Facts {
     pub(crate) state: HostState,
-    /// Its origins decide about a link: one was given up, or there are as many as there may be.
+    /// It decides about a link: it is closed, an origin was given up, or there are as many as there may be.
     pub(crate) is_restricted: bool,
     /// Another page may be queued.
     pub(crate) takes_pages: bool,
@@ -31,7 +31,7 @@ impl Facts {
         let has_rules = |known: &KnownRules| known.policy.bytes() > 0;
         Self {
             state: host.state,
-            is_restricted: host.gave_up_any() || origins.len() >= MAX_ORIGINS_PER_HOST,
+            is_restricted: host.gave_up_any() || host.policy().is_closed() || origins.len() >= MAX_ORIGINS_PER_HOST,
             takes_pages: host.takes_pages(config),
             has_rules: origins
                 .iter()

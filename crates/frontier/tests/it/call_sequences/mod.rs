@@ -1,18 +1,19 @@
 //! Any calls in any order: the frontier never stalls, and every page comes to exactly one end.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ::frontier::{
-    self, Dropped, Fate, Frontier, Lease, LeaseId, Leasing, Link, NotFetched, Notice, Outcome, Purpose, Settled,
-    Settlement, Time, Verdict,
+    self, Dropped, Fate, Frontier, HostPolicy, Lease, LeaseId, Leasing, Link, NotFetched, Notice, Outcome, Purpose,
+    Settled, Settlement, Time, Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-use crate::common::{self, START, origin, url};
+use crate::common::{self, Orders as _, START, origin, url};
 use crate::shared::calls::{Call, End, Setting, Target, calls, ends, settings};
-use crate::shared::settlements::{address, config, host_url, link, settlement};
+use crate::shared::settlements::{address, config, host_url, link, policy, settlement};
 
 /// A frontier, and what must be true of it.
 struct Watched {
@@ -79,9 +80,14 @@ impl Watched {
                     .unwrap();
             }
             Call::Delay(host, millis) => {
-                let delay = Duration::from_millis(millis);
+                // At most as many at once as the setting says, which the end checks.
+                let per_host = NonZeroU32::new(self.setting.per_host.min(millis as u32 % 4));
+                let policy = HostPolicy {
+                    per_host,
+                    ..policy(millis)
+                };
                 self.frontier
-                    .set_delay(&url(&host_url(host)).host(), delay, self.now)
+                    .set_policy(&url(&host_url(host)).host(), &policy, self.now)
                     .unwrap();
             }
             Call::Pass(millis) => self.now = self.now + Duration::from_millis(millis),

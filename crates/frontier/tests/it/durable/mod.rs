@@ -9,6 +9,7 @@ mod not_begun;
 mod other_programs;
 mod own_data;
 mod partitions;
+mod policies;
 mod repaired_files;
 
 use std::path::PathBuf;

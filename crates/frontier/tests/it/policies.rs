@@ -1,0 +1,225 @@
+//! Policies of hosts: from the configuration and by order, how they are resolved, and what a closed host means.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use frontier::{
+    Class, Dropped, Frontier, FrontierConfig, FrontierError, HostKey, HostPolicy, Leasing, NotFetched, Outcome,
+    Purpose, Refusal, Verdict, Why,
+};
+
+use crate::common::{self, Orders as _, START as NOW, at, commit, config, end, link, one, pages, ready, url};
+
+fn seconds(seconds: u64) -> Option<Duration> {
+    Some(Duration::from_secs(seconds))
+}
+
+fn with_hosts(hosts: &[(&str, HostPolicy)]) -> FrontierConfig {
+    let hosts = hosts
+        .iter()
+        .map(|(pattern, policy)| ((*pattern).to_owned(), policy.clone()));
+    let mut config = config();
+    config.politeness.delay = Duration::from_secs(5);
+    FrontierConfig {
+        hosts: hosts.collect(),
+        ..config
+    }
+}
+
+fn host(name: &str) -> HostKey {
+    url(&format!("http://{name}/")).host()
+}
+
+/// The delay of a host, as its first lease says.
+fn delay_of(config: &FrontierConfig, host: &str) -> u64 {
+    let mut frontier = common::with_pages(config.clone(), &[link(&format!("http://{host}/"))]);
+    one(&mut frontier, NOW).delay.as_secs()
+}
+
+#[test]
+fn of_each_field_the_most_specific_pattern_counts_and_a_star_means_subdomains() {
+    let of = |delay, per_host| HostPolicy {
+        delay,
+        per_host: NonZeroU32::new(per_host),
+        ..HostPolicy::default()
+    };
+    let config = with_hosts(&[
+        ("*.example.org", of(seconds(1), 2)),
+        ("*.de.example.org", of(seconds(9), 0)),
+        ("shop.de.example.org", of(None, 3)),
+        ("*.ÉCOLE.fr.", of(seconds(0), 0)),
+        ("192.0.2.1", of(seconds(7), 0)),
+    ]);
+    let hosts = [
+        ("example.org", 5),
+        ("a.example.org", 1),
+        ("b.a.example.org", 1),
+        ("notexample.org", 5),
+        ("x.de.example.org", 9),
+        ("shop.de.example.org", 9),
+        ("www.école.fr", 0),
+        ("192.0.2.1", 7),
+        ("192.0.2.2", 5),
+    ];
+    for (host, delay) in hosts {
+        assert_eq!(delay_of(&config, host), delay, "{host}");
+    }
+    let mut frontier = common::with_pages(config, &pages("http://shop.de.example.org/", 9));
+    let report = frontier.host_report(&host("shop.de.example.org"), NOW).unwrap();
+    assert_eq!(report.per_host, 3);
+    one(&mut frontier, NOW);
+}
+
+#[test]
+fn a_pattern_that_names_no_host_is_refused() {
+    for pattern in [
+        "",
+        "*",
+        "*.",
+        "a.*",
+        "*.*.org",
+        "a b",
+        "*.192.0.2.1",
+        "http://a.example/",
+        "*a.example",
+    ] {
+        let error = Frontier::in_memory(with_hosts(&[(pattern, HostPolicy::default())])).unwrap_err();
+        let says = format!("{pattern:?} names no host: write one, such as example.com, or *.example.com");
+        assert!(error.to_string().starts_with(&says), "{pattern}: {error}");
+    }
+}
+
+#[test]
+fn a_host_may_be_asked_sooner_and_more_at_once_than_others_but_for_its_address() {
+    let eager = HostPolicy {
+        delay: Some(Duration::ZERO),
+        per_host: NonZeroU32::new(3),
+        ..HostPolicy::default()
+    };
+    for per_address in [false, true] {
+        let mut config = with_hosts(&[("a.example", eager.clone())]);
+        config.politeness.per_address = per_address;
+        let mut frontier = common::with_pages(config, &pages("http://a.example/", 9));
+        let first = ready(&mut frontier, NOW);
+        let leases = match first[0].entry.purpose {
+            Purpose::Address => {
+                let address = first[0].settle(Outcome::Done).with_address(Some([192, 0, 2, 1].into()));
+                commit(&mut frontier, address.valid_for(Duration::from_secs(3600)), NOW);
+                ready(&mut frontier, NOW)
+            }
+            _ => first,
+        };
+        assert_eq!(leases.len(), if per_address { 1 } else { 3 });
+    }
+}
+
+#[test]
+fn the_budget_and_the_class_of_a_host_count_for_it_alone() {
+    let one_page = HostPolicy {
+        max_pages: Some(1),
+        class: Some(Class::LAST),
+        ..HostPolicy::default()
+    };
+    let mut links = pages("http://a.example/", 3);
+    links.extend(pages("http://b.example/", 3));
+    let mut config = with_hosts(&[("a.example", one_page)]);
+    config.politeness.delay = Duration::ZERO;
+    let mut frontier = common::with_pages(config, &links);
+    let mut fetched = Vec::new();
+    let mut dropped = 0;
+    loop {
+        match frontier.lease(NOW, 1).unwrap() {
+            Leasing::Ready(leases) => {
+                fetched.push(leases[0].entry.queue.as_str().to_owned());
+                commit(&mut frontier, end(&leases[0], Outcome::Done), NOW);
+            }
+            Leasing::Dropped(entries) => dropped += entries.len(),
+            Leasing::Drained => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(fetched, ["b.example", "b.example", "b.example", "a.example"]);
+    assert_eq!(dropped, 2);
+    assert_eq!(
+        common::offer(&mut frontier, &["http://a.example/4"], NOW),
+        [Verdict::Refused(Refusal::HostBudget)]
+    );
+}
+
+fn closed(is_closed: bool) -> impl FnOnce(&mut HostPolicy) {
+    move |policy| policy.closed = Some(is_closed)
+}
+
+fn dropped(frontier: &mut Frontier) -> Vec<Dropped> {
+    match frontier.lease(NOW, 9).unwrap() {
+        Leasing::Dropped(dropped) => dropped,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_waits_for_a_host_that_is_closed_is_dropped_and_what_is_in_flight_ends_but_is_not_retried() {
+    let mut frontier = common::with_pages(config(), &pages("http://a.example/", 5));
+    let leased = one(&mut frontier, NOW);
+    frontier.order(&host("a.example"), closed(true), NOW).unwrap();
+    assert_eq!(frontier.policy(&host("a.example")).closed, Some(true));
+    let entries = dropped(&mut frontier);
+    assert!(entries.iter().all(|one| one.why == NotFetched::ByOrder), "{entries:?}");
+    assert_eq!(entries.len(), 4);
+    let refused = Verdict::Refused(Refusal::ByOrder);
+    assert_eq!(common::offer(&mut frontier, &["http://a.example/x"], NOW), [refused]);
+    let why = frontier.why(&url("http://a.example/x"), NOW);
+    assert_eq!(why, Why::Refused(Refusal::ByOrder));
+    let links = vec![link("http://b.example/")];
+    let failed = common::failing(frontier::FailureKind::Status);
+    commit(&mut frontier, end(&leased, failed).with_links(links), NOW);
+    assert_eq!(&*one(&mut frontier, NOW).entry.url, "http://b.example/");
+    let at_its_turn = match frontier.lease(at(60), 9).unwrap() {
+        Leasing::Dropped(dropped) => dropped,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(at_its_turn[0].why, NotFetched::ByOrder);
+    // Opened again, it takes new pages; those that were dropped stay seen.
+    frontier
+        .order(&host("a.example"), |policy| *policy = HostPolicy::default(), NOW)
+        .unwrap();
+    let verdicts = common::offer(&mut frontier, &["http://a.example/x", "http://a.example/1"], at(60));
+    assert_eq!(verdicts, [Verdict::Queued, Verdict::Seen]);
+}
+
+#[test]
+fn a_host_that_the_configuration_closes_takes_no_link_and_is_never_asked() {
+    let policy = HostPolicy {
+        closed: Some(true),
+        ..HostPolicy::default()
+    };
+    let mut frontier = Frontier::in_memory(with_hosts(&[("*.example", policy)])).unwrap();
+    let refused = Verdict::Refused(Refusal::ByOrder);
+    assert_eq!(
+        common::offer(&mut frontier, &["http://a.example/", "http://b.test/"], NOW),
+        [refused, Verdict::Queued]
+    );
+    // An order for one host comes before that.
+    frontier.order(&host("a.example"), closed(false), NOW).unwrap();
+    assert_eq!(
+        common::offer(&mut frontier, &["http://a.example/"], NOW),
+        [Verdict::Queued]
+    );
+    assert_eq!(ready(&mut frontier, NOW).len(), 2);
+}
+
+#[test]
+fn a_shorter_delay_and_an_earlier_opening_hold_at_once() {
+    let mut frontier = common::with_pages(with_hosts(&[]), &pages("http://a.example/", 3));
+    let first = one(&mut frontier, NOW);
+    commit(&mut frontier, end(&first, Outcome::Done), NOW);
+    let a = host("a.example");
+    assert_eq!(frontier.lease(NOW, 1), Ok::<_, FrontierError>(Leasing::NotUntil(at(5))));
+    frontier.set_delay(&a, Duration::from_secs(2), NOW).unwrap();
+    assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::NotUntil(at(2))));
+    frontier.block(&a, at(1000), NOW).unwrap();
+    assert_eq!(frontier.lease(at(2), 1), Ok(Leasing::NotUntil(at(1000))));
+    frontier.block(&a, at(3), at(2)).unwrap();
+    assert_eq!(frontier.lease(at(2), 1), Ok(Leasing::NotUntil(at(3))));
+    one(&mut frontier, at(3));
+}
