@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use frontier::HostPolicy;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -166,12 +167,16 @@ fn rule_of(rule: &DeValue<'_>) -> Result<String, String> {
 
 /// What a host is granted, each as a value of the setting `host`.
 fn granted(host: &Spanned<Cow<'_, str>>, policy: &Spanned<DeValue<'_>>) -> Vec<(Range<usize>, Arguments)> {
+    let wrong = |why: &str| vec![(host.span(), Err(why.to_owned()))];
     let DeValue::Table(policy) = policy.get_ref() else {
-        return vec![(
-            host.span(),
-            Err("a host is a table, such as [hosts.\"example.com\"]".to_owned()),
-        )];
+        return wrong("a host is a table, such as [hosts.\"example.com\"]");
     };
+    if policy.values().any(|value| value.get_ref().is_table()) {
+        return wrong("write the host in quotes, as in [hosts.\"example.com\"]");
+    }
+    if let Err(error) = HostPolicy::pattern(host.get_ref()) {
+        return wrong(&error.to_string());
+    }
     let granted = policy.iter().map(|(name, value)| {
         let value = scalar(value.get_ref()).ok_or_else(|| format!("{} needs one value", name.get_ref()));
         let texts = value.and_then(|value| setting("host", &format!("{} {}={value}", host.get_ref(), name.get_ref())));
@@ -324,7 +329,8 @@ mod tests {
             delay = "10s"
             closed-until = 2026-12-24T08:00:00Z
             [hosts]
-            "b.example".closed = true
+            "B.example".closed = true
+            "b.example".delay = "1h 30m"
         "#;
         let expected = [
             "a.example",
@@ -349,7 +355,8 @@ mod tests {
             "--set=order=7 /old/",
             "--set=host=*.shop.example delay=10s",
             "--set=host=*.shop.example closed-until=2026-12-24T08:00:00Z",
-            "--set=host=b.example closed=true",
+            "--set=host=B.example closed=true",
+            "--set=host=b.example delay=1h 30m",
         ];
         assert_eq!(read(text).unwrap(), expected);
     }
@@ -387,8 +394,12 @@ mod tests {
             1 | order = '/secret/' | write CLASS REGEX
             2 | [hosts."a.example"]; delays = 'secret' | a host has no "delays", but delay, max-crawl-delay
             3 | ; [hosts."a.example"]; class = 'secret' | the value of host is not valid: write a whole number
-            2 | [hosts."*a.example"]; closed = true | "*a.example" names no host: write one
+            1 | [hosts."*a.example"] | "*a.example" names no host: write one
             2 | [hosts]; "a.example" = 'secret' | a host is a table
+            1 | [hosts.a.example]; closed = true | write the host in quotes
+            1 | [hosts.""]; closed = true | "" names no host
+            1 | [hosts."a.example closed=true"]; delay = 1 | names no host
+            2 | [hosts."a.example"]; delay = '1s closed=true' | the value of host is not valid
             2 | [hosts."a.example"]; closed-until = 'secret' | such as 2026-12-24T08:00:00Z
             2 | delay = 1; delay = 2 | is not TOML
             1 | delay 1 | is not TOML"#

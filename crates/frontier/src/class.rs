@@ -185,12 +185,13 @@ impl Turns {
 }
 
 /// A queue for each class that needs one, the best class first.
+// Small: many origins have two without any queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ByClass<Q>(Vec<(Class, Q)>);
+pub(crate) struct ByClass<Q>(Box<[(Class, Q)]>);
 
 impl<Q> Default for ByClass<Q> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self(Box::default())
     }
 }
 
@@ -199,8 +200,9 @@ impl<Q: Default> ByClass<Q> {
     pub(crate) fn of(&mut self, class: Class) -> &mut Q {
         let at = self.0.binary_search_by_key(&class, |(class, _)| *class);
         let at = at.unwrap_or_else(|at| {
-            self.0.reserve_exact(1);
-            self.0.insert(at, (class, Q::default()));
+            let mut queues = std::mem::take(&mut self.0).into_vec();
+            queues.insert(at, (class, Q::default()));
+            self.0 = queues.into_boxed_slice();
             at
         });
         &mut self.0[at].1
@@ -212,7 +214,8 @@ impl<Q: Default> ByClass<Q> {
     }
 
     pub(crate) fn remove(&mut self, class: Class) {
-        self.0.retain(|(of, _)| *of != class);
+        let queues = std::mem::take(&mut self.0).into_vec();
+        self.0 = queues.into_iter().filter(|(of, _)| *of != class).collect();
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Class, &Q)> {
@@ -225,7 +228,7 @@ impl<Q: Default> ByClass<Q> {
 
     /// What the table of the queues takes, without what they have.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(Class, Q)>()
+        self.0.len() * size_of::<(Class, Q)>()
     }
 }
 

@@ -212,7 +212,7 @@ impl Frontier {
     }
 
     /// Sets what one host is granted, before all that [`FrontierConfig::hosts`] says, in place of what was set before. The host is remembered from then on,
-    /// until its policy is `HostPolicy::default()`. What waits for a host that is closed now is [dropped](Leasing::Dropped).
+    /// until its policy is `HostPolicy::default()`, and counts among [`max_hosts`](crate::LimitConfig::max_hosts). What waits for a host that is closed now is [dropped](Leasing::Dropped).
     ///
     /// # Errors
     ///

@@ -61,6 +61,7 @@ pub(crate) use addresses::Address;
 use addresses::Addresses;
 use dropped::DroppedEntries;
 pub(crate) use failed::Failed;
+use host::Host;
 pub(crate) use incidents::Consequence;
 pub(crate) use origin_id::OriginId;
 pub(crate) use packed_entries::closed::{Closed, SegmentStore};
@@ -130,8 +131,8 @@ pub(crate) struct HostQueues {
     pub(crate) given_up: u64,
     /// Whether a host has half of the origins that it may have.
     has_crowded_hosts: bool,
-    /// Whether a host has a policy of its own.
-    has_own_policies: bool,
+    /// Hosts with a policy of their own.
+    own_policies: u64,
     /// The origins with postponed pages, in order.
     postponed_at: VecDeque<(HostKey, OriginId)>,
     dropped: DroppedEntries,
@@ -185,7 +186,7 @@ impl HostQueues {
             waiting: Waiting::default(),
             given_up: 0,
             has_crowded_hosts: false,
-            has_own_policies: false,
+            own_policies: 0,
             postponed_at: VecDeque::new(),
             dropped: DroppedEntries::default(),
             rules_bytes: 0,
@@ -199,12 +200,12 @@ impl HostQueues {
         }
         let name = link.url.host_str();
         let Some(facts) = self.hosts.facts(name) else {
-            if self.hosts.len() >= self.config.limits.max_hosts {
-                return Err(Refusal::TooManyHosts);
-            }
             let policy = self.config.policies.of(name);
             if policy.is_closed() {
                 return Err(Refusal::ByOrder);
+            }
+            if self.hosts.len() >= self.config.limits.max_hosts {
+                return Err(Refusal::TooManyHosts);
             }
             if policy.max_pages.or(self.config.limits.max_pages_per_host) == Some(0) && link.sitemap_of.is_none() {
                 return Err(Refusal::HostBudget);
@@ -212,12 +213,12 @@ impl HostQueues {
             self.traps.admit_host(link)?;
             return self.traps.admit(link, is_late);
         };
+        if facts.is_closed {
+            return Err(Refusal::ByOrder);
+        }
         if facts.is_restricted
             && let Some(host) = self.hosts.get(name)
         {
-            if host.policy().is_closed() {
-                return Err(Refusal::ByOrder);
-            }
             if host.gave_up(link.url.url().as_str()) {
                 return Err(Refusal::HostDown);
             }
@@ -269,8 +270,23 @@ impl HostQueues {
         }
     }
 
+    /// Why an entry of a host may not wait any more, by its policy. It may have changed while the entry was in flight.
+    fn barred(&self, entry: &Entry) -> Option<NotFetched> {
+        let facts = self.hosts.facts(entry.queue.as_str()).filter(|_| is_page(entry))?;
+        if facts.is_closed {
+            return Some(NotFetched::ByOrder);
+        }
+        let is_spent = !facts.takes_pages && counts_as_page(entry) && self.has_spent_budget(&entry.queue);
+        is_spent.then_some(NotFetched::HostBudget)
+    }
+
     /// Queues an entry that was admitted, or a retry.
     pub(crate) fn enqueue(&mut self, mut entry: Entry, now: Time) {
+        if self.has_policies()
+            && let Some(why) = self.barred(&entry)
+        {
+            return self.drop_entry(entry, why, None);
+        }
         // All entries of a host share one copy of its name.
         entry.queue = self.hosts.shared_name(&entry.queue);
         let key = entry.queue.clone();
@@ -338,11 +354,15 @@ impl HostQueues {
 
     /// Sets the policy of one host. If that closes it, drops what waits.
     pub(crate) fn set_policy(&mut self, key: &HostKey, policy: &HostPolicy, now: Time) {
-        self.has_own_policies = true;
+        let is_own = |host: &Host| u64::from(host.own_policy().is_some());
+        let (mut before, mut after) = (0, 0);
         self.change(key, now, |host, config| {
+            before = is_own(host);
             host.set_policy(key, policy.clone(), config);
             host.update_crawl_delay(config.politeness.max_crawl_delay);
+            after = is_own(host);
         });
+        self.own_policies = self.own_policies + after - before;
         self.drop_what_may_not_be(key, now);
     }
 
@@ -362,8 +382,16 @@ impl HostQueues {
         self.change(key, now, |host, _| host.set_address(address));
     }
 
+    /// Whether nothing of a host is fetched.
+    pub(crate) fn is_closed(&self, key: &HostKey) -> bool {
+        match self.hosts.facts(key.as_str()) {
+            Some(facts) => facts.is_closed,
+            None => self.config.policies.of(key.as_str()).is_closed(),
+        }
+    }
+
     fn has_policies(&self) -> bool {
-        self.has_own_policies || !self.config.policies.is_empty()
+        self.own_policies > 0 || !self.config.policies.is_empty()
     }
 
     pub(crate) fn config(&self) -> &HostConfig {

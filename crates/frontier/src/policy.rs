@@ -36,13 +36,24 @@ pub struct HostPolicy {
 pub struct NoHosts(String);
 
 impl HostPolicy {
-    /// Checks a pattern of hosts, as [`FrontierConfig::hosts`](crate::FrontierConfig::hosts) has them.
+    /// Returns the usual spelling of a pattern of hosts, as [`FrontierConfig::hosts`](crate::FrontierConfig::hosts) has them.
     ///
     /// # Errors
     ///
     /// When it names none.
-    pub fn check_pattern(pattern: &str) -> Result<(), NoHosts> {
-        canonical(pattern).map(drop)
+    pub fn pattern(text: &str) -> Result<String, NoHosts> {
+        let (star, name) = match text.strip_prefix("*.") {
+            Some(name) => ("*.", name),
+            None => ("", text),
+        };
+        let host = url::Host::parse(name.trim_end_matches('.')).ok();
+        let is_meant = |host: &url::Host| match host {
+            url::Host::Domain(name) => !name.contains('*') && !name.split('.').any(str::is_empty),
+            _ => star.is_empty(),
+        };
+        let host = host.filter(is_meant);
+        host.map(|host| format!("{star}{host}"))
+            .ok_or_else(|| NoHosts(text.to_owned()))
     }
 
     /// Returns what this one says, and where it says nothing, what `other` says.
@@ -64,18 +75,6 @@ impl HostPolicy {
     }
 }
 
-fn canonical(pattern: &str) -> Result<String, NoHosts> {
-    let (star, name) = match pattern.strip_prefix("*.") {
-        Some(name) => ("*.", name),
-        None => ("", pattern),
-    };
-    let host = url::Host::parse(name.trim_end_matches('.')).ok();
-    let is_meant = |host: &url::Host| star.is_empty() || matches!(host, url::Host::Domain(_));
-    let host = host.filter(|host| is_meant(host) && !name.contains('*'));
-    host.map(|host| format!("{star}{host}"))
-        .ok_or_else(|| NoHosts(pattern.to_owned()))
-}
-
 /// The policies of the configuration, by host or `*.` and the end of hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policies(BTreeMap<String, HostPolicy>);
@@ -84,7 +83,7 @@ impl Policies {
     pub(crate) fn new(patterns: &BTreeMap<String, HostPolicy>) -> Result<Self, NoHosts> {
         let mut policies = BTreeMap::<_, HostPolicy>::new();
         for (pattern, policy) in patterns {
-            let of_host = policies.entry(canonical(pattern)?).or_default();
+            let of_host = policies.entry(HostPolicy::pattern(pattern)?).or_default();
             *of_host = std::mem::take(of_host).or(policy.clone());
         }
         Ok(Self(policies))
@@ -96,11 +95,12 @@ impl Policies {
 
     /// Returns the policy of a host: of each field, the most specific pattern that has it counts.
     pub(crate) fn of(&self, host: &str) -> HostPolicy {
+        if self.is_empty() {
+            return HostPolicy::default();
+        }
         let mut policy = self.0.get(host).cloned().unwrap_or_default();
         let mut rest = host;
-        while !self.is_empty()
-            && let Some((_, parent)) = rest.split_once('.')
-        {
+        while let Some((_, parent)) = rest.split_once('.') {
             if let Some(of_parent) = self.0.get(&format!("*.{parent}")) {
                 policy = policy.or(of_parent.clone());
             }

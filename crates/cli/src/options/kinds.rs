@@ -104,17 +104,14 @@ pub(super) struct Host;
 
 impl Kind<BTreeMap<String, HostPolicy>> for Host {
     fn read(text: &str) -> Result<BTreeMap<String, HostPolicy>, String> {
-        let mut words = text.split_whitespace();
-        let pattern = words.next().unwrap_or_default();
+        let assignment = text
+            .split_once(' ')
+            .and_then(|(host, rest)| Some((host, rest.split_once('=')?)));
+        let (host, (name, value)) = assignment.ok_or("write HOST NAME=VALUE, such as example.com delay=10s")?;
         let mut policy = HostPolicy::default();
-        for word in words {
-            let (name, value) = word
-                .split_once('=')
-                .ok_or("write HOST NAME=VALUE, such as example.com delay=10s")?;
-            grant(&mut policy, name, value)?;
-        }
-        HostPolicy::check_pattern(pattern).map_err(|error| error.to_string())?;
-        Ok(BTreeMap::from([(pattern.to_owned(), policy)]))
+        grant(&mut policy, name, value)?;
+        let host = HostPolicy::pattern(host).map_err(|error| error.to_string())?;
+        Ok(BTreeMap::from([(host, policy)]))
     }
 
     fn show(_: &BTreeMap<String, HostPolicy>) -> String {

@@ -91,7 +91,7 @@ pub(crate) const ALL: &[Setting] = table! {
         ///
         /// The first that matches counts: first those of --first and --last, then those of a file, then others.
         ["order"] Many<Rule> => crawl.frontier.order, SetOnly;
-        /// What a host is granted, such as "*.example.com delay=10s per-host=2"; in a file, a table [hosts."*.example.com"].
+        /// What a host is granted, such as "*.example.com delay=10s"; repeatable; in a file, a table [hosts."*.example.com"].
         ///
         /// The host is a name, or *. and a name for its subdomains. It may have delay, max-crawl-delay, per-host, max-pages, class, closed (true:
         /// nothing is fetched, and what waits is dropped) and closed-until. Of each, the most specific host that has it counts.

@@ -5,9 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use frontier::report::MemoryReport;
-use frontier::{Health, NotFetched};
+use frontier::{Health, NotFetched, Refusal};
 use serde_json::{Value, json};
 
+use super::counts::count_of;
 use super::rows::{Rows, counted, duration, grouped, listed, size};
 use super::{HostFigures, Summary};
 use crate::fetch::TruncationReason;
@@ -46,11 +47,14 @@ impl Summary {
         })
     }
 
-    /// A complete crawl, but for what was dropped by order.
+    /// A complete crawl, but for what was dropped and refused by order.
     fn but_for(&self) -> String {
-        match self.report.not_fetched.get(&NotFetched::ByOrder) {
-            Some(dropped) => format!("yes, but for {} dropped by order", counted(*dropped, "page")),
-            None => "yes".to_owned(),
+        let dropped = count_of(&self.report.not_fetched, NotFetched::ByOrder);
+        let refused = count_of(&self.report.links.refused, Refusal::ByOrder);
+        match (dropped, refused) {
+            (0, 0) => "yes".to_owned(),
+            (0, links) => format!("yes, but for {} refused by order", counted(links, "link")),
+            (pages, _) => format!("yes, but for {} dropped by order", counted(pages, "page")),
         }
     }
 

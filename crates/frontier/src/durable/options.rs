@@ -70,6 +70,7 @@ fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) ->
     let patterns =
         |of: fn(&FrontierConfig) -> &[String]| [stored, wanted].map(|config| BTreeSet::from_iter(of(config)));
     let grows = |limit: fn(&FrontierConfig) -> u64| limit(stored) < limit(wanted);
+    let mut patterns_of_hosts = stored.hosts.keys().chain(wanted.hosts.keys());
     match why {
         Refusal::NotIncluded => {
             let [was, is] = patterns(|config| &config.scope.include);
@@ -88,7 +89,13 @@ fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) ->
         Refusal::TooManySubdomains => grows(|config| or_greatest(config.traps.max_hosts_per_site)),
         Refusal::NearDuplicates => grows(|config| or_greatest(config.traps.max_near_duplicates_in_all)),
         Refusal::HostBudget => {
-            stored.hosts != wanted.hosts || grows(|config| config.limits.max_pages_per_host.unwrap_or(u64::MAX))
+            let general = |config: &FrontierConfig| config.limits.max_pages_per_host;
+            grows(|config| config.limits.max_pages_per_host.unwrap_or(u64::MAX))
+                || patterns_of_hosts.any(|pattern| {
+                    let most = |config: &FrontierConfig| config.hosts.get(pattern).and_then(|policy| policy.max_pages);
+                    let [was, is] = [stored, wanted].map(|config| most(config).or(general(config)).unwrap_or(u64::MAX));
+                    was < is
+                })
         }
         Refusal::QueueFull => grows(|config| config.limits.max_queued),
         Refusal::TooManyHosts => grows(|config| config.limits.max_hosts as u64),
@@ -98,7 +105,10 @@ fn is_widened(why: Refusal, stored: &FrontierConfig, wanted: &FrontierConfig) ->
         }
         // The option that decides it may not change.
         Refusal::OtherHost | Refusal::OtherSite | Refusal::OutsidePrefix => false,
-        Refusal::ByOrder => stored.hosts != wanted.hosts,
+        Refusal::ByOrder => patterns_of_hosts.any(|pattern| {
+            let [was, is] = [stored, wanted].map(|config| config.hosts.get(pattern).and_then(|policy| policy.closed));
+            is != was && (was == Some(true) || is == Some(false))
+        }),
         // No option is a limit of it.
         Refusal::HostDown | Refusal::TooManyPorts => false,
     }

@@ -106,10 +106,8 @@ impl Addresses {
     }
 
     /// Records that a host joined the round.
-    pub(crate) fn admit(&mut self, address: IpAddr, class: Class) {
-        let shared = self.shared.entry(address).or_default();
-        shared.admitted += 1;
-        shared.waiting.count_turn(class);
+    pub(crate) fn admit(&mut self, address: IpAddr) {
+        self.shared.entry(address).or_default().admitted += 1;
     }
 
     /// Records that a host left the round.

@@ -33,32 +33,35 @@ impl HostQueues {
             self.waiting.update(before, host.waiting());
             host.update_state(now, &self.config)
         });
-        if moved == Some(true) {
-            self.place(key, now);
+        if let Some(needs_place) = moved.flatten() {
+            self.place(key, needs_place, now);
         }
     }
 
     /// Updates the state of a host.
     pub(super) fn update_state(&mut self, key: &HostKey, now: Time) {
         let host = self.hosts.get_mut(key);
-        if host.is_some_and(|host| host.update_state(now, &self.config)) {
-            self.place(key, now);
+        if let Some(needs_place) = host.and_then(|host| host.update_state(now, &self.config)) {
+            self.place(key, needs_place, now);
         }
     }
 
     /// Puts a host in the place of its new state.
-    fn place(&mut self, key: &HostKey, now: Time) {
+    fn place(&mut self, key: &HostKey, needs_place: bool, now: Time) {
         // All references to a host share one copy of its name.
         let key = &self.hosts.shared_name(key);
-        let Some(host) = self.hosts.get_mut(key) else { return };
-        let (state, address, is_just_met) = (host.state, host.shared_address(now), host.is_just_met());
-        let is_new = host.takes_place(address);
+        let found = self.get(key);
+        let Some((state, address, is_just_met)) =
+            found.map(|host| (host.state, host.shared_address(now), host.is_just_met()))
+        else {
+            return;
+        };
         match (state, address) {
-            (HostState::Due(class), _) if is_new => self.due.join(class, key.clone(), is_just_met),
+            (HostState::Due(class), _) if needs_place => self.due.join(class, key.clone(), is_just_met),
             (HostState::Waiting(time), _) => timers::add(&mut self.timers.waiting, time, key.clone()),
             (HostState::Resting(time), _) => timers::add(&mut self.timers.resting, time, key.clone()),
             (HostState::WaitingForAddress(class), Some(address)) => {
-                if is_new {
+                if needs_place {
                     self.addresses.waiting(address).join(class, key.clone(), is_just_met);
                 }
                 self.admit_waiting(Some(address), now);

@@ -71,10 +71,12 @@ struct Rare {
     /// Whether nothing was requested since the address was looked up. A look-up is used once, even if it has expired. Otherwise a host
     /// whose turns are far apart would be looked up again and again, and never requested.
     address_is_fresh: bool,
-    /// The address that admitted it to the round, until its turn.
-    admitted_by: Option<IpAddr>,
-    /// The address at which it has places, of these classes.
-    places_at: (Option<IpAddr>, Classes),
+    /// The address at which it has waited last.
+    waited_at: Option<IpAddr>,
+    /// The classes in which it has a place there.
+    places_there: Classes,
+    /// Whether that address has admitted it to the round, until its turn.
+    is_admitted: bool,
     /// Whose turn it is, once it had pages of several classes.
     turns: Option<Box<HostTurns>>,
 }
@@ -313,14 +315,15 @@ impl Host {
         rare.address_is_fresh |= matches!(address, Address::Known(..));
     }
 
+    /// The address that admitted it to the round, until its turn.
     pub(crate) fn admitted_by(&self) -> Option<IpAddr> {
-        self.rare.as_ref()?.admitted_by
+        self.rare.as_ref().filter(|rare| rare.is_admitted)?.waited_at
     }
 
-    /// `None` when it leaves the round.
-    pub(crate) fn set_admitted_by(&mut self, address: Option<IpAddr>) {
-        if address.is_some() || self.rare.is_some() {
-            self.rare().admitted_by = address;
+    /// Notes whether the address at which it waited has admitted it to the round; not when it leaves the round.
+    pub(crate) fn set_admitted(&mut self, is_admitted: bool) {
+        if let Some(rare) = &mut self.rare {
+            rare.is_admitted = is_admitted;
         }
     }
 
@@ -329,14 +332,20 @@ impl Host {
         match self.state {
             HostState::Due(class) => self.places.insert(class),
             HostState::WaitingForAddress(class) => {
-                let (at, places) = &mut self.rare().places_at;
-                if std::mem::replace(at, address) != address {
-                    *places = Classes::default();
+                let rare = self.rare();
+                if std::mem::replace(&mut rare.waited_at, address) != address {
+                    rare.places_there = Classes::default();
                 }
-                places.insert(class)
+                rare.places_there.insert(class)
             }
             _ => false,
         }
+    }
+
+    /// Whether it has a place in a round, where it would be taken for another host of its name.
+    pub(crate) fn has_places(&self) -> bool {
+        let there = self.rare.as_ref().map_or(Classes::default(), |rare| rare.places_there);
+        !(self.places | there).is_empty()
     }
 
     /// Its place of a class was removed: in the round, or in that of an address.
@@ -344,9 +353,9 @@ impl Host {
         if address.is_none() {
             self.places.remove(class);
         } else if let Some(rare) = &mut self.rare
-            && rare.places_at.0 == address
+            && rare.waited_at == address
         {
-            rare.places_at.1.remove(class);
+            rare.places_there.remove(class);
         }
     }
 

@@ -41,6 +41,7 @@ impl HostQueues {
             });
             if let (Some(address), Some(_)) = (address, &leased) {
                 self.addresses.start(address, now);
+                self.addresses.waiting(address).count_turn(class);
             }
             self.update_state(&key, now);
             self.admit_waiting(admitted_by, now);
@@ -91,12 +92,16 @@ impl HostQueues {
     fn first_due(&mut self, now: Time) -> Option<(Class, HostKey)> {
         self.wake(now);
         while let Some((class, key)) = self.due.first() {
-            if !self.hosts.is_in(&key, HostState::Due(class)) {
+            let Some(host) = self
+                .hosts
+                .get_mut(&key)
+                .filter(|host| host.state == HostState::Due(class))
+            else {
                 // It has a place among hosts of a better class, or had its turn there.
                 self.remove_place(class, &key);
+                self.update_state(&key, now);
                 continue;
-            }
-            let host = self.hosts.get_mut(&key)?;
+            };
             let is_due = host.next_state(now, &self.config) == HostState::Due(class);
             let address = host.admitted_by();
             if is_due && address.is_none_or(|address| self.addresses.is_free(address, now, &self.config)) {
@@ -115,7 +120,7 @@ impl HostQueues {
         let host = self.remove_place(class, key)?;
         host.state = HostState::Idle;
         let address = host.admitted_by()?;
-        host.set_admitted_by(None);
+        host.set_admitted(false);
         self.addresses.left_round(address);
         Some(address)
     }
@@ -135,6 +140,7 @@ impl HostQueues {
             let Some(host) = self.hosts.get_mut(&key) else { continue };
             host.left_place(class, Some(address));
             if host.state != HostState::WaitingForAddress(class) {
+                self.update_state(&key, now);
                 continue;
             }
             host.state = HostState::Idle;
@@ -143,8 +149,8 @@ impl HostQueues {
                 && host.shared_address(now) == Some(address)
             {
                 host.state = state;
-                host.set_admitted_by(Some(address));
-                self.addresses.admit(address, class);
+                host.set_admitted(true);
+                self.addresses.admit(address);
                 if host.takes_place(None) {
                     self.due.join(class, key, host.is_just_met());
                 }

@@ -28,7 +28,7 @@ impl HostQueues {
             return Err(Refusal::QueueFull);
         }
         match self.hosts.get(page.url.host_str()) {
-            Some(host) if host.policy().is_closed() => Err(Refusal::ByOrder),
+            _ if self.is_closed(&page.url.host()) => Err(Refusal::ByOrder),
             Some(host) if is_refused_if_given_up && host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
             None if self.hosts.len() >= self.config.limits.max_hosts => Err(Refusal::TooManyHosts),
             _ => Ok(()),
@@ -52,19 +52,23 @@ impl HostQueues {
     }
 
     /// Makes an entry of a link that will be queued, in its class.
-    fn entry_of(&self, link: &Link) -> Entry {
+    pub(crate) fn entry_of(&self, link: &Link) -> Entry {
         let mut entry = Entry::of(link);
-        if link.class.is_none() {
-            let rule = self.config.order.rule_of(entry.key()).map(|rule| rule.class);
-            entry.class = rule.or_else(|| self.class_of(&entry.queue)).unwrap_or_default();
+        if link.class.is_some() {
+            return entry;
+        }
+        if let Some(rule) = self.config.order.rule_of(entry.key()) {
+            entry.class = rule.class;
+        } else if self.has_policies() {
+            entry.class = self.class_of(&entry.queue).unwrap_or_default();
         }
         entry
     }
 
     /// The class of a host, by its policy.
     fn class_of(&self, key: &HostKey) -> Option<Class> {
-        match self.hosts.get(key.as_str()).filter(|_| self.has_policies()) {
-            Some(host) => host.policy().class,
+        match self.hosts.facts(key.as_str()) {
+            Some(facts) => facts.class,
             None => self.config.policies.of(key.as_str()).class,
         }
     }

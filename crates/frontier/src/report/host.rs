@@ -89,7 +89,7 @@ pub enum Health {
     /// It is asked, as fast as it may be.
     #[default]
     Asked,
-    /// It rests, because it throttled (429, or 503 with `Retry-After`) or is [blocked](crate::Frontier::block).
+    /// It rests, because it throttled (429, or 503 with `Retry-After`) or is [blocked](crate::HostPolicy::closed_until).
     Resting,
     /// Its robots.txt fails, and is asked for again before anything else.
     RobotsFailing,

@@ -46,7 +46,7 @@ impl State {
             return Verdict::Refused(refusal);
         }
         let (page, end) = again;
-        let entry = Entry::of(link);
+        let entry = self.sieve.queue().entry_of(link);
         let entry = Entry { page, ..entry };
         match end {
             PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected => {}

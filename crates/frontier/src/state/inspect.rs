@@ -102,10 +102,14 @@ impl State {
     pub(crate) fn held_up(&self, now: Time) -> Vec<HostReport> {
         let hanging = &self.hanging(now);
         let hosts = self.sieve.queue().hosts().iter_if(|key, facts| {
-            (Health::Resting..Health::Closed).contains(&facts.health) || hanging.contains_key(key)
+            facts.rests || (Health::Resting..Health::Closed).contains(&facts.health) || hanging.contains_key(key)
         });
-        hosts
-            .map(|(key, host)| self.report_of(key, &host, hanging.get(key).copied(), now))
+        let reports = hosts.map(|(key, host)| self.report_of(key, &host, hanging.get(key).copied(), now));
+        // The time until which it is closed may be over.
+        reports
+            .filter(|report| {
+                report.health.state >= Health::Resting && report.queued > 0 || hanging.contains_key(&report.host)
+            })
             .collect()
     }
 

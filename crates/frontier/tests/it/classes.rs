@@ -150,6 +150,90 @@ fn the_origins_of_a_host_take_turns_within_each_class() {
 }
 
 #[test]
+fn a_host_that_was_forgotten_has_no_second_turn_when_it_returns() {
+    let mut config = config();
+    config.limits.max_hosts = 4;
+    let mut frontier = Frontier::in_memory(config).unwrap();
+    let pages = |name: char, path: &str| {
+        (0..100)
+            .map(|n| of_class(&format!("http://{name}.example/{path}{n}"), 5))
+            .collect::<Vec<_>>()
+    };
+    frontier.offer(&[of_class("http://a.example/", 5)], NOW).unwrap();
+    frontier.offer(&[pages('b', ""), pages('c', "")].concat(), NOW).unwrap();
+    // It is taken forward, both of its pages are fetched, and its place in class 5 is left.
+    frontier.offer(&[of_class("http://a.example/news", 0)], NOW).unwrap();
+    let mut turns = [0_u32; 3];
+    for turn in 0..150 {
+        if turn == 10 {
+            frontier.offer(&pages('a', "again/"), at(3_600)).unwrap();
+        }
+        let lease = one(&mut frontier, at(3_600));
+        turns[usize::from(lease.entry.queue.as_str().as_bytes()[0] - b'a')] += u32::from(turn >= 10);
+        commit(&mut frontier, end(&lease, Outcome::Done), at(3_600));
+    }
+    assert!(turns.iter().all(|turns| (45..50).contains(turns)), "{turns:?}");
+}
+
+#[test]
+fn at_an_address_forbidden_pages_and_old_places_spend_no_turn_of_their_class() {
+    let mut config = config();
+    config.politeness.per_address = true;
+    let mut frontier = Frontier::in_memory(config).unwrap();
+    let all = (0..30).flat_map(|host| (0..20).map(move |n| of_class(&format!("http://host{host}.example/{n}"), 5)));
+    frontier.offer(&all.collect::<Vec<_>>(), NOW).unwrap();
+    frontier.offer(&[of_class("http://last.example/", 7)], NOW).unwrap();
+    let (mut now, mut turns) = (NOW, 0);
+    loop {
+        let lease = common::next(&mut frontier, &mut now);
+        if lease.entry.purpose == Purpose::Address {
+            let address = lease.settle(Outcome::Done).with_address(Some([192, 0, 2, 1].into()));
+            commit(&mut frontier, address.valid_for(Duration::from_secs(3600)), now);
+            continue;
+        }
+        if &*lease.entry.url == "http://last.example/" {
+            break;
+        }
+        turns += 1;
+        let next = of_class(&format!("http://host{}.example/news/{turns}", turns * 7 % 30), 0);
+        commit(&mut frontier, end(&lease, Outcome::Done).with_links(vec![next]), now);
+    }
+    assert!(turns < 60, "{turns}");
+}
+
+#[test]
+fn what_waits_and_what_is_dropped_says_its_class_and_the_best_is_dropped_first() {
+    let mut frontier = Frontier::in_memory(config()).unwrap();
+    let numbers = [5, 3, 0, 7];
+    let links = numbers.map(|number| of_class(&format!("http://a.example/{number}"), number));
+    frontier.offer(&links, NOW).unwrap();
+    let mut waiting = Vec::new();
+    let mut visit = |entry: frontier::Entry| {
+        waiting.push((entry.url.to_string(), entry.class));
+        std::ops::ControlFlow::Continue(())
+    };
+    frontier.visit_waiting(&mut visit).unwrap();
+    waiting.sort();
+    let expected = |numbers: [u8; 4]| numbers.map(|number| (format!("http://a.example/{number}"), class(number)));
+    assert_eq!(waiting, expected([0, 3, 5, 7]));
+    let closed = frontier::HostPolicy {
+        closed: Some(true),
+        ..frontier::HostPolicy::default()
+    };
+    frontier
+        .set_policy(&url("http://a.example/").host(), &closed, NOW)
+        .unwrap();
+    let Leasing::Dropped(dropped) = frontier.lease(NOW, 9).unwrap() else {
+        panic!("nothing was dropped");
+    };
+    let dropped: Vec<_> = dropped
+        .into_iter()
+        .map(|one| (one.entry.url.to_string(), one.entry.class))
+        .collect();
+    assert_eq!(dropped, expected([0, 3, 5, 7]));
+}
+
+#[test]
 fn pages_that_are_not_requested_spend_no_turn_of_their_class() {
     let mut config = config();
     config.politeness.ask_robots = true;

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Class, Dropped, Frontier, FrontierConfig, FrontierError, HostKey, HostPolicy, Leasing, NotFetched, Outcome,
-    Purpose, Refusal, Verdict, Why,
+    Class, Dropped, FailureKind, Frontier, FrontierConfig, FrontierError, Health, HostKey, HostPolicy, Leasing,
+    NotFetched, Outcome, Purpose, Refusal, Verdict, Why,
 };
 
 use crate::common::{self, Orders as _, START as NOW, at, commit, config, end, link, one, pages, ready, url};
@@ -171,14 +171,10 @@ fn what_waits_for_a_host_that_is_closed_is_dropped_and_what_is_in_flight_ends_bu
     let why = frontier.why(&url("http://a.example/x"), NOW);
     assert_eq!(why, Why::Refused(Refusal::ByOrder));
     let links = vec![link("http://b.example/")];
-    let failed = common::failing(frontier::FailureKind::Status);
+    let failed = common::failing(FailureKind::Status);
     commit(&mut frontier, end(&leased, failed).with_links(links), NOW);
     assert_eq!(&*one(&mut frontier, NOW).entry.url, "http://b.example/");
-    let at_its_turn = match frontier.lease(at(60), 9).unwrap() {
-        Leasing::Dropped(dropped) => dropped,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(at_its_turn[0].why, NotFetched::ByOrder);
+    assert_eq!(dropped(&mut frontier)[0].why, NotFetched::ByOrder);
     // Opened again, it takes new pages; those that were dropped stay seen.
     frontier
         .order(&host("a.example"), |policy| *policy = HostPolicy::default(), NOW)
@@ -222,4 +218,104 @@ fn a_shorter_delay_and_an_earlier_opening_hold_at_once() {
     frontier.block(&a, at(3), at(2)).unwrap();
     assert_eq!(frontier.lease(at(2), 1), Ok(Leasing::NotUntil(at(3))));
     one(&mut frontier, at(3));
+}
+
+#[test]
+fn a_closed_host_is_asked_for_nothing_whatever_becomes_of_what_was_in_flight() {
+    for (kind, is_given_back) in [
+        (FailureKind::Connect, false),
+        (FailureKind::Timeout, false),
+        (FailureKind::Status, true),
+    ] {
+        let mut config = config();
+        config.politeness.ask_robots = true;
+        let mut frontier = common::with_pages(config, &pages("http://a.example/", 1));
+        let robots = one(&mut frontier, NOW);
+        common::give_rules(&mut frontier, &robots, common::Forbid::nothing(), NOW);
+        let page = one(&mut frontier, NOW);
+        frontier.order(&host("a.example"), closed(true), NOW).unwrap();
+        if is_given_back {
+            frontier.give_back(&[page.id], NOW).unwrap();
+        } else {
+            commit(&mut frontier, end(&page, common::failing(kind)), NOW);
+        }
+        assert_eq!(dropped(&mut frontier).len(), 1);
+        assert_eq!(frontier.lease(NOW, 9), Ok(Leasing::Drained), "{kind}");
+    }
+}
+
+#[test]
+fn a_robots_txt_is_not_followed_to_a_closed_host() {
+    let policy = HostPolicy {
+        closed: Some(true),
+        ..HostPolicy::default()
+    };
+    let mut config = with_hosts(&[("closed.example", policy)]);
+    config.politeness.ask_robots = true;
+    let mut frontier = common::with_pages(config, &pages("http://a.example/", 1));
+    let robots = one(&mut frontier, NOW);
+    let target = robots.entry.redirected(url("http://closed.example/robots.txt"));
+    commit(
+        &mut frontier,
+        robots.settle(Outcome::Redirected).with_links(vec![target]),
+        NOW,
+    );
+    assert_eq!(&*one(&mut frontier, at(5)).entry.url, "http://a.example/0");
+}
+
+#[test]
+fn a_budget_that_is_lowered_counts_for_what_is_in_flight() {
+    let mut frontier = common::with_pages(config(), &pages("http://a.example/", 2));
+    let lease = one(&mut frontier, NOW);
+    frontier
+        .order(&host("a.example"), |policy| policy.max_pages = Some(0), NOW)
+        .unwrap();
+    commit(&mut frontier, end(&lease, common::failing(FailureKind::Status)), NOW);
+    let all = dropped(&mut frontier);
+    assert!(all.iter().all(|one| one.why == NotFetched::HostBudget), "{all:?}");
+    assert_eq!(all.len(), 2);
+    assert_eq!(frontier.lease(at(60), 9), Ok(Leasing::Drained));
+}
+
+#[test]
+fn who_waits_for_a_host_that_is_closed_until_a_time_is_told_so() {
+    let mut frontier = common::with_pages(config(), &pages("http://a.example/", 2));
+    frontier.block(&host("a.example"), at(60), NOW).unwrap();
+    let told: Vec<_> = frontier
+        .held_up(at(1))
+        .into_iter()
+        .map(|host| (host.health.state, host.health.until))
+        .collect();
+    assert_eq!(told, [(Health::Resting, Some(at(60)))]);
+    assert!(frontier.held_up(at(61)).is_empty());
+}
+
+#[test]
+fn an_order_changes_the_longest_crawl_delay_and_the_class_and_the_budget_at_once() {
+    let mut config = config();
+    config.politeness.ask_robots = true;
+    let mut frontier = common::with_pages(config, &pages("http://a.example/", 3));
+    let robots = one(&mut frontier, NOW);
+    let rules = common::Forbid {
+        delay: seconds(30),
+        ..common::Forbid::nothing()
+    };
+    common::give_rules(&mut frontier, &robots, rules, NOW);
+    assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::NotUntil(at(30))));
+    let change = |policy: &mut HostPolicy| {
+        (policy.max_crawl_delay, policy.class) = (seconds(10), Some(Class::FIRST));
+    };
+    frontier.order(&host("a.example"), change, NOW).unwrap();
+    assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::NotUntil(at(10))));
+    common::offer(&mut frontier, &["http://a.example/new"], NOW);
+    let page = one(&mut frontier, at(10));
+    assert_eq!(
+        (&*page.entry.url, page.entry.class),
+        ("http://a.example/new", Class::FIRST)
+    );
+    commit(&mut frontier, end(&page, Outcome::Done), at(10));
+    frontier
+        .order(&host("a.example"), |policy| policy.max_pages = Some(1), at(10))
+        .unwrap();
+    assert_eq!(dropped(&mut frontier).len(), 3);
 }

@@ -24,6 +24,8 @@ impl Rare {
         let urgent = self.urgent.capacity() * size_of::<Entry>();
         let timed = self.timed.capacity() * size_of::<(Time, OriginId)>();
         let texts = (self.delayed.len() + self.urgent.len()) * Entry::BYTES_OF_TEXTS;
-        size_of::<Self>() + OVERHEAD + delayed + urgent + timed + texts
+        let policy = self.policy.as_deref().map_or(0, size_of_val);
+        let turns = self.turns.as_deref().map_or(0, size_of_val);
+        size_of::<Self>() + 3 * OVERHEAD + delayed + urgent + timed + texts + policy + turns
     }
 }

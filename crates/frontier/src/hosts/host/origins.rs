@@ -48,12 +48,12 @@ impl Host {
 
     /// Applies a changed configuration: the longest `Crawl-delay`, and whether robots.txt is asked for, on which its round depends.
     pub(crate) fn apply_config(&mut self, now: Time, config: &HostConfig) {
-        self.set_admitted_by(None);
+        self.set_admitted(false);
         self.places = Classes::default();
         self.update_crawl_delay(config.politeness.max_crawl_delay);
         if let Some(rare) = &mut self.rare {
             rare.timed.clear();
-            rare.places_at = Default::default();
+            rare.places_there = Classes::default();
         }
         for origin in &mut self.origins {
             origin.in_round = false;
@@ -113,6 +113,11 @@ impl Host {
 
     /// The best of these, which decides about its place among other hosts.
     pub(crate) fn class(&self) -> Class {
+        // A robots.txt that was redirected to it is for another host, whose pages wait.
+        let is_urgent = self.rare.as_ref().is_some_and(|rare| !rare.urgent.is_empty());
+        if is_urgent {
+            return Class::FIRST;
+        }
         self.classes().best().unwrap_or_default()
     }
 

@@ -27,8 +27,8 @@ pub(crate) enum HostState {
 }
 
 impl Host {
-    /// Updates its state after a change. Returns whether it is another now.
-    pub(crate) fn update_state(&mut self, now: Time, config: &HostConfig) -> bool {
+    /// Updates its state after a change. If it is another now, returns whether that needs a place in a round.
+    pub(crate) fn update_state(&mut self, now: Time, config: &HostConfig) -> Option<bool> {
         let state = match self.state {
             // It stays there until its turn, when `round_robin.rs` looks at it again, unless a page of a better class has come.
             HostState::Due(class) => HostState::Due(class.min(self.class())),
@@ -38,7 +38,8 @@ impl Host {
                 state => state,
             },
         };
-        std::mem::replace(&mut self.state, state) != state
+        let is_other = std::mem::replace(&mut self.state, state) != state;
+        is_other.then(|| self.takes_place(self.shared_address(now)))
     }
 
     /// Brings what is due into the queues of its origins, and returns the state that follows.
@@ -65,6 +66,7 @@ impl Host {
         let must_be_kept = self.own_policy().is_some()
             || self.gave_up_any()
             || self.postponed() > 0
+            || self.has_places()
             || self.origins.iter().any(OriginQueue::must_be_kept)
             || (self.max_pages(config).is_some() && self.settled_pages > 0);
         if must_be_kept {

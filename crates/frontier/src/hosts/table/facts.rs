@@ -1,5 +1,6 @@
 //! What is asked of a host most, so that an evicted one need not be read for it.
 
+use crate::class::Class;
 use crate::config::MAX_ORIGINS_PER_HOST;
 use crate::hosts::HostConfig;
 use crate::hosts::host::{Host, HostState};
@@ -11,7 +12,7 @@ use crate::rules::KnownRules;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Facts {
     pub(crate) state: HostState,
-    /// It decides about a link: it is closed, an origin was given up, or there are as many as there may be.
+    /// Its origins decide about a link: one was given up, or there are as many as there may be.
     pub(crate) is_restricted: bool,
     /// Another page may be queued.
     pub(crate) takes_pages: bool,
@@ -23,6 +24,12 @@ pub(crate) struct Facts {
     pub(crate) is_shut: bool,
     /// It counts among the hosts of its site.
     pub(crate) is_counted: bool,
+    /// Nothing of it is fetched.
+    pub(crate) is_closed: bool,
+    /// It is closed until a time.
+    pub(crate) rests: bool,
+    /// The class of its links.
+    pub(crate) class: Option<Class>,
 }
 
 impl Facts {
@@ -31,7 +38,7 @@ impl Facts {
         let has_rules = |known: &KnownRules| known.policy.bytes() > 0;
         Self {
             state: host.state,
-            is_restricted: host.gave_up_any() || host.policy().is_closed() || origins.len() >= MAX_ORIGINS_PER_HOST,
+            is_restricted: host.gave_up_any() || origins.len() >= MAX_ORIGINS_PER_HOST,
             takes_pages: host.takes_pages(config),
             has_rules: origins
                 .iter()
@@ -39,6 +46,9 @@ impl Facts {
             health: host.settled_health(),
             is_shut: origins.iter().any(|origin| origin.is_shut()),
             is_counted: host.is_counted,
+            is_closed: host.policy().is_closed(),
+            rests: host.policy().closed_until.is_some(),
+            class: host.policy().class,
         }
     }
 }

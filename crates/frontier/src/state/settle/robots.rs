@@ -67,7 +67,9 @@ impl State {
                     &[]
                 };
                 match targets {
-                    [target] if leased.entry.hops < MAX_ROBOTS_REDIRECTS => {
+                    [target]
+                        if leased.entry.hops < MAX_ROBOTS_REDIRECTS && !self.hosts().is_closed(&target.url.host()) =>
+                    {
                         self.follow(&leased.entry, origin, &target.url, now);
                     }
                     _ => {
