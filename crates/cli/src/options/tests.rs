@@ -28,7 +28,19 @@ crawls need, given as `--set max-hosts=100k`. A `--config` file has all names wi
 delay = "500ms"
 [limits]
 max-hosts = "100k"
+
+[[order]]                 # what comes first: the first rule that matches counts
+match = "/news/"
+class = 0                 # up to 7, which comes last; 3 for all others
+[hosts."*.example.org"]   # what its subdomains are granted; with the name alone, one host
+delay = "10s"
+per-host = 2
+[hosts."shop.example.org"]
+closed = true             # nothing is fetched, and what waits is dropped
 ```
+
+Of a host, and of all that are due, the best class has its turn; one turn in eight is for the class that was served longest ago.
+A host may have `delay`, `max-crawl-delay`, `per-host`, `max-pages`, `class`, `closed` and `closed-until`. Of each, the most specific table that has it counts.
 
 Counts can have a unit (`500`, `64k`, `10M`), and so can sizes (`512KiB`, `64MiB`, `10MB`) and durations (`500ms`, `30s`, `5m`, `1h`, `2d`).
 A bare number is bytes or seconds. Where no default is given, the option is off or has no limit, or the text says the default.
