@@ -526,7 +526,7 @@ fn a_page_that_was_throttled_to_the_end_is_so_in_each_place() {
         _ => answer("429 Too Many Requests", ""),
     });
     let crawl = format!("--set max-throttles=1 --state {state} --refused {refused} {seed}");
-    let missing = "throttled to the end: 1 page (raise --delay or --set max-throttles)";
+    let missing = "throttled to the end: 1 page (raise --delay or --set max-throttles, or let a later run ask again)";
     fails(&crawl, 1, &[]);
     let shown = one_line(&succeeds(&["status", &state]).stdout);
     assert!(

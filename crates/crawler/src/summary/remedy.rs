@@ -10,7 +10,7 @@ use frontier::FailureKind;
 /// use crawler::summary::remedy;
 ///
 /// assert_eq!(remedy(FailureKind::Unresolved, str::to_owned), "check the name of the host");
-/// assert_eq!(remedy(FailureKind::Throttled, str::to_owned), "raise delay or max_throttles");
+/// assert_eq!(remedy(FailureKind::Throttled, str::to_owned), "raise delay or max_throttles, or let a later run ask again");
 /// ```
 pub fn remedy(kind: FailureKind, name: impl Fn(&str) -> String) -> String {
     match kind {
@@ -23,7 +23,11 @@ pub fn remedy(kind: FailureKind, name: impl Fn(&str) -> String) -> String {
         FailureKind::Broken => "check scheme and port: what came is no answer of a web server".to_owned(),
         FailureKind::Timeout => format!("raise {}", name("timeout")),
         FailureKind::Incomplete => format!("if the time ran out, raise {}", name("timeout")),
-        FailureKind::Throttled => format!("raise {} or {}", name("delay"), name("max_throttles")),
+        FailureKind::Throttled => format!(
+            "raise {} or {}, or let a later run ask again",
+            name("delay"),
+            name("max_throttles")
+        ),
         _ => format!("raise {} or {}", name("max_host_downtime"), name("max_first_downtime")),
     }
 }

@@ -174,7 +174,7 @@ fn answers_with_an_error_are_asked_for_again_when_they_are_old_and_count_once() 
     let first = folder.run(throttled_once.clone(), bad);
     let [status, throttled] = [FailureKind::Status, FailureKind::Throttled].map(|kind| (kind, 1));
     assert_eq!(first.summary.failures.by_kind, [status, throttled].into());
-    let missing = ["throttled to the end: 1 page (raise delay or max_throttles)"];
+    let missing = ["throttled to the end: 1 page (raise delay or max_throttles, or let a later run ask again)"];
     assert_eq!(scripted::missing(&first.summary), missing);
     assert_eq!(first.summary.failures.gave_up_answered, 1);
     // The throttled page has no answer, the other has.
