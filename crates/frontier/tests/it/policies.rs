@@ -319,3 +319,16 @@ fn an_order_changes_the_longest_crawl_delay_and_the_class_and_the_budget_at_once
         .unwrap();
     assert_eq!(dropped(&mut frontier).len(), 3);
 }
+
+#[test]
+fn an_order_does_not_shorten_the_rest_that_a_host_has_asked_for() {
+    let mut frontier = common::with_pages(config(), &pages("http://a.example/", 2));
+    let page = one(&mut frontier, NOW);
+    let throttled = Outcome::Failed {
+        failure: common::failure(FailureKind::Throttled),
+        retry_after: seconds(100),
+    };
+    commit(&mut frontier, end(&page, throttled), NOW);
+    frontier.block(&host("a.example"), at(5), NOW).unwrap();
+    assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::NotUntil(at(100))));
+}
