@@ -169,7 +169,7 @@ impl Default for Turns {
 impl Turns {
     /// The class that has the next turn, of those in use.
     pub(crate) fn next(&self, in_use: Classes) -> Option<Class> {
-        match self.taken + 1 < TURNS {
+        match self.taken < TURNS - 1 {
             true => in_use.best(),
             false => self.waited.into_iter().find(|class| in_use.contains(*class)),
         }
@@ -177,7 +177,7 @@ impl Turns {
 
     /// Counts a turn of a class.
     pub(crate) fn count(&mut self, class: Class) {
-        self.taken = (self.taken + 1) % TURNS;
+        self.taken = self.taken.saturating_add(1) % TURNS;
         if let Some(at) = self.waited.iter().position(|waiting| *waiting == class) {
             self.waited[at..].rotate_left(1);
         }

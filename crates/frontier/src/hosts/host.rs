@@ -191,9 +191,10 @@ impl Host {
         if self.holds_pages(config) {
             return None;
         }
-        while let Some((id, class)) = self.next_in_round() {
-            self.leave_round(id, class);
-            let origin = self.origin(id);
+        while let Some((at, class)) = self.next_in_round() {
+            self.leave_round(at, class);
+            let origin = &mut self.origins[at];
+            let id = origin.id;
             let is_ready = origin
                 .ready_at(now, config.politeness.ask_robots)
                 .is_some_and(|time| time <= now);

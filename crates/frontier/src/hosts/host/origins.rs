@@ -78,8 +78,9 @@ impl Host {
         }
     }
 
-    /// Returns the next origin of the round with pages of the class whose turn it is. Sitemaps go with the best class. Cost: a scan of all origins.
-    pub(super) fn next_in_round(&mut self) -> Option<(OriginId, Class)> {
+    /// Returns the next origin of the round with pages of the class whose turn it is. Sitemaps go with the best class. Returns its
+    /// position. Cost: a scan of all origins.
+    pub(super) fn next_in_round(&mut self) -> Option<(usize, Class)> {
         let in_use = self.classes();
         let class = match in_use.are_several() {
             true => self.rare().turns.get_or_insert_default().classes.next(in_use),
@@ -94,7 +95,7 @@ impl Host {
         let at = after.iter().chain(before).position(is_next)?;
         let at = (next + at) % self.origins.len();
         *self.next_origin(class) = u16::try_from(at).unwrap_or_default();
-        Some((self.origins[at].id, class))
+        Some((at, class))
     }
 
     /// The place in the round of the origins with pages of a class.
@@ -122,12 +123,10 @@ impl Host {
     }
 
     /// Removes an origin from the round, which continues after it for its class.
-    pub(super) fn leave_round(&mut self, id: OriginId, class: Class) {
-        let origin = self.origin(id);
-        if std::mem::replace(&mut origin.in_round, false) {
-            let next = self.next_origin(class);
-            *next = next.saturating_add(1);
-        }
+    pub(super) fn leave_round(&mut self, at: usize, class: Class) {
+        self.origins[at].in_round = false;
+        let next = self.next_origin(class);
+        *next = next.saturating_add(1);
     }
 
     /// Queues the retries that are due, and adds the origins to the round whose timers are due.
@@ -161,15 +160,15 @@ impl Host {
         if self.holds_pages(config) {
             return urgent;
         }
-        while let Some((id, class)) = self.next_in_round() {
-            let ready = self
-                .find(id)
-                .and_then(|origin| origin.ready_at(now, config.politeness.ask_robots));
+        while let Some((at, class)) = self.next_in_round() {
+            let origin = &self.origins[at];
+            let id = origin.id;
+            let ready = origin.ready_at(now, config.politeness.ask_robots);
             if ready.is_some_and(|time| time <= now) {
                 return Some(Time::EPOCH);
             }
             // It is not ready any more.
-            self.leave_round(id, class);
+            self.leave_round(at, class);
             self.refresh(id, now, config);
         }
         let rare = self.rare.as_mut()?;
