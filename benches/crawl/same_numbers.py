@@ -167,7 +167,7 @@ NUMBERS |= {name: (None, None) for name in OTHER_NUMBERS.split()}
 # What no other place has.
 OF_A_RECORD = {"time", "level", "target", "message"}
 OTHER_METRICS = re.compile(
-    r"crawler_(build_info|process_\w+|phase|responses_total|request_failures_total|response_duration_\w+|body_size_\w+|missing"
+    r"crawler_(build_info|process_\w+|phase|(page_)?responses_total|request_failures_total|response_duration_\w+|body_size_\w+|missing"
     r"|pages_postponed|requests_in_flight|memory_\w+|state_\w+|disk_free_bytes|output_bytes|host_to_blame|hosts_by_state|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
     r'|crawler_(pages\{state="(other_status|not_fetched)|links_total\{verdict="refused|origins\{state="away)"}'
 )
