@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::scope::{ScopeError, compile};
 
-/// One turn in so many is for the class that was served longest ago.
+/// Of this many turns, one is for the class that was served longest ago.
 const TURNS: u8 = 8;
+/// How many classes there are.
 const CLASSES: u8 = 8;
 
 /// The class of a link: 0 comes first, 7 last; 3 by default.

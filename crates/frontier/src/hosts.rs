@@ -61,7 +61,6 @@ pub(crate) use addresses::Address;
 use addresses::Addresses;
 use dropped::DroppedEntries;
 pub(crate) use failed::Failed;
-use host::Host;
 pub(crate) use incidents::Consequence;
 pub(crate) use origin_id::OriginId;
 pub(crate) use packed_entries::closed::{Closed, SegmentStore};
@@ -354,27 +353,23 @@ impl HostQueues {
 
     /// Sets the policy of one host. If that closes it, drops what waits.
     pub(crate) fn set_policy(&mut self, key: &HostKey, policy: &HostPolicy, now: Time) {
-        let is_own = |host: &Host| u64::from(host.own_policy().is_some());
-        let (mut before, mut after) = (0, 0);
+        let had_one = self.get(key).is_some_and(|host| host.own_policy().is_some());
+        self.own_policies = self.own_policies + u64::from(*policy != HostPolicy::NONE) - u64::from(had_one);
         self.change(key, now, |host, config| {
-            before = is_own(host);
             host.set_policy(key, policy.clone(), config);
             host.update_crawl_delay(config.politeness.max_crawl_delay);
-            after = is_own(host);
         });
-        self.own_policies = self.own_policies + after - before;
-        self.drop_what_may_not_be(key, now);
+        self.drop_barred(key, now);
     }
 
-    /// Drops what waits for a host that is closed, or whose budget is spent.
-    fn drop_what_may_not_be(&mut self, key: &HostKey, now: Time) {
-        let found = self.get(key);
-        let found = found.map(|host| (host.policy().is_closed(), host.exceeds_budget(&self.config)));
-        if let Some((true, _)) = found {
-            self.drop_queues(key, NotFetched::ByOrder, now);
-        } else if let Some((_, true)) = found {
-            self.drop_queues(key, NotFetched::HostBudget, now);
-        }
+    /// Drops what may not wait for a host any more: it is closed, or its budget is spent.
+    fn drop_barred(&mut self, key: &HostKey, now: Time) {
+        let why = match self.get(key) {
+            Some(host) if host.policy().is_closed() => NotFetched::ByOrder,
+            Some(host) if host.exceeds_budget(&self.config) => NotFetched::HostBudget,
+            _ => return,
+        };
+        self.drop_queues(key, why, now);
     }
 
     /// Records what the look-up of an address has found. Once it is known, entries of the host can be leased.

@@ -36,6 +36,16 @@ pub struct HostPolicy {
 pub struct NoHosts(String);
 
 impl HostPolicy {
+    pub(crate) const NONE: Self = Self {
+        delay: None,
+        max_crawl_delay: None,
+        per_host: None,
+        max_pages: None,
+        class: None,
+        closed: None,
+        closed_until: None,
+    };
+
     /// Returns the usual spelling of a pattern of hosts, as [`FrontierConfig::hosts`](crate::FrontierConfig::hosts) has them.
     ///
     /// # Errors
@@ -110,9 +120,9 @@ impl Policies {
     }
 }
 
-/// The policies of one host that has some.
+/// The policy of one host that has some.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct OfHost {
+pub(crate) struct ResolvedPolicy {
     /// What was set for it while the crawl ran.
     pub(crate) own: HostPolicy,
     /// With that of the configuration.

@@ -96,7 +96,8 @@ impl Given {
         given.map(|given| given.value.as_str())
     }
 
-    /// Applies the options, and then the settings; of several values for one, the last one counts.
+    /// Applies the options, and then the settings; of several values for one, the last one counts. Of a list, those of the
+    /// options come first: `--first` before rules of a file.
     pub(super) fn apply(&self, settings: &[Assignment]) -> Settings {
         let mut applied = Settings::default();
         for given in self.0.iter().chain(settings) {

@@ -21,7 +21,7 @@ use super::packed_entries::OriginRef;
 use super::{HostConfig, Waiting, is_page};
 use crate::class::{Class, Classes, Turns};
 use crate::entry::{Entry, Purpose};
-use crate::policy::OfHost;
+use crate::policy::ResolvedPolicy;
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -54,7 +54,7 @@ pub(crate) struct Host {
 /// State that most hosts do not have.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Rare {
-    policy: Option<Box<OfHost>>,
+    policy: Option<Box<ResolvedPolicy>>,
     blocked_until: Time,
     origins_given_up: u32,
     postponed: u32,

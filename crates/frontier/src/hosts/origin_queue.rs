@@ -233,7 +233,8 @@ impl OriginQueue {
 
     /// The number of queued entries, postponed ones included.
     pub(crate) fn waiting_len(&self) -> u64 {
-        let others = |rare: &Rare| (rare.sitemaps.len() + rare.retries().count()) as u64 + rare.postponed.len();
+        let retries = |rare: &Rare| rare.retries.iter().map(|(_, retries)| retries.len()).sum::<usize>();
+        let others = |rare: &Rare| (rare.sitemaps.len() + retries(rare)) as u64 + rare.postponed.len();
         let pages: u64 = self.queues().map(|(_, pages)| pages.len()).sum();
         pages + self.rare.as_deref().map_or(0, others)
     }

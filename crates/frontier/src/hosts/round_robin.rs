@@ -1,4 +1,4 @@
-//! The round of due hosts: one entry of each in turn. A host of which only the robots.txt was fetched comes first, once.
+//! The round of due hosts: one entry of each in turn, by their classes (`round.rs`). A host of which only the robots.txt was fetched comes first, once.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -64,7 +64,7 @@ impl HostQueues {
                 host.apply_config(now, &self.config);
             }
             self.update_state(key, now);
-            self.drop_what_may_not_be(key, now);
+            self.drop_barred(key, now);
         }
     }
 

@@ -1,14 +1,14 @@
 //! Why a URL is queued: what it waits for.
 //!
 //! It reads, and changes nothing. Where a lease decides, it asks the same functions: `OriginQueue::turn` (a probe, robots.txt or an entry),
-//! `HostQueues::screen` (rules, near-duplicates), `Host::free_at` (delays, rests, requests in flight) and `Host::holds_pages` (the page
+//! `HostQueues::screen` (policy, rules, near-duplicates), `Host::free_at` (delays, rests, requests in flight) and `Host::holds_pages` (the page
 //! budget of the host); `state/inspect.rs` adds the budget of the crawl. The first of these questions that is answered with yes decides. What can last
 //! longest comes first, so that the answer does not change while it is read:
 //!
 //! | is… | it waits for |
 //! |---|---|
 //! | its origin one that was asked for nothing? | [`Robots`](Wait::Robots) |
-//! | it forbidden by known rules, or one near-duplicate too many? | nothing: it will be dropped |
+//! | its host closed, it forbidden by known rules, or one near-duplicate too many? | nothing: it will be dropped |
 //! | its origin away? | [`Away`](Wait::Away) |
 //! | it postponed, or will it be at its turn? | [`EverythingElse`](Wait::EverythingElse) |
 //! | robots.txt being asked for? | [`Robots`](Wait::Robots) |

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Host;
 use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, counts_as_page};
-use crate::policy::{HostPolicy, OfHost};
+use crate::policy::{HostPolicy, ResolvedPolicy};
 use crate::rules::Policy;
 use crate::time::Time;
 use crate::url::HostKey;
@@ -76,29 +76,20 @@ impl Host {
 
     /// Its policy, with that of the configuration.
     pub(crate) fn policy(&self) -> &HostPolicy {
-        static NONE: HostPolicy = HostPolicy {
-            delay: None,
-            max_crawl_delay: None,
-            per_host: None,
-            max_pages: None,
-            class: None,
-            closed: None,
-            closed_until: None,
-        };
-        let of_host = self.rare.as_ref().and_then(|rare| rare.policy.as_ref());
-        of_host.map_or(&NONE, |of_host| &of_host.all)
+        let resolved = self.rare.as_ref().and_then(|rare| rare.policy.as_ref());
+        resolved.map_or(&HostPolicy::NONE, |resolved| &resolved.all)
     }
 
     pub(crate) fn own_policy(&self) -> Option<&HostPolicy> {
-        let of_host = self.rare.as_ref()?.policy.as_ref()?;
-        Some(&of_host.own).filter(|own| **own != HostPolicy::default())
+        let resolved = self.rare.as_ref()?.policy.as_ref()?;
+        Some(&resolved.own).filter(|own| **own != HostPolicy::NONE)
     }
 
     pub(crate) fn set_policy(&mut self, key: &HostKey, own: HostPolicy, config: &HostConfig) {
         let all = own.clone().or(config.policies.of(key.as_str()));
-        let has_one = all != HostPolicy::default();
+        let has_one = all != HostPolicy::NONE;
         if has_one || self.rare.is_some() {
-            self.rare().policy = has_one.then(|| Box::new(OfHost { own, all }));
+            self.rare().policy = has_one.then(|| Box::new(ResolvedPolicy { own, all }));
         }
     }
 
