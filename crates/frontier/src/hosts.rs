@@ -20,6 +20,7 @@
 //! | in which state a host is, and when it may be asked | `host/state.rs` |
 //! | what follows from its state: rounds, timers, addresses | `change.rs`, `round_robin.rs`, `timers.rs`, `addresses.rs` |
 //! | what an origin is asked for next, and in which order its queue is leased | `origin_queue.rs` |
+//! | what follows from the policy of a host | `policies.rs` |
 //! | delays and the page budget of a host | `host/politeness.rs`, `host/budget.rs` |
 //! | what a robots.txt forbids, and how long it holds | `robots.rs`, `origin_queue.rs` |
 //! | whose turn it is among classes | `class.rs`, `round.rs`, `Host::next_in_round` |
@@ -43,6 +44,7 @@ mod origin_queue;
 mod outage;
 mod pace;
 mod packed_entries;
+mod policies;
 mod robots;
 mod round;
 mod round_robin;
@@ -72,9 +74,8 @@ use timers::Timers;
 use crate::class::Order;
 use crate::config::{FrontierConfig, FrontierConfigError, LimitConfig, MAX_ORIGINS_PER_HOST, PolitenessConfig};
 use crate::entry::{Entry, Purpose};
-use crate::lease::NotFetched;
 use crate::link::Link;
-use crate::policy::{HostPolicy, Policies};
+use crate::policy::Policies;
 use crate::scope::Refusal;
 use crate::time::Time;
 use crate::traps::Traps;
@@ -269,16 +270,6 @@ impl HostQueues {
         }
     }
 
-    /// Why an entry of a host may not wait any more, by its policy. It may have changed while the entry was in flight.
-    fn barred(&self, entry: &Entry) -> Option<NotFetched> {
-        let facts = self.hosts.facts(entry.queue.as_str()).filter(|_| is_page(entry))?;
-        if facts.is_closed {
-            return Some(NotFetched::ByOrder);
-        }
-        let is_spent = !facts.takes_pages && counts_as_page(entry) && self.has_spent_budget(&entry.queue);
-        is_spent.then_some(NotFetched::HostBudget)
-    }
-
     /// Queues an entry that was admitted, or a retry.
     pub(crate) fn enqueue(&mut self, mut entry: Entry, now: Time) {
         if self.has_policies()
@@ -351,42 +342,9 @@ impl HostQueues {
         }
     }
 
-    /// Sets the policy of one host. If that closes it, drops what waits.
-    pub(crate) fn set_policy(&mut self, key: &HostKey, policy: &HostPolicy, now: Time) {
-        let had_one = self.get(key).is_some_and(|host| host.own_policy().is_some());
-        self.own_policies = self.own_policies + u64::from(*policy != HostPolicy::NONE) - u64::from(had_one);
-        self.change(key, now, |host, config| {
-            host.set_policy(key, policy.clone(), config);
-            host.update_crawl_delay(config.politeness.max_crawl_delay);
-        });
-        self.drop_barred(key, now);
-    }
-
-    /// Drops what may not wait for a host any more: it is closed, or its budget is spent.
-    fn drop_barred(&mut self, key: &HostKey, now: Time) {
-        let why = match self.get(key) {
-            Some(host) if host.policy().is_closed() => NotFetched::ByOrder,
-            Some(host) if host.exceeds_budget(&self.config) => NotFetched::HostBudget,
-            _ => return,
-        };
-        self.drop_queues(key, why, now);
-    }
-
     /// Records what the look-up of an address has found. Once it is known, entries of the host can be leased.
     pub(crate) fn set_address(&mut self, key: &HostKey, address: Address, now: Time) {
         self.change(key, now, |host, _| host.set_address(address));
-    }
-
-    /// Whether nothing of a host is fetched.
-    pub(crate) fn is_closed(&self, key: &HostKey) -> bool {
-        match self.hosts.facts(key.as_str()) {
-            Some(facts) => facts.is_closed,
-            None => self.config.policies.of(key.as_str()).is_closed(),
-        }
-    }
-
-    fn has_policies(&self) -> bool {
-        self.own_policies > 0 || !self.config.policies.is_empty()
     }
 
     pub(crate) fn config(&self) -> &HostConfig {

@@ -1,7 +1,6 @@
 //! The host queues as the queue of the frontier's sieve.
 
 use super::HostQueues;
-use crate::class::Class;
 use crate::entry::Entry;
 use crate::link::Link;
 use crate::scope::Refusal;
@@ -63,14 +62,6 @@ impl HostQueues {
             entry.class = self.class_of(&entry.queue).unwrap_or_default();
         }
         entry
-    }
-
-    /// The class of a host, by its policy.
-    fn class_of(&self, key: &HostKey) -> Option<Class> {
-        match self.hosts.facts(key.as_str()) {
-            Some(facts) => facts.class,
-            None => self.config.policies.of(key.as_str()).class,
-        }
     }
 
     fn queue(&mut self, mut entry: Entry, is_postponed: bool, now: Time) {
