@@ -89,7 +89,7 @@ impl Reporter {
             has_logged_sitemap: false,
             has_pages: false,
             stop,
-            hosts: LineBudget::new("hosts that are away, back, closed or given up"),
+            hosts: LineBudget::new("hosts in trouble, or back"),
             near_duplicates: LineBudget::new("near-duplicates"),
             losses: Losses::default(),
         }
@@ -212,7 +212,7 @@ fn worst_host(summary: &Summary) -> Option<String> {
         .host_table
         .held_up_by()
         .filter(|host| summary.report.pages_left() > 0 && is_named(host, summary))?;
-    let left = host.left_in_words(host.left?);
+    let left = host.left_in_words()?;
     Some(format!("{}, {left}: {}", host.state_in_words(), host.host))
 }
 

@@ -53,19 +53,6 @@ impl ReportFile {
 ///
 /// No random bytes.
 fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> {
-    // Texts of sites stand in the data, where nothing ends the element: `<` is written as JSON can, too.
-    let hosts = status.summary.iter().flat_map(|summary| {
-        let table = &summary.host_table;
-        table.hosts.iter().map(|host| host.to_json(table.as_of, &name))
-    });
-    // Not kept: in pieces, it takes several times as much memory as its text.
-    let data = json!({
-        "status": status.to_json(&name),
-        "series": status.series_to_json(),
-        "hosts": hosts.collect::<Vec<_>>(),
-    })
-    .to_string()
-    .replace('<', "\\u003c");
     let once = random_hex()?;
     let policy = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-{once}'; style-src 'nonce-{once}'; \
@@ -74,7 +61,8 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
     let style = format!("{policy}\n<style nonce=\"{once}\">\n{STYLE}</style>");
     // A module runs after the page is read, as the script of the live page does.
     let script = format!(
-        "<script type=\"application/json\" id=\"data\">{data}</script>\n<script type=\"module\" nonce=\"{once}\">\n{SCRIPT}</script>"
+        "<script type=\"application/json\" id=\"data\">{}</script>\n<script type=\"module\" nonce=\"{once}\">\n{SCRIPT}</script>",
+        data(status, &name)
     );
     // Previews of e-mails run no scripts.
     let text = status
@@ -84,6 +72,22 @@ fn report(status: &Status, name: impl Fn(&str) -> String) -> io::Result<String> 
     let text = text.unwrap_or_default().replace('&', "&amp;").replace('<', "&lt;");
     let page = PAGE.replace(NO_SCRIPT_END, &format!("\n<pre>\n{text}</pre>{NO_SCRIPT_END}"));
     Ok(page.replace(STYLE_LINK, &style).replace(SCRIPT_LINK, &script))
+}
+
+/// Returns the data of the page as JSON. As values, they take several times as much memory as this text.
+fn data(status: &Status, name: &dyn Fn(&str) -> String) -> String {
+    // Texts of sites stand in the data, where nothing ends the element: `<` is written as JSON can, too.
+    let hosts = status.summary.iter().flat_map(|summary| {
+        let table = &summary.host_table;
+        table.hosts.iter().map(|host| host.to_json(table.as_of, &name))
+    });
+    json!({
+        "status": status.to_json(name),
+        "series": status.series_to_json(),
+        "hosts": hosts.collect::<Vec<_>>(),
+    })
+    .to_string()
+    .replace('<', "\\u003c")
 }
 
 pub(crate) fn random_hex() -> io::Result<String> {

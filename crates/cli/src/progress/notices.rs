@@ -50,9 +50,9 @@ impl LineBudget {
     /// Logs a notice. `is_alone` says that nothing was fetched so far.
     pub(super) fn log(&mut self, notice: &Notice, is_alone: bool) {
         let mut text = line_of(notice);
-        let is_known = self.is_in_known_trouble(notice);
         let is_again = self.is_again(notice);
         let is_left = self.left > 0 && !is_again;
+        let is_known = self.is_in_known_trouble(notice, is_left);
         if let Notice::Away { origin, .. } = notice
             && !is_left
         {
@@ -98,14 +98,18 @@ impl LineBudget {
         }
     }
 
-    /// Notes an origin that throttles, hangs, or whose robots.txt fails. Returns whether it has done so in the last hour.
-    fn is_in_known_trouble(&mut self, notice: &Notice) -> bool {
+    /// Notes an origin that throttles, hangs, or whose robots.txt fails, if that is logged or was. Returns whether it was in the last hour.
+    fn is_in_known_trouble(&mut self, notice: &Notice, is_left: bool) -> bool {
         match notice {
             Notice::Throttled { origin, .. }
             | Notice::Hanging { origin, .. }
             | Notice::RobotsFailing { origin, .. } => {
                 let trouble = (origin.clone(), discriminant(notice));
-                self.troubled.insert(trouble, self.elapsed).is_some()
+                let is_known = self.troubled.contains_key(&trouble);
+                if is_known || is_left {
+                    self.troubled.insert(trouble, self.elapsed);
+                }
+                is_known
             }
             _ => false,
         }
@@ -200,6 +204,11 @@ mod tests {
         budget.tick(Duration::from_secs(7200));
         budget.log(&notice("http://a.example/"), false);
         assert_eq!(budget.left, 4, "after a quiet hour");
+        budget.left = 0;
+        budget.log(&notice("http://c.example/"), false);
+        budget.left = 1;
+        budget.log(&notice("http://c.example/"), false);
+        assert_eq!(budget.left, 0, "omitted at first, it has its line later");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use crawler::SavedCrawl;
 use crawler::summary::{HostFigures, duration, grouped};
+use frontier::Health;
 
 use super::StateFailure;
 use super::list::write_line;
@@ -60,13 +61,13 @@ fn columns(host: &HostFigures) -> [String; 9] {
     let why = health.cause.as_ref().map(ToString::to_string);
     let until = health
         .until
-        .filter(|_| host.left.is_some())
+        .filter(|_| host.left.is_some() || health.state == Health::Closed)
         .map(|time| time.to_string());
     let until_why: Vec<_> = until.into_iter().chain(why).collect();
     [
         host.host.to_string(),
         host.state_in_words(),
-        time(host.left),
+        host.left_in_words().unwrap_or_else(|| "-".to_owned()),
         grouped(host.queued + u64::from(host.in_flight)),
         grouped(host.requests),
         grouped(host.failures),
@@ -77,6 +78,6 @@ fn columns(host: &HostFigures) -> [String; 9] {
 }
 
 fn line_of([host, state, left, waiting, requests, failed, answer, delay, why]: &[String; 9]) -> String {
-    let numbers = format!("{left:>9} {waiting:>9} {requests:>9} {failed:>9} {answer:>9} {delay:>9}");
+    let numbers = format!("{left:>32} {waiting:>9} {requests:>9} {failed:>9} {answer:>9} {delay:>9}");
     format!("{host:<30} {state:<18} {numbers}  {why}").trim_end().to_owned()
 }

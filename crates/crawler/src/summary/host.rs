@@ -142,6 +142,7 @@ impl HostFigures {
             "postponed": self.postponed,
             "alike": self.alike,
             "in_flight": self.in_flight,
+            "left": self.left_in_words(),
             "left_seconds": seconds(self.left),
             "requests": self.requests,
             "failures": self.failures,
@@ -176,7 +177,10 @@ impl HostFigures {
         if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
             text += &format!("; given up at {end} if this continues");
         }
-        let Some(left) = self.left else {
+        let Some(left) = self.left_in_words() else {
+            if let Some(until) = health.until.filter(|_| health.state == Health::Closed) {
+                text += &format!("; until {until}");
+            }
             return match self.advice(name).filter(|_| health.state >= Health::Closed) {
                 Some(advice) => format!("{text}; {advice}"),
                 None if self.is_budget_spent && self.queued > 0 => {
@@ -190,7 +194,14 @@ impl HostFigures {
             0 => String::new(),
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
-        text += &format!("; {} waiting{alike}, {}", grouped(waiting), self.left_in_words(left));
+        text += &format!("; {} waiting{alike}, {left}", grouped(waiting));
+        if let Some(budget) = self.budget.filter(|budget| *budget < waiting) {
+            text += &format!(
+                ", as {} lets {} be fetched",
+                name("max_pages_per_host"),
+                grouped(budget)
+            );
+        }
         if self.alike > waiting {
             let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
             text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
@@ -200,16 +211,17 @@ impl HostFigures {
     }
 
     /// Returns how long what waits takes, as a phrase: at least so long, because more pages may be found; if the trouble of the host
-    /// [lasts](frontier::HostHealth::lasts), until it is given up.
-    pub fn left_in_words(&self, left: Duration) -> String {
-        let left = duration(left);
-        match self.health.lasts() {
+    /// [lasts](frontier::HostHealth::lasts), until it is given up. `None` if nothing waits.
+    pub fn left_in_words(&self) -> Option<String> {
+        let left = duration(self.left?);
+        Some(match self.health.lasts() {
             true => format!("{left} left if this continues"),
+            false if self.is_behind() => format!("{left} left after all other pages"),
             false if self.alike > 0 => format!("{left} left"),
-            // Some have spent attempts, and others may follow.
-            false if self.health.pages_hang() => format!("about {left} left"),
+            // Some have spent attempts.
+            false if self.health.pages_hang() => format!("up to {left} left if no more follow"),
             false => format!("at least {left} left"),
-        }
+        })
     }
 
     fn cause(&self) -> Option<String> {
@@ -332,11 +344,21 @@ mod tests {
                     host.report.health.state = Health::Closed;
                     (host.report.health.until, host.left) = (Some(Time::EPOCH + second), None);
                 }),
-                "closed; look at its robots.txt: nothing is fetched without it",
+                "closed; until 1970-01-01T00:00:01.000Z; look at its robots.txt: nothing is fetched without it",
             ),
             (
                 explained(|host| (host.report.queued, host.left) = (0, None)),
                 "asked; nothing waits",
+            ),
+            (
+                explained(|host| host.report.budget = Some(20)),
+                "asked; 37 waiting, at least 6.2 min left, as MAX_PAGES_PER_HOST lets 20 be fetched",
+            ),
+            (
+                explained(|host| {
+                    (host.report.health.state, host.report.health.times) = (Health::Hanging, 3);
+                }),
+                "hanging; 3 times in a row; 37 waiting, up to 6.2 min left if no more follow; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| (host.report.is_budget_spent, host.left) = (true, None)),
@@ -344,7 +366,7 @@ mod tests {
             ),
             (
                 explained(|host| (host.report.postponed, host.report.alike) = (37, 4000)),
-                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left, if up to 4000 follow that look alike: \
+                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left after all other pages, if up to 4000 follow that look alike: \
                  lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
             ),
         ];

@@ -142,10 +142,11 @@ function showLeft(status) {
   const holding = summary.host_table.filter((one) => one.left_seconds !== null);
   const isOpen = holding.length > 0 && holding.every((one) => one.alike > 0);
   const [seconds, bound] = timeLeft(status);
+  const alike = holding.reduce((sum, one) => sum + Math.max(0, one.alike - one.waiting), 0);
   const until = seconds > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : bound} ${duration(seconds)}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
-    : `${queued}. With those that they lead to, up to ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
+    : `${queued}. With those that they lead to, up to ${grouped(left.about + alike)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
 }
 
 function showSeenSet(status) {
@@ -248,7 +249,7 @@ function showHosts({ summary, finished }, hosts = summary.host_table) {
   const others = summary.hosts - hosts.length;
   put(byId("hosts-text"), hosts.length === 0 ? "" : `${others > 0 ? `${hosts.length} of ${grouped(summary.hosts)}, as` : "As"} of ${time(asOf)}.`);
   fill(byId("hosts"), HOST_HEADS, hosts.map((one) => [
-    one.host, words(one.state), finished || !one.until || one.left_seconds === null ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), duration(one.left_seconds), grouped(one.requests),
+    one.host, words(one.state), finished || !one.until || (one.left_seconds === null && one.state !== "closed") ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), one.left ?? "", grouped(one.requests),
     grouped(one.failures), duration(one.median_seconds), duration(one.delay_seconds), duration(one.shortest_pause_seconds), between(one.robots_fetched_at, asOf),
   ]));
   const slack = summary.least_slack_seconds;
