@@ -136,6 +136,6 @@ impl<'d> Directory<'d> {
     /// Those of [`visit_pages`](Self::visit_pages).
     pub fn find_page(self, key: &str) -> Result<Option<StoredPage>, OpenError> {
         let store = SqliteStore::open_read_only(self.0)?;
-        Ok(pages::find(&store, key)?)
+        Ok(pages::find(&store, &[key])?.into_values().next_back())
     }
 }

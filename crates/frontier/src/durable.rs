@@ -119,6 +119,10 @@ impl Durable {
         }
     }
 
+    pub(crate) fn sync_next(&mut self) {
+        (self.last_sync, self.is_synced) = (Time::EPOCH, false);
+    }
+
     /// Fails if something that decides could not be read.
     fn check_read(&self) -> Result<(), FrontierError> {
         read_error(&self.segments, self.keys.as_ref()).map_or(Ok(()), |error| Err(error.into()))

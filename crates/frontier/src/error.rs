@@ -27,6 +27,9 @@ pub enum FrontierError {
     /// A durable frontier stores rules by their text, and these have none.
     #[error("the rules of a robots.txt have no text to store: implement RobotsRules::text")]
     RulesWithoutText,
+    /// A pattern of an order cannot be used. Nothing has changed.
+    #[error("{0}")]
+    Pattern(Box<str>),
 }
 
 impl From<StoreError> for FrontierError {

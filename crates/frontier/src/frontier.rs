@@ -18,11 +18,11 @@ use crate::durable::{Durable, QueuedAgain, Refetch, SaveStatus};
 use crate::error::FrontierError;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::Link;
-use crate::policy::HostPolicy;
+use crate::policy::{CrawlPolicy, HostPolicy};
 use crate::settlement::{Settled, Settlement, Verdict};
 use crate::state::{Answer, Call, State, bloom_filter};
 use crate::time::Time;
-use crate::url::HostKey;
+use crate::url::{CanonicalUrl, HostKey};
 
 /// A crawl frontier: it decides what to fetch next, and fetches nothing twice.
 ///
@@ -222,6 +222,31 @@ impl Frontier {
             .map(drop)
     }
 
+    /// Orders what holds for the whole crawl from now on and in later runs, before its configuration, in place of what was ordered before.
+    /// Cost: if it changes a delay or a budget of hosts, a look at each host.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::Pattern`] for a pattern that cannot be used. [`FrontierError::Poisoned`] after a call that panicked.
+    pub fn set_crawl_policy(&mut self, policy: &CrawlPolicy, now: Time) -> Result<(), FrontierError> {
+        let checked = self.state.check(policy);
+        checked.map_err(|error| FrontierError::Pattern(error.to_string().into()))?;
+        self.apply(Call::SetCrawlPolicy(Cow::Borrowed(policy)), now).map(drop)
+    }
+
+    /// Returns what was ordered for the whole crawl.
+    pub fn crawl_policy(&self) -> &CrawlPolicy {
+        self.state.ordered()
+    }
+
+    /// Lets the next [`persist`](Self::persist) sync the directory, whatever the [`sync_interval`](FrontierConfig::sync_interval) is: so that an
+    /// order that is confirmed is not lost.
+    pub fn sync_next(&mut self) {
+        if let Some(durable) = &mut self.durable {
+            durable.sync_next();
+        }
+    }
+
     /// Returns what was set for one host.
     pub fn policy(&self, host: &HostKey) -> HostPolicy {
         let host = self.state.queues().get(host);
@@ -268,6 +293,37 @@ impl Frontier {
         self.with_durable(
             |state, durable| durable.queue_again(state, which, up_to, now),
             QueuedAgain::default,
+        )
+    }
+
+    /// Queues pages again, past the seen-set: those that were dropped [by order](crate::NotFetched::ByOrder) and that are meant, unless one still holds.
+    /// Returns how many were queued, and how many had no room. It looks only at what is [persisted](Self::persist): persist before. Each call
+    /// queues them once more, so mean only those that wait no longer. In memory it does nothing. Cost: a look at each page that failed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`queue_again`](Self::queue_again).
+    pub fn queue_dropped(
+        &mut self,
+        is_meant: impl Fn(&CanonicalUrl) -> bool,
+        now: Time,
+    ) -> Result<(u64, u64), FrontierError> {
+        self.with_durable(
+            |state, durable| durable.queue_dropped(state, &is_meant, now),
+            <(u64, u64)>::default,
+        )
+    }
+
+    /// Queues pages again that have ended, past the seen-set, and tells which: not those that wait, are in flight, or were never met. In
+    /// memory it queues none. Cost: as [`why`](Self::why) for each, and two bytes of each page.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`queue_again`](Self::queue_again).
+    pub fn queue_ended(&mut self, urls: &[CanonicalUrl], now: Time) -> Result<Vec<bool>, FrontierError> {
+        self.with_durable(
+            |state, durable| durable.queue_ended(state, urls, now),
+            || vec![false; urls.len()],
         )
     }
 

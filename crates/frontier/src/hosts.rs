@@ -66,6 +66,7 @@ pub(crate) use failed::Failed;
 pub(crate) use incidents::Consequence;
 pub(crate) use origin_id::OriginId;
 pub(crate) use packed_entries::closed::{Closed, SegmentStore};
+use regex::RegexSet;
 use round::Round;
 pub(crate) use sieve_queue::Arrival;
 pub(crate) use table::{HostReader, HostRef, HostTable, HostsOnDisk};
@@ -76,7 +77,7 @@ use crate::config::{FrontierConfig, FrontierConfigError, LimitConfig, MAX_ORIGIN
 use crate::entry::{Entry, Purpose};
 use crate::link::Link;
 use crate::policy::Policies;
-use crate::scope::Refusal;
+use crate::scope::{Refusal, compile};
 use crate::time::Time;
 use crate::traps::Traps;
 use crate::url::HostKey;
@@ -88,6 +89,8 @@ pub(crate) struct HostConfig {
     pub(crate) limits: LimitConfig,
     pub(crate) order: Order,
     pub(crate) policies: Policies,
+    /// What is dropped: [`CrawlPolicy::dropped`](crate::CrawlPolicy::dropped).
+    pub(crate) dropped: Option<RegexSet>,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
@@ -95,15 +98,21 @@ pub(crate) struct HostConfig {
 impl HostConfig {
     /// # Errors
     ///
-    /// An invalid pattern of the order or of the hosts.
-    pub(crate) fn of(config: &FrontierConfig) -> Result<Self, FrontierConfigError> {
+    /// An invalid pattern of the order, of the hosts, or of what is dropped.
+    pub(crate) fn of(config: &FrontierConfig, dropped: &[String]) -> Result<Self, FrontierConfigError> {
         Ok(Self {
             politeness: config.politeness.clone(),
             limits: config.limits.clone(),
             order: Order::new(&config.order)?,
             policies: Policies::new(&config.hosts)?,
+            dropped: compile("drop", dropped)?,
             segments: None,
         })
+    }
+
+    /// Whether what has this key is dropped by order.
+    pub(crate) fn drops(&self, key: &str) -> bool {
+        self.dropped.as_ref().is_some_and(|dropped| dropped.is_match(key))
     }
 
     pub(crate) fn segments(&self) -> Option<&dyn SegmentStore> {
@@ -197,6 +206,9 @@ impl HostQueues {
     pub(crate) fn admit(&self, link: &Link, is_late: bool) -> Result<(), Refusal> {
         if self.len() >= self.config.limits.max_queued {
             return Err(Refusal::QueueFull);
+        }
+        if self.config.drops(link.url.key()) {
+            return Err(Refusal::ByOrder);
         }
         let name = link.url.host_str();
         let Some(facts) = self.hosts.facts(name) else {

@@ -331,7 +331,7 @@ pub use notice::Notice;
 #[doc(inline)]
 pub use partition::Partition;
 #[doc(inline)]
-pub use policy::{HostPolicy, NoHosts};
+pub use policy::{CrawlPolicy, HostPolicy, NoHosts};
 #[doc(inline)]
 pub use report::{Health, HostHealth, HostReport, MemoryReport, QueuePlace, Report, Wait, Why};
 #[doc(inline)]

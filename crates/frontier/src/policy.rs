@@ -1,4 +1,4 @@
-//! What one host is granted, beside what the crawl grants each.
+//! What one host is granted, beside what the crawl grants each; and what is ordered for the whole crawl while it runs.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
+use crate::config::FrontierConfig;
 use crate::time::Time;
 
 /// What one host is granted. What is `None` is as for all hosts.
@@ -82,6 +83,41 @@ impl HostPolicy {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed == Some(true)
+    }
+}
+
+/// What is ordered for the whole crawl: it counts before the configuration, also in later runs. What is `None` is as there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CrawlPolicy {
+    /// [`PolitenessConfig::delay`](crate::PolitenessConfig::delay).
+    pub delay: Option<Duration>,
+    /// [`LimitConfig::max_pages`](crate::LimitConfig::max_pages).
+    pub max_pages: Option<u64>,
+    /// [`LimitConfig::max_pages_per_host`](crate::LimitConfig::max_pages_per_host).
+    pub max_pages_per_host: Option<u64>,
+    /// [`ScopeConfig::max_depth`](crate::ScopeConfig::max_depth).
+    pub max_depth: Option<u32>,
+    /// [`ScopeConfig::include`](crate::ScopeConfig::include).
+    pub include: Option<Vec<String>>,
+    /// [`ScopeConfig::exclude`](crate::ScopeConfig::exclude).
+    pub exclude: Option<Vec<String>>,
+    /// Regular expressions that are searched in the key of a link: what matches one is refused, and dropped at its turn if it waits.
+    pub dropped: Vec<String>,
+}
+
+impl CrawlPolicy {
+    /// Returns the configuration that holds with it.
+    pub(crate) fn over(&self, config: &FrontierConfig) -> FrontierConfig {
+        let (mut config, ordered) = (config.clone(), self.clone());
+        let (limits, scope) = (&mut config.limits, &mut config.scope);
+        config.politeness.delay = ordered.delay.unwrap_or(config.politeness.delay);
+        limits.max_pages = ordered.max_pages.or(limits.max_pages);
+        limits.max_pages_per_host = ordered.max_pages_per_host.or(limits.max_pages_per_host);
+        scope.max_depth = ordered.max_depth.or(scope.max_depth);
+        scope.include = ordered.include.unwrap_or(std::mem::take(&mut scope.include));
+        scope.exclude = ordered.exclude.unwrap_or(std::mem::take(&mut scope.exclude));
+        config
     }
 }
 

@@ -145,6 +145,11 @@ impl Scope {
         &self.reached
     }
 
+    pub(crate) fn take_reached(&mut self) -> Reached {
+        let nothing = Reached::new(self.limits.reach);
+        std::mem::replace(&mut self.reached, nothing)
+    }
+
     pub(crate) fn set_reached(&mut self, reached: Reached) {
         self.reached = reached;
     }

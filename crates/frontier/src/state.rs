@@ -12,11 +12,13 @@ mod inspect;
 mod lease;
 mod memory;
 mod offer;
+mod ordered;
 mod outbox;
 mod release;
 mod seen;
 mod settle;
 mod stored;
+mod widened;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +32,7 @@ pub(crate) use again::{PagesRead, Place};
 pub(crate) use call::{Answer, Call, Links};
 pub(crate) use outbox::links_of_batch;
 pub(crate) use seen::{Seen, StoredKeys};
+pub(crate) use widened::{OF_LINKS, is_widened};
 
 use crate::config::{FrontierConfig, FrontierConfigError, RetryPolicy};
 use crate::entry::{Entry, Purpose};
@@ -37,8 +40,9 @@ use crate::hosts::{HostConfig, HostQueues, HostTable};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::NotFetched;
 use crate::partition::Partition;
+use crate::policy::CrawlPolicy;
 use crate::report::{LinkCounts, PageCounts};
-use crate::scope::{Refusal, Scope};
+use crate::scope::Scope;
 use crate::sitemaps::Sitemaps;
 use crate::time::Time;
 use crate::traps::{Clusters, RedirectLoops, Traps};
@@ -50,10 +54,9 @@ pub(crate) struct State {
     scope: Scope,
     retries: RetryPolicy,
     max_pages: Option<u64>,
-    max_memory: Option<u64>,
-    compare_one_of: u32,
     partition: Option<Partition>,
-    max_outbox: u64,
+    /// Without what is ordered.
+    config: Box<FrontierConfig>,
     tables: Tables,
 }
 
@@ -76,6 +79,7 @@ struct Tables {
     pages_ended: u64,
     /// The configurations of earlier runs that have refused links by limits that were widened since, as JSON.
     refused_under: Option<String>,
+    ordered: CrawlPolicy,
 }
 
 impl State {
@@ -86,16 +90,14 @@ impl State {
     /// An invalid pattern of the scope.
     pub(crate) fn new(config: &FrontierConfig, seen: impl Into<Seen>) -> Result<Self, FrontierConfigError> {
         let hash = KeyedHash::with_secret_of(&config.seen_set.hash);
-        let queues = HostQueues::new(HostConfig::of(config)?, Traps::new(config.traps.clone(), hash));
+        let queues = HostQueues::new(HostConfig::of(config, &[])?, Traps::new(config.traps.clone(), hash));
         Ok(Self {
             sieve: Sieve::from_parts(seen.into(), queues).on_saturation(config.seen_set.on_saturation),
             scope: Scope::new(config.scope.clone())?,
             retries: config.retries,
             max_pages: config.limits.max_pages,
-            max_memory: config.max_memory,
-            compare_one_of: config.traps.compare_one_of.get(),
             partition: config.partition,
-            max_outbox: config.limits.max_outbox,
+            config: Box::new(config.clone()),
             tables: Tables {
                 leases: Leases::default(),
                 pages: PageCounts::default(),
@@ -110,6 +112,7 @@ impl State {
                 pages_read: PagesRead::default(),
                 pages_ended: 0,
                 refused_under: None,
+                ordered: CrawlPolicy::default(),
             },
         })
     }
@@ -134,7 +137,8 @@ impl State {
                 let all = settlements.all.iter();
                 answer.settled = all.map(|settlement| self.settle_one(settlement, now)).collect();
             }
-            Call::SetPolicy(host, policy) => self.hosts().set_policy(host, policy, now),
+            Call::SetPolicy(host, policy) => self.set_policy(host, policy, now),
+            Call::SetCrawlPolicy(policy) => self.set_crawl_policy(policy, now),
             Call::ReleaseLeases => answer.released = self.release_all(now),
             Call::GiveBack(leases) => answer.released = self.release(leases, false, now),
             Call::CloseBatches => self.close_batches(),
@@ -208,25 +212,6 @@ impl State {
     /// Places all hosts anew, after the configuration has changed. A checkpoint has to follow.
     pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
         self.hosts().place_anew(before, after, now);
-    }
-
-    /// What an earlier configuration refused that this one may accept. A checkpoint has to follow a change.
-    pub(crate) fn refused_under(&mut self) -> &mut Option<String> {
-        &mut self.tables.refused_under
-    }
-
-    /// Why links were refused, and pages dropped by the same limits.
-    pub(crate) fn refusals(&self) -> impl Iterator<Item = Refusal> {
-        let counts = [&self.tables.links, &self.tables.sitemaps.counts];
-        let of_pages = self.tables.not_fetched.keys().filter_map(|why| match why {
-            NotFetched::HostBudget => Some(Refusal::HostBudget),
-            NotFetched::NearDuplicates => Some(Refusal::NearDuplicates),
-            _ => None,
-        });
-        counts
-            .into_iter()
-            .flat_map(|counts| counts.refused.keys().copied())
-            .chain(of_pages)
     }
 
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {

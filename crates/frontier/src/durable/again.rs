@@ -5,6 +5,7 @@
 //! answer, which are read by an index of their own. What lies before one of them is left out by the other. Both belong to the state, and move
 //! in the same call that queues the pages.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,9 @@ use url::Url;
 
 use super::{Durable, pages};
 use crate::error::FrontierError;
+use crate::lease::NotFetched;
 use crate::link::{Link, PreviousFetch};
+use crate::report::Why;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::state::{Call, Links, Place, State};
@@ -21,6 +24,9 @@ use crate::store::PageOrder;
 use crate::stored_page::{PageEnd, StoredPage};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
+
+/// Pages that are queued by one call of the journal.
+const AT_ONCE: usize = 1024;
 
 /// Pages that one call reads in vain, so that the caller gets on.
 pub(super) const MOST_PASSED: u64 = 4096;
@@ -131,6 +137,81 @@ impl Durable {
         Ok(queued)
     }
 
+    /// Queues pages again that were dropped by order. All of it is one row of the journal: whole, or not at all.
+    pub(crate) fn queue_dropped(
+        &mut self,
+        state: &mut State,
+        is_meant: &dyn Fn(&CanonicalUrl) -> bool,
+        now: Time,
+    ) -> Result<(u64, u64), FrontierError> {
+        let (mut place, mut queued, mut refused) = ((0, 0), 0, 0);
+        loop {
+            let (from, mut pages) = (place, Vec::new());
+            self.store.lock().pages(PageOrder::Failed, from, &mut |number, page| {
+                let page = pages::decode(number, &page)?;
+                if page.end.is_unanswered() || pages.len() >= AT_ONCE {
+                    return Ok(ControlFlow::Break(()));
+                }
+                place = (page.saved_in, number + 1);
+                if page.end == PageEnd::NotFetched(NotFetched::ByOrder) {
+                    let link = link_of(&page).filter(|link| is_meant(&link.url));
+                    pages.extend(link.map(|link| (number, page.end, link)));
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if pages.is_empty() {
+                return Ok((queued, refused));
+            }
+            for verdict in self.queue_pages(state, pages, now)? {
+                let count = if verdict == Verdict::Queued {
+                    &mut queued
+                } else {
+                    &mut refused
+                };
+                *count += 1;
+            }
+        }
+    }
+
+    /// Queues these pages again, if they have ended and do not wait.
+    pub(crate) fn queue_ended(
+        &mut self,
+        state: &mut State,
+        urls: &[CanonicalUrl],
+        now: Time,
+    ) -> Result<Vec<bool>, FrontierError> {
+        let ended = |url: &&CanonicalUrl| matches!(state.why(url, now), Why::Seen { .. });
+        let keys: Vec<_> = urls.iter().filter(ended).map(CanonicalUrl::key).collect();
+        let pages = pages::find(&**self.store.lock(), &keys)?.into_iter();
+        let pages = pages.filter_map(|(number, page)| Some((number, page.end, link_of(&page)?)));
+        let pages: Vec<_> = pages.collect();
+        let keys: Vec<_> = pages.iter().map(|(.., link)| link.url.key().to_owned()).collect();
+        let verdicts = self.queue_pages(state, pages, now)?;
+        let queued = keys
+            .iter()
+            .zip(verdicts)
+            .filter(|(_, verdict)| *verdict == Verdict::Queued);
+        let queued: HashSet<_> = queued.map(|(key, _)| key.as_str()).collect();
+        Ok(urls.iter().map(|url| queued.contains(url.key())).collect())
+    }
+
+    fn queue_pages(
+        &mut self,
+        state: &mut State,
+        pages: Vec<(u64, PageEnd, Link)>,
+        now: Time,
+    ) -> Result<Vec<Verdict>, FrontierError> {
+        let ends = pages.iter().map(|(number, end, _)| (*number, *end)).collect();
+        let links: Vec<_> = pages.into_iter().map(|(.., link)| link).collect();
+        let call = Call::QueueAgain {
+            pages: Links::from(&*links),
+            ends,
+            is_retry: false,
+            read: state.pages_read(),
+        };
+        Ok(self.apply(state, call, now)?.verdicts)
+    }
+
     /// Begins a retry if there is none, nothing else is left, and something may be retried.
     fn begin_retry(&mut self, state: &mut State, now: Time) -> Result<(), FrontierError> {
         let read = state.pages_read();
@@ -193,9 +274,11 @@ impl Durable {
 
 /// The link to fetch a page again; `None` if no other fetch would end otherwise.
 fn again(page: &StoredPage) -> Option<Link> {
-    if matches!(page.end, PageEnd::NotFetched(_)) && !page.end.is_unanswered() {
-        return None;
-    }
+    let is_final = matches!(page.end, PageEnd::NotFetched(_)) && !page.end.is_unanswered();
+    link_of(page).filter(|_| !is_final)
+}
+
+fn link_of(page: &StoredPage) -> Option<Link> {
     let previous = page.was_fetched().then(|| {
         Arc::new(PreviousFetch {
             validators: page.answer.validators.clone(),

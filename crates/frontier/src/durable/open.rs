@@ -48,7 +48,7 @@ pub(crate) fn open(
     };
     if let Some(durable) = &mut opening.durable {
         // The first commit is synced: a power cut goes back to it with the attachment of this run, and not to what an earlier run has left.
-        (durable.last_sync, durable.is_synced) = (Time::EPOCH, false);
+        durable.sync_next();
     }
     Ok(opening)
 }
@@ -125,7 +125,7 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
     let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.segments));
     restored.state = decoded?;
     restored.state.share_memory(source.sizes.resident_bytes);
-    options::note_widened_limits(&mut restored.state, &restored.config, config)?;
+    restored.state.note_widened_limits(&restored.config, config)?;
     Ok(restored)
 }
 

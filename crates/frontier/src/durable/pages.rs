@@ -6,7 +6,7 @@
 //! Two bytes of a hash of each key are its **tag**, and some thousand tags a block. A key is looked for among the pages with its tag. Those of the
 //! last pages are no block yet: they are made again when a directory is opened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -80,12 +80,15 @@ fn page(store: &dyn Store, number: u64) -> Result<Option<StoredPage>, StoreError
     page.map(|page| decode(number, &page)).transpose()
 }
 
-/// Finds the page with a key. Cost: two bytes of each page, and a look at one in 65 536, and at those without a tag.
-pub(crate) fn find(store: &dyn Store, key: &str) -> Result<Option<StoredPage>, StoreError> {
-    let (tags, wanted, mut found) = (Tags::load(store)?, tag(key), Vec::new());
+/// Finds the pages with these keys, and their numbers. Cost: two bytes of each page, and for each key a look at one in 65 536, and at those
+/// without a tag.
+pub(crate) fn find(store: &dyn Store, keys: &[&str]) -> Result<BTreeMap<u64, StoredPage>, StoreError> {
+    let keys: HashSet<&str> = keys.iter().copied().collect();
+    let wanted: HashSet<[u8; 2]> = keys.iter().map(|key| tag(key)).collect();
+    let (tags, mut found) = (Tags::load(store)?, Vec::new());
     let mut look = |block: u64, tags: &[u8]| {
         let numbered = tags.chunks_exact(2).zip(block * PAGES_OF_BLOCK + 1..);
-        let numbered = numbered.filter(|(tag, _)| **tag == wanted || **tag == [0; 2]);
+        let numbered = numbered.filter(|(tag, _)| **tag == [0; 2] || wanted.contains(*tag));
         found.extend(numbered.map(|(_, number)| number));
     };
     store.range(Space::Tag, 0..=MAX_KEY, &mut |block, tags| {
@@ -93,12 +96,12 @@ pub(crate) fn find(store: &dyn Store, key: &str) -> Result<Option<StoredPage>, S
         Ok(())
     })?;
     look(tags.next_block, &tags.tail);
-    for number in found.into_iter().rev() {
-        if let Some(page) = page(store, number)?.filter(|page| page.key() == key) {
-            return Ok(Some(page));
-        }
+    let mut pages = BTreeMap::new();
+    for number in found {
+        let page = page(store, number)?.filter(|page| keys.contains(page.key()));
+        pages.extend(page.map(|page| (number, page)));
     }
-    Ok(None)
+    Ok(pages)
 }
 
 /// Visits all pages in the order of their numbers, or those that ended without a page.

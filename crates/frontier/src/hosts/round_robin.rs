@@ -74,7 +74,8 @@ impl HostQueues {
     /// Decides whether an entry is fetched at its turn: a page by the policy of its host, by the rules of its origin, if they are known, and by its near-duplicates. Leases
     /// and `why` both decide by it.
     pub(super) fn screen(&self, host: Option<&Host>, are_rules_known: bool, entry: &Entry) -> Screening {
-        if is_page(entry) && host.is_some_and(|host| host.policy().is_closed()) {
+        let is_closed = host.is_some_and(|host| host.policy().is_closed());
+        if is_page(entry) && (is_closed || self.config.drops(entry.key())) {
             return Screening::Drop(NotFetched::ByOrder, None);
         }
         let origin = host.and_then(|host| host.find(origin_of(entry)));

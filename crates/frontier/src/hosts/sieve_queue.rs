@@ -27,7 +27,7 @@ impl HostQueues {
             return Err(Refusal::QueueFull);
         }
         match self.hosts.get(page.url.host_str()) {
-            _ if self.is_closed(&page.url.host()) => Err(Refusal::ByOrder),
+            _ if self.is_closed(&page.url.host()) || self.config.drops(page.url.key()) => Err(Refusal::ByOrder),
             Some(host) if is_refused_if_given_up && host.gave_up(page.url.url().as_str()) => Err(Refusal::HostDown),
             None if self.hosts.len() >= self.config.limits.max_hosts => Err(Refusal::TooManyHosts),
             _ => Ok(()),
@@ -103,6 +103,7 @@ impl sieve::Accepts<Arrival<'_>> for HostQueues {
             && self.hosts.len() + count <= self.config.limits.max_hosts
             && self.config.limits.max_pages_per_host.is_none()
             && !self.has_policies()
+            && self.config.dropped.is_none()
             && self.given_up == 0
             && !self.has_crowded_hosts
             && self.traps.admits_next(count)

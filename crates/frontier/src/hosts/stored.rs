@@ -29,13 +29,17 @@ impl HostQueues {
         on_disk: HostsOnDisk,
     ) {
         self.traps.limits = traps;
-        self.config = HostConfig {
-            segments: Some(Arc::clone(&on_disk.segments)),
-            ..config
-        };
-        hosts.configure(self.config.clone(), on_disk);
+        self.config.segments = Some(Arc::clone(&on_disk.segments));
+        hosts.lie_on_disk(on_disk);
         self.hosts = hosts;
+        self.set_config(config);
         self.share_names();
+    }
+
+    pub(crate) fn set_config(&mut self, config: HostConfig) {
+        let segments = self.config.segments.take();
+        self.config = HostConfig { segments, ..config };
+        self.hosts.config = self.config.clone();
     }
 
     /// Places all hosts anew, after the configuration has changed: when they are due, and which share an address now. Drops what exceeds

@@ -54,7 +54,7 @@ pub(crate) struct HostTable {
     copy: HostCopy,
     /// The place that was looked up last, or another one: it is checked before it is used. Calls about the same host follow each other.
     latest: AtomicUsize,
-    config: HostConfig,
+    pub(super) config: HostConfig,
 }
 
 /// Where a host is.
@@ -74,8 +74,7 @@ impl HostTable {
     }
 
     /// Sets where evicted hosts lie, after the hosts were read from a store. Nothing is evicted before there is a bound.
-    pub(crate) fn configure(&mut self, config: HostConfig, on_disk: HostsOnDisk) {
-        self.config = config;
+    pub(crate) fn lie_on_disk(&mut self, on_disk: HostsOnDisk) {
         // Once they lie on disk, they are counted already.
         if self.on_disk.replace(on_disk).is_some() {
             return;

@@ -18,7 +18,7 @@ use crate::exchange::Mark;
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::{Link, OwnData, PreviousFetch};
-use crate::policy::HostPolicy;
+use crate::policy::{CrawlPolicy, HostPolicy};
 use crate::rules::{ParseRules, RobotsRules, stored_rules};
 use crate::settlement::{Fate, OtherLinks, Outcome, Settled, Settlement, Verdict};
 use crate::stored_page::PageEnd;
@@ -33,6 +33,7 @@ pub(crate) enum Call<'a> {
     Lease(u64),
     Settle(Settlements<'a>),
     SetPolicy(Cow<'a, HostKey>, Cow<'a, HostPolicy>),
+    SetCrawlPolicy(Cow<'a, CrawlPolicy>),
     ReleaseLeases,
     GiveBack(Cow<'a, [LeaseId]>),
     /// Gives links for other partitions their numbers.

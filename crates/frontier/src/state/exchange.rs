@@ -119,7 +119,7 @@ impl State {
     }
 
     pub(super) fn is_outbox_full(&self) -> bool {
-        self.tables.exchange.waiting() >= self.max_outbox
+        self.tables.exchange.waiting() >= self.config.limits.max_outbox
     }
 
     pub(crate) fn has_open_batches(&self) -> bool {

@@ -83,7 +83,7 @@ impl State {
             saturation: self.sieve.saturation(),
             partition: self.partition,
             exchange: self.exchange_counts(),
-            max_outbox: self.max_outbox,
+            max_outbox: self.config.limits.max_outbox,
             memory: self.memory_report(),
         }
     }

@@ -114,14 +114,14 @@ impl State {
         if !counts_as_page(entry) {
             return false;
         }
-        let traps = &self.sieve.queue().traps;
-        self.compare_one_of == 1
+        let (traps, compare_one_of) = (&self.sieve.queue().traps, self.config.traps.compare_one_of.get());
+        compare_one_of == 1
             || traps.bounds_near_duplicates()
                 && (self
                     .tables
                     .hash
                     .of(&*entry.url)
-                    .is_multiple_of(u64::from(self.compare_one_of))
+                    .is_multiple_of(u64::from(compare_one_of))
                     || traps.suspects(&entry.queue))
     }
 

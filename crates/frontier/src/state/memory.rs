@@ -59,7 +59,7 @@ impl FrontierConfig {
 impl State {
     /// Shares the memory out: hosts get what the other parts leave, or these bytes if there is no bound.
     pub(crate) fn share_memory(&mut self, without_bound: u64) {
-        let most_resident = match self.max_memory {
+        let most_resident = match self.config.max_memory {
             None => without_bound,
             Some(most) => {
                 let report = self.memory_report_of_parts();
@@ -80,7 +80,7 @@ impl State {
     fn memory_report_of_parts(&self) -> MemoryReport {
         let hosts = self.queues().hosts();
         MemoryReport {
-            bound: self.max_memory,
+            bound: self.config.max_memory,
             seen_set: self.seen().load().memory_bytes,
             hosts: hosts.resident_bytes(),
             host_names: hosts.name_bytes(),

@@ -139,7 +139,7 @@ impl State {
         let stands_for = if self.sieve.queue().traps.suspects(&entry.queue) {
             1
         } else {
-            self.compare_one_of
+            self.config.traps.compare_one_of.get()
         };
         let first = settled.near_duplicate_of.clone();
         let member = ClusterMember {

@@ -42,6 +42,7 @@ impl State {
         state.scope.set_reached(reached);
         state.tables = tables;
         state.lie_on_disk(config, hosts, on_disk)?;
+        state.obey_orders()?;
         Ok(state)
     }
 
@@ -51,7 +52,7 @@ impl State {
         hosts: HostTable,
         on_disk: HostsOnDisk,
     ) -> Result<(), FrontierConfigError> {
-        let queues = HostConfig::of(config)?;
+        let queues = HostConfig::of(config, &[])?;
         self.hosts().configure(queues, config.traps.clone(), hosts, on_disk);
         Ok(())
     }

@@ -66,6 +66,7 @@ pub(crate) enum Call {
     Wrong(usize),
     Block(u8, u64),
     Delay(u8, u64),
+    Order(u64),
     Pass(u64),
     /// Until the frontier says to come back.
     Wait,
@@ -135,6 +136,7 @@ pub(crate) fn calls() -> impl Strategy<Value = Call> {
         1 => (0_usize..20).prop_map(Call::Wrong),
         1 => (0_u8..4, 0_u64..100).prop_map(|(host, seconds)| Call::Block(host, seconds)),
         1 => (0_u8..4, 0_u64..5_000).prop_map(|(host, millis)| Call::Delay(host, millis)),
+        1 => (0_u64..5_000).prop_map(Call::Order),
         2 => prop_oneof![0_u64..2_000, Just(100_000_000)].prop_map(Call::Pass),
         4 => Just(Call::Wait),
     ]

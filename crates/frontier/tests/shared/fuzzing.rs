@@ -23,7 +23,7 @@ use crate::frontier::Frontier;
 use crate::hosts::HostReader;
 use crate::lease::{Lease, Leasing};
 use crate::link::Link;
-use crate::policy::HostPolicy;
+use crate::policy::{CrawlPolicy, HostPolicy};
 use crate::rules::{ParseRules, RobotsRules};
 use crate::scope::{Reach, ScopeConfig};
 use crate::settlement::Outcome;
@@ -230,6 +230,11 @@ pub fn seeds() -> Option<[Vec<Vec<u8>>; 4]> {
     let mut calls = vec![
         Call::AddSeed(seeds[..].into()),
         Call::SetPolicy(Cow::Borrowed(&host), Cow::Owned(policy)),
+        Call::SetCrawlPolicy(Cow::Owned(CrawlPolicy {
+            max_depth: Some(3),
+            dropped: vec!["/x".to_owned()],
+            ..CrawlPolicy::default()
+        })),
         Call::GiveBack(leases.iter().take(1).map(|lease| lease.id).collect()),
         Call::ReleaseLeases,
     ];

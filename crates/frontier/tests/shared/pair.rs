@@ -11,7 +11,7 @@ use super::frontier::{
     CanonicalUrl, Frontier, FrontierConfig, FrontierError, HostKey, Lease, LeaseId, Leasing, Link, Opened,
     SeenSetConfig, Settlement, Time,
 };
-use super::settlements::{address, host_url, link, policy, settlement};
+use super::settlements::{address, crawl_policy, host_url, link, policy, settlement};
 
 /// Where a durable frontier lies.
 pub(crate) trait Place {
@@ -29,6 +29,7 @@ pub(crate) enum Step {
     GiveBack(Vec<LeaseId>),
     Block(HostKey, Duration),
     Delay(HostKey, Duration),
+    Order(u64),
     Release,
 }
 
@@ -54,6 +55,7 @@ impl Step {
             Call::Again(_) | Call::Wrong(_) => return None,
             Call::Block(to, seconds) => Step::Block(host(to), Duration::from_secs(seconds)),
             Call::Delay(to, millis) => Step::Delay(host(to), Duration::from_millis(millis)),
+            Call::Order(number) => Step::Order(number),
             Call::Pass(millis) => {
                 *now = *now + Duration::from_millis(millis);
                 return None;
@@ -100,6 +102,7 @@ pub(crate) fn try_make(frontier: &mut Frontier, step: &Step, now: Time) -> Resul
             let millis = delay.as_millis() as u64;
             format!("{:?}", frontier.set_policy(host, &policy(millis), now)?)
         }
+        Step::Order(number) => format!("{:?}", frontier.set_crawl_policy(&crawl_policy(*number), now)?),
         Step::Release => format!("{:?}", frontier.release_leases(now)?),
     };
     Ok((answer, leased))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::calls::{End, How, Setting, Target};
 use super::common::{self, Forbid, failure, url};
 use super::frontier::{
-    Class, Fingerprint, FrontierConfig, HostPolicy, Lease, Link, NotFetched, Outcome, Purpose, Settlement,
+    Class, CrawlPolicy, Fingerprint, FrontierConfig, HostPolicy, Lease, Link, NotFetched, Outcome, Purpose, Settlement,
 };
 
 pub(crate) fn config(setting: &Setting) -> FrontierConfig {
@@ -50,6 +50,18 @@ pub(crate) fn policy(number: u64) -> HostPolicy {
         class: Class::try_from((number % 16) as u8).ok(),
         closed: number.is_multiple_of(11).then_some(number.is_multiple_of(2)),
         ..HostPolicy::default()
+    }
+}
+
+/// What is ordered for the whole crawl.
+pub(crate) fn crawl_policy(number: u64) -> CrawlPolicy {
+    CrawlPolicy {
+        delay: (!number.is_multiple_of(3)).then(|| Duration::from_millis(number)),
+        max_pages_per_host: number.is_multiple_of(5).then_some(number % 7),
+        max_depth: number.is_multiple_of(7).then_some((number % 3) as u32),
+        exclude: number.is_multiple_of(11).then(|| vec!["2".to_owned()]),
+        dropped: [format!("{}$", number % 10)][..usize::from(number.is_multiple_of(2))].to_vec(),
+        ..CrawlPolicy::default()
     }
 }
 

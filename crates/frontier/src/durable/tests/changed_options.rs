@@ -111,6 +111,7 @@ impl Watched {
         // Of policies only the class and whether a host is closed: the checks of this test know no others.
         let call = match call {
             Call::Delay(host, number) => Call::Delay(host, 60 * number + 12),
+            Call::Order(number) => Call::Order(15 * number + 3),
             call => call,
         };
         // Pages that are fetched again spend no budget, which this test counts by itself.

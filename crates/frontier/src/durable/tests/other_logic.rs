@@ -27,8 +27,8 @@ use crate::sqlite::{FORMAT, SqliteStore};
 use crate::state::Call;
 use crate::store::{MAX_KEY, Space, Store};
 use crate::{
-    Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition, PolitenessConfig,
-    Purpose, Refetch, SeenSetConfig, StoreError, Time,
+    CrawlPolicy, Directory, FailureKind, Frontier, FrontierConfig, Leasing, Link, OpenError, Outcome, Partition,
+    PolitenessConfig, Purpose, Refetch, SeenSetConfig, StoreError, Time,
 };
 
 #[test]
@@ -300,6 +300,12 @@ fn stores_a_directory() {
         .set_delay(&seed.host(), Duration::from_millis(900), now)
         .unwrap();
     frontier.block(&seed.host(), later(now), now).unwrap();
+    let ordered = CrawlPolicy {
+        max_depth: Some(9),
+        dropped: vec!["/nothing".to_owned()],
+        ..CrawlPolicy::default()
+    };
+    frontier.set_crawl_policy(&ordered, now).unwrap();
     // It closes the batches.
     frontier.persist(b"synced", now).unwrap();
     frontier.receive(1, &batch_of_other(now), now).unwrap();
@@ -326,6 +332,7 @@ fn stores_a_directory() {
         "Lease",
         "Settle",
         "SetPolicy",
+        "SetCrawlPolicy",
         "ReleaseLeases",
         "GiveBack",
         "CloseBatches",

@@ -113,7 +113,7 @@ fn configured(mut table: HostTable, segments: &Arc<TestSegments>, most: u64) -> 
         parse: Arc::new(|_| unreachable!()),
         group_bytes: 1_000,
     };
-    table.configure(HostConfig::default(), on_disk);
+    table.lie_on_disk(on_disk);
     table.set_most_resident(most);
     table
 }

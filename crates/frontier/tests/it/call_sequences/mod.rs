@@ -13,7 +13,7 @@ use proptest::test_runner::FileFailurePersistence;
 
 use crate::common::{self, Orders as _, START, origin, url};
 use crate::shared::calls::{Call, End, Setting, Target, calls, ends, settings};
-use crate::shared::settlements::{address, config, host_url, link, policy, settlement};
+use crate::shared::settlements::{address, config, crawl_policy, host_url, link, policy, settlement};
 
 /// A frontier, and what must be true of it.
 struct Watched {
@@ -89,6 +89,10 @@ impl Watched {
                 self.frontier
                     .set_policy(&url(&host_url(host)).host(), &policy, self.now)
                     .unwrap();
+            }
+            Call::Order(number) => {
+                let policy = crawl_policy(number);
+                self.frontier.set_crawl_policy(&policy, self.now).unwrap();
             }
             Call::Pass(millis) => self.now = self.now + Duration::from_millis(millis),
             Call::Wait => {
