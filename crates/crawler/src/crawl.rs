@@ -4,13 +4,14 @@ mod builder;
 
 use std::path::Path;
 
-use frontier::Report;
+use frontier::{CrawlPolicy, Report};
 
 use crate::config::{CrawlConfig, CrawlOptions, CrawlOptionsError};
 use crate::engine::{Run, Sharing, StopHandle};
 use crate::error::{CrawlError, StartError};
 use crate::event::{Event, Observer};
 use crate::fetch::{Fetcher, HttpFetcher};
+use crate::orders::Orders;
 use crate::peers::Peers;
 use crate::saved_output::SavedOutput;
 use crate::summary::{Ending, Summary};
@@ -144,7 +145,17 @@ impl<S: Fetcher> Crawl<S> {
 
     /// Returns a handle that stops the crawl while it runs.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle::new(self.run.orders.clone(), self.run.phase.subscribe())
+        StopHandle::new(self.run.requested.clone(), self.run.phase.subscribe())
+    }
+
+    /// Returns a handle that gives orders to the crawl while it runs.
+    pub fn orders(&self) -> Orders {
+        self.run.orders.clone()
+    }
+
+    /// Returns what an operator has ordered for the whole crawl, and for how many hosts more, in earlier runs.
+    pub fn ordered(&self) -> (&CrawlPolicy, u64) {
+        (self.run.frontier.crawl_policy(), self.run.frontier.hosts_with_orders())
     }
 
     /// Returns whether the crawl continues one that an earlier run began.

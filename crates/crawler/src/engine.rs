@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use frontier::{Entry, Frontier, Link, Outcome, Time};
 use page::links::SeenLinkCache;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::conclusions::Conclusion;
@@ -29,11 +29,12 @@ use self::ledger::Ledger;
 use self::observers::Observers;
 use self::plan::Next;
 use self::refreshing::NextLook;
-use self::stop::{Orders, Stop};
+use self::stop::{Requested, Stop};
 use crate::config::CrawlConfig;
 use crate::error::CrawlError;
 use crate::event::{Event, Phase};
 use crate::fetch::Fetcher;
+use crate::orders::{self, Given, Obeyed, Order, OrderError, Orders};
 use crate::summary::{AnswerTimes, Ending, HostTable, Summary, peak_memory_bytes};
 
 pub(crate) use self::clock::{Clock, Start, time_of_day};
@@ -55,7 +56,9 @@ pub(crate) struct Run<S> {
     fetcher: Arc<S>,
     pub(crate) frontier: Frontier,
     pub(crate) observers: Observers,
-    pub(crate) orders: watch::Sender<Orders>,
+    pub(crate) requested: watch::Sender<Requested>,
+    pub(crate) orders: Orders,
+    given: mpsc::Receiver<Given>,
     pub(crate) phase: watch::Sender<Phase>,
     pub(crate) commits: Commits,
     next_look: NextLook,
@@ -80,6 +83,7 @@ pub(crate) struct Run<S> {
 
 impl<S: Fetcher> Run<S> {
     pub(crate) fn new(mut config: CrawlConfig, fetcher: S, frontier: Frontier) -> Self {
+        let (orders, given) = Orders::new();
         Self {
             held_links: config.take_links(),
             reach_extensions: 0,
@@ -87,7 +91,9 @@ impl<S: Fetcher> Run<S> {
             fetcher: Arc::new(fetcher),
             frontier,
             observers: Observers::default(),
-            orders: watch::Sender::default(),
+            requested: watch::Sender::default(),
+            orders,
+            given,
             phase: watch::Sender::default(),
             commits: Commits::default(),
             next_look: NextLook::default(),
@@ -113,7 +119,7 @@ impl<S: Fetcher> Run<S> {
             log::warn!(target: "crawler::state", "the last run ended in a pause, which does not outlive it: the crawl continues");
         }
         self.save()?;
-        let mut orders = self.orders.subscribe();
+        let mut requests = self.requested.subscribe();
         let woken = self.sharing.as_ref().map(|sharing| sharing.peers.woken());
         let mut answered = Stop::No;
         let mut ticks = interval(PROGRESS_EVERY);
@@ -121,7 +127,7 @@ impl<S: Fetcher> Run<S> {
         loop {
             self.clock.catch_up();
             // An observer may have requested a stop, too.
-            let requested = *orders.borrow_and_update();
+            let requested = *requests.borrow_and_update();
             if requested.stop != answered {
                 answered = requested.stop;
                 self.answer_stop(answered)?;
@@ -135,7 +141,11 @@ impl<S: Fetcher> Run<S> {
             self.tell_phase();
             tokio::select! {
                 biased;
-                _ = orders.changed() => {}
+                _ = requests.changed() => {}
+                Some((orders, answer)) = self.given.recv() => {
+                    let obeyed = self.obey(orders)?;
+                    _ = answer.send(obeyed);
+                }
                 _ = ticks.tick() => self.tick()?,
                 conclusions = self.ledger.next_ended(&self.config), if !self.ledger.is_empty() => self.settle(conclusions)?,
                 () = sharing::woken(woken.as_deref()) => {}
@@ -150,7 +160,7 @@ impl<S: Fetcher> Run<S> {
     }
 
     fn is_ending(&self) -> bool {
-        self.ending().is_some() || self.orders.borrow().stop != Stop::No
+        self.ending().is_some() || self.requested.borrow().stop != Stop::No
     }
 
     /// Settles finished tasks together, and reports them.
@@ -196,6 +206,20 @@ impl<S: Fetcher> Run<S> {
         self.clock.set_paused(is_paused);
         self.tell_phase();
         Ok(())
+    }
+
+    /// Obeys orders, and commits them before the answer. What has ended before is committed first: it may be meant.
+    fn obey(&mut self, given: Vec<Order>) -> Result<Result<Obeyed, OrderError>, CrawlError> {
+        self.save()?;
+        let (config, now, observers) = (Arc::clone(&self.config), self.clock.now(), &mut self.observers);
+        let mut tell = |links: &[Link], verdicts: &[_]| observers.notify(&Event::Offered { links, verdicts });
+        let urls = &config.options().canonicalizer;
+        let obeyed = orders::obey(&mut self.frontier, urls, given, now, &mut tell);
+        if let Some(failure) = obeyed.as_ref().err().and_then(orders::failure) {
+            return Err(failure);
+        }
+        self.save()?;
+        Ok(obeyed)
     }
 
     fn tell_phase(&self) {

@@ -84,6 +84,7 @@ mod error;
 pub mod event;
 pub mod fetch;
 pub mod known_links;
+mod orders;
 pub mod output;
 pub mod peers;
 mod records;
@@ -109,6 +110,7 @@ pub use fetch::{
 pub use frontier::{self, Failure, FailureKind};
 #[doc(inline)]
 pub use known_links::KnownLinks;
+pub use orders::{Obeyed, Order, OrderError, Orders};
 pub use page;
 #[doc(inline)]
 pub use page::select::{Field, SelectLimits};

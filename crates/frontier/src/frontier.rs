@@ -239,6 +239,16 @@ impl Frontier {
         self.state.ordered()
     }
 
+    /// Returns how many hosts have a policy that was [set](Self::set_policy).
+    pub fn hosts_with_orders(&self) -> u64 {
+        self.state.queues().own_policies
+    }
+
+    /// Returns whether entries were dropped that [`lease`](Self::lease) has not returned yet.
+    pub fn is_dropping(&self) -> bool {
+        self.state.queues().has_dropped()
+    }
+
     /// Lets the next [`persist`](Self::persist) sync the directory, whatever the [`sync_interval`](FrontierConfig::sync_interval) is: so that an
     /// order that is confirmed is not lost.
     pub fn sync_next(&mut self) {

@@ -141,7 +141,7 @@ pub(crate) struct HostQueues {
     /// Whether a host has half of the origins that it may have.
     has_crowded_hosts: bool,
     /// Hosts with a policy of their own.
-    own_policies: u64,
+    pub(crate) own_policies: u64,
     /// The origins with postponed pages, in order.
     postponed_at: VecDeque<(HostKey, OriginId)>,
     dropped: DroppedEntries,

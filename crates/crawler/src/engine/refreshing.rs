@@ -48,7 +48,7 @@ impl<S: Fetcher> Run<S> {
     /// Queues pages again that got no answer in an earlier run. If they are many, the others follow later.
     pub(super) fn queue_retried(&mut self) -> Result<(), CrawlError> {
         let mut queued = 0;
-        while self.orders.borrow().stop == Stop::No {
+        while self.requested.borrow().stop == Stop::No {
             let pages = self.retry()?;
             if !pages.has_moved() {
                 break;

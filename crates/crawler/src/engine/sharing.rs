@@ -69,7 +69,7 @@ impl<S: Fetcher> Run<S> {
             self.offer_links_in_new_reach()?;
         }
         if exchanged.stop {
-            self.orders
+            self.requested
                 .send_modify(|orders| orders.stop = orders.stop.max(Stop::Finish));
         }
         Ok(if exchanged.has_more || exchanged.stop {

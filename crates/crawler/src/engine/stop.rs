@@ -13,9 +13,9 @@ pub(crate) enum Stop {
     Now,
 }
 
-/// What a crawl was asked for from outside.
+/// What a crawl was asked for from outside, besides orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Orders {
+pub(crate) struct Requested {
     pub(super) stop: Stop,
     pub(super) pause: bool,
 }
@@ -51,39 +51,39 @@ pub(crate) struct Orders {
 /// For a limit known before the start, [`LimitConfig::max_pages`](frontier::LimitConfig::max_pages) is exact.
 #[derive(Debug, Clone)]
 pub struct StopHandle {
-    orders: watch::Sender<Orders>,
+    requested: watch::Sender<Requested>,
     phase: watch::Receiver<Phase>,
 }
 
 impl StopHandle {
-    pub(crate) fn new(orders: watch::Sender<Orders>, phase: watch::Receiver<Phase>) -> Self {
-        Self { orders, phase }
+    pub(crate) fn new(requested: watch::Sender<Requested>, phase: watch::Receiver<Phase>) -> Self {
+        Self { requested, phase }
     }
 
     /// Ends the crawl once the requests in flight have finished. Nothing is leased any more; a lease whose task was started is in flight.
     pub fn finish(&self) {
-        _ = self.order(|orders| {
-            if orders.stop == Stop::No {
-                orders.stop = Stop::Finish;
+        _ = self.order(|requested| {
+            if requested.stop == Stop::No {
+                requested.stop = Stop::Finish;
             }
         });
     }
 
     /// Ends the crawl now, and aborts the requests in flight.
     pub fn now(&self) {
-        _ = self.order(|orders| orders.stop = Stop::Now);
+        _ = self.order(|requested| requested.stop = Stop::Now);
     }
 
     /// Pauses the crawl: no request starts, those in flight finish, and the state is committed. Events of ticks go on. A pause counts neither
     /// for [`max_time`](crate::CrawlOptions::max_time) nor for the duration of the crawl. It does count for delays that hosts are owed, and
     /// for the time that a host may be away. Returns false if it was paused before.
     pub fn pause(&self) -> bool {
-        self.order(|orders| orders.pause = true)
+        self.order(|requested| requested.pause = true)
     }
 
     /// Ends a pause. Returns false if there was none.
     pub fn resume(&self) -> bool {
-        self.order(|orders| orders.pause = false)
+        self.order(|requested| requested.pause = false)
     }
 
     /// Returns what the crawl does; [`Phase::Running`] before it runs.
@@ -94,19 +94,19 @@ impl StopHandle {
     /// Waits until the crawl is paused, or ends, or is to go on.
     pub async fn paused(&self) {
         let is_still = |phase: &Phase| matches!(phase, Phase::Paused | Phase::Stopping);
-        let (mut phase, mut orders) = (self.phase.clone(), self.orders.subscribe());
+        let (mut phase, mut requested) = (self.phase.clone(), self.requested.subscribe());
         // An error means that the crawl has ended.
         tokio::select! {
             _ = phase.wait_for(is_still) => {}
-            _ = orders.wait_for(|orders| !orders.pause) => {}
+            _ = requested.wait_for(|requested| !requested.pause) => {}
         }
     }
 
-    fn order(&self, change: impl FnOnce(&mut Orders)) -> bool {
-        self.orders.send_if_modified(|orders| {
-            let before = *orders;
-            change(orders);
-            *orders != before
+    fn order(&self, change: impl FnOnce(&mut Requested)) -> bool {
+        self.requested.send_if_modified(|requested| {
+            let before = *requested;
+            change(requested);
+            *requested != before
         })
     }
 }

@@ -1,0 +1,281 @@
+//! Orders: what an operator changes while a crawl runs, or between two runs.
+
+use std::fmt;
+use std::path::Path;
+
+use frontier::{
+    CanonicalUrl, Canonicalizer, Class, CrawlPolicy, Directory, Frontier, FrontierError, HostKey, HostPolicy, Link,
+    OpenError, Refusal, Time, Verdict,
+};
+use regex::RegexSet;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::parse_seed;
+use crate::engine::{go_back_if_logic_is_other, go_back_if_outputs_are_lost, time_of_day};
+use crate::error::{CrawlError, StartError};
+use crate::saved_rules::{SavedRules, check_database, parse_robots};
+
+/// What changes a policy.
+type Change<T> = Box<dyn Fn(&mut T) + Send>;
+
+/// One order. It outlives restarts, and counts before the options.
+pub enum Order {
+    /// Queues seeds: each a URL, and behind a tab its data. They join the scope.
+    Add {
+        /// The seeds.
+        seeds: Vec<String>,
+        /// Their class; `None` for that of the rules.
+        class: Option<Class>,
+        /// Whether pages that have ended are fetched again.
+        again: bool,
+    },
+    /// Changes the [policy](Frontier::set_policy) of a host. If that opens it, what was dropped is queued again.
+    Host(HostKey, Change<HostPolicy>),
+    /// Changes the [policy](Frontier::set_crawl_policy) of the crawl. What was dropped by a pattern that goes is queued again.
+    Crawl(Change<CrawlPolicy>),
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Add { seeds, .. } => write!(f, "Add({seeds:?})"),
+            Self::Host(host, _) => write!(f, "Host({host})"),
+            Self::Crawl(_) => f.write_str("Crawl"),
+        }
+    }
+}
+
+/// What orders did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Obeyed {
+    /// Entries that were queued.
+    pub queued: u64,
+    /// Seeds that were seen before.
+    pub seen: u64,
+    /// Entries that were not queued, and why.
+    pub refused: Vec<(CanonicalUrl, Refusal)>,
+    /// Entries that were dropped before, and have no room now.
+    pub without_room: u64,
+    /// Entries that waited for hosts which are closed now.
+    pub dropped: u64,
+    /// The policies in force of the hosts that were changed.
+    pub hosts: Vec<(HostKey, HostPolicy)>,
+    /// The policy in force of the crawl, if it was changed.
+    pub crawl: Option<CrawlPolicy>,
+}
+
+/// Why an order is not obeyed. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OrderError {
+    /// The crawl has ended, or has failed.
+    #[error("the crawl has ended: give the order to its directory")]
+    Ended,
+    /// The text says what is wrong with it, and what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// The crawl in the directory cannot be opened.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl From<FrontierError> for OrderError {
+    fn from(error: FrontierError) -> Self {
+        match error {
+            FrontierError::Pattern(why) => Self::Refused(why.into()),
+            error => Self::Start(OpenError::from(error).into()),
+        }
+    }
+}
+
+/// Orders that wait for the crawl, and to whom it answers.
+pub(crate) type Given = (Vec<Order>, oneshot::Sender<Result<Obeyed, OrderError>>);
+
+/// Gives orders to a crawl while it runs. Clones serve the same crawl.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use crawler::{Crawl, CrawlOptions, Order};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
+/// let crawl = Crawl::new(options)?;
+/// let orders = crawl.orders();
+/// let running = tokio::spawn(crawl.run());
+/// let host = frontier::Canonicalizer::default().parse("https://shop.example/")?.host();
+/// orders.give(vec![Order::Host(host, Box::new(|policy| policy.delay = Some(Duration::from_secs(10))))]).await?;
+/// running.await??;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Orders(mpsc::Sender<Given>);
+
+impl Orders {
+    /// Makes the two ends. The crawl answers at the second.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Given>) {
+        let (to, given) = mpsc::channel(16);
+        (Self(to), given)
+    }
+
+    /// Gives orders, which are obeyed together: with a state directory, they are synced before the answer.
+    ///
+    /// # Errors
+    ///
+    /// A seed or a pattern that cannot be used, a crawl that has ended.
+    pub async fn give(&self, orders: Vec<Order>) -> Result<Obeyed, OrderError> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.0.send((orders, answer)).await;
+        sent.map_err(|_| OrderError::Ended)?;
+        answered.await.unwrap_or(Err(OrderError::Ended))
+    }
+
+    /// Gives orders to the crawl in a directory that no process has open. They are synced.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`give`](Self::give); a directory without a crawl, or one that cannot be opened.
+    pub fn give_stopped(dir: &Path, orders: Vec<Order>) -> Result<Obeyed, OrderError> {
+        check_database(dir).map_err(StartError::from)?;
+        let rules = SavedRules::read(dir).map_err(StartError::from)?;
+        let config = Directory::new(dir).config().map_err(StartError::from)?;
+        let (Some(rules), Some(config)) = (rules, config) else {
+            return Err(StartError::from(OpenError::NotBegun).into());
+        };
+        go_back_if_outputs_are_lost(dir)?;
+        go_back_if_logic_is_other(dir, &config, false)?;
+        let parse = parse_robots(&config.politeness.robots_name);
+        let opened = Frontier::open(dir, config, time_of_day(), parse).map_err(StartError::from)?;
+        let (mut frontier, now) = (opened.frontier, opened.now);
+        let obeyed = obey(&mut frontier, &rules.canonicalizer(), orders, now, &mut |_, _| {})?;
+        frontier.persist(&opened.attachment.unwrap_or_default(), now)?;
+        Ok(obeyed)
+    }
+}
+
+/// Obeys orders. All that can be wrong with them is found before anything changes. `offered` gets the seeds, and what became of each.
+pub(crate) fn obey(
+    frontier: &mut Frontier,
+    canonicalizer: &Canonicalizer,
+    orders: Vec<Order>,
+    now: Time,
+    offered: &mut dyn FnMut(&[Link], &[Verdict]),
+) -> Result<Obeyed, OrderError> {
+    let mut obeyed = Obeyed::default();
+    let refused = |why: &dyn fmt::Display| OrderError::Refused(why.to_string());
+    let (mut seeds, mut opened, mut allowed) = (Vec::new(), Vec::new(), Vec::new());
+    for order in orders {
+        match order {
+            Order::Add { .. } if frontier.partition().is_some() => {
+                return Err(refused(
+                    &"several processes share this crawl, and a seed must be known to all: begin another crawl with it",
+                ));
+            }
+            Order::Add {
+                seeds: lines,
+                class,
+                again,
+            } => {
+                for line in lines {
+                    let seed = parse_seed(&line, canonicalizer).map_err(|why| refused(&why))?;
+                    let class = class.or(seed.class);
+                    seeds.push((Link { class, ..seed }, again));
+                }
+            }
+            Order::Host(host, change) => {
+                let before = frontier.policy(&host);
+                let mut policy = before.clone();
+                change(&mut policy);
+                if before.closed == Some(true) && policy.closed != Some(true) {
+                    opened.push(host.clone());
+                }
+                obeyed.hosts.push((host, policy));
+            }
+            Order::Crawl(change) => {
+                let before = frontier.crawl_policy();
+                let mut policy = obeyed.crawl.take().unwrap_or_else(|| before.clone());
+                change(&mut policy);
+                allowed = before.dropped.clone();
+                allowed.retain(|pattern| !policy.dropped.contains(pattern));
+                obeyed.crawl = Some(policy);
+            }
+        }
+    }
+    let opens = !opened.is_empty() || !allowed.is_empty();
+    if opens && frontier.is_dropping() {
+        return Err(refused(
+            &"pages are still being dropped: try again in a moment, while the crawl runs",
+        ));
+    }
+    if let Some(policy) = &obeyed.crawl {
+        frontier.set_crawl_policy(policy, now)?;
+    }
+    for (host, policy) in &obeyed.hosts {
+        let waiting = frontier.host_report(host, now).map_or(0, |host| host.queued);
+        frontier.set_policy(host, policy, now)?;
+        let left = frontier.host_report(host, now).map_or(0, |host| host.queued);
+        obeyed.dropped += waiting.saturating_sub(left);
+    }
+    if opens {
+        let allowed = RegexSet::new(&allowed).map_err(|why| refused(&why))?;
+        let is_meant = |url: &CanonicalUrl| opened.contains(&url.host()) || allowed.is_match(url.key());
+        let (queued, without_room) = frontier.queue_dropped(is_meant, now)?;
+        (obeyed.queued, obeyed.without_room) = (queued, without_room);
+    }
+    add(frontier, &seeds, &mut obeyed, now, offered)?;
+    frontier.sync_next();
+    Ok(obeyed)
+}
+
+fn add(
+    frontier: &mut Frontier,
+    seeds: &[(Link, bool)],
+    obeyed: &mut Obeyed,
+    now: Time,
+    offered: &mut dyn FnMut(&[Link], &[Verdict]),
+) -> Result<(), OrderError> {
+    let mut ended = Vec::new();
+    for (seed, again) in seeds {
+        let verdict = frontier.add_seed(seed.clone(), now)?;
+        offered(std::slice::from_ref(seed), &[verdict]);
+        match verdict {
+            Verdict::Seen if *again => ended.push(seed.url.clone()),
+            Verdict::Seen => obeyed.seen += 1,
+            Verdict::Refused(why) => obeyed.refused.push((seed.url.clone(), why)),
+            Verdict::Queued | Verdict::Elsewhere => obeyed.queued += 1,
+        }
+    }
+    let queued = frontier
+        .queue_ended(&ended, now)?
+        .into_iter()
+        .filter(|is_queued| *is_queued);
+    let queued = queued.count() as u64;
+    obeyed.queued += queued;
+    obeyed.seen += ended.len() as u64 - queued;
+    Ok(())
+}
+
+impl Obeyed {
+    /// Returns what became of the entries, in words; an empty text if none did.
+    pub fn entries(&self) -> String {
+        let counts = [
+            (self.queued, "queued"),
+            (self.seen, "seen before"),
+            (self.refused.len() as u64, "refused"),
+            (self.without_room, "without room"),
+            (self.dropped, "dropped"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        counts.join(", ")
+    }
+}
+
+/// Why the loop cannot go on after an order: the frontier has failed.
+pub(crate) fn failure(error: &OrderError) -> Option<CrawlError> {
+    match error {
+        OrderError::Start(StartError::Open(OpenError::Frontier(error))) => Some(error.clone().into()),
+        _ => None,
+    }
+}
