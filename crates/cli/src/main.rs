@@ -10,6 +10,7 @@ mod log_records;
 mod logging;
 mod open_files;
 mod options;
+mod orders;
 mod outputs;
 mod proc_self;
 mod progress;
@@ -54,6 +55,9 @@ fn main() -> ExitCode {
             return ExitCode::from(error.exit_code());
         }
     };
+    if let Some(Command::Order(order)) = cli.command {
+        return orders::run(order);
+    }
     let options: &Options = match &cli.command {
         Some(Command::Completions { shell }) => return print(Ok(options::completions(*shell))),
         Some(Command::State(command)) => return state::run(command),
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
         Some(Command::Man) => return print(options::manual_page()),
         Some(Command::Demo { options, .. }) => options,
         // A crawl that is resumed has the arguments of its last run.
-        Some(Command::Resume { .. }) | None => &cli.site.options,
+        Some(Command::Resume { .. } | Command::Order(_)) | None => &cli.site.options,
     };
     // The progress view would break JSON lines, so with JSON logs the progress is logged.
     let is_hidden = options.quiet > 0 || options.log_format == LogFormat::Json || outputs::data_goes_to_pipe(options);
@@ -269,8 +273,19 @@ async fn run(
         Arc::clone(&sigusr1),
         stop.clone(),
     );
+    let obeying = orders::Obeying {
+        orders: crawl.orders(),
+        stop: stop.clone(),
+    };
     let (crawl, watching) = attach(crawl.observe(reporter), options, site, joining, bar).await?;
     made.0.clear();
+    #[cfg(unix)]
+    let _socket = state.and_then(|state| {
+        let opened = orders::Socket::open(state, obeying);
+        opened
+            .map_err(|error| log::warn!(target: "crawler::orders", "orders are not taken: {error}"))
+            .ok()
+    });
     let watching = Arc::new(Mutex::new(watching));
     let writing = signals::handle(stop, sigusr1, Arc::clone(&watching)).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");

@@ -5,6 +5,7 @@ mod command_line;
 mod generated;
 pub(crate) mod given;
 mod kinds;
+mod orders;
 mod outputs;
 mod seed_lines;
 mod seeds;
@@ -32,6 +33,7 @@ pub(crate) use self::closest::closest;
 pub(crate) use self::command_line::{command, names_a_file, parse, parse_some};
 pub(crate) use self::generated::{completions, manual_page};
 use self::given::{Assignment, Given};
+pub(crate) use self::orders::{OrderCommand, show_crawl, show_host};
 #[cfg(unix)]
 pub(crate) use self::outputs::metadata_of_stdout;
 pub(crate) use self::outputs::{FORMATS, Outputs, is_same, is_stdout};
@@ -76,6 +78,8 @@ pub(crate) enum Command {
     },
     #[command(flatten)]
     State(StateCommand),
+    #[command(flatten)]
+    Order(OrderCommand),
     /// Look at the processes that share a crawl, or stop them.
     #[command(subcommand)]
     Cluster(ClusterCommand),

@@ -93,7 +93,7 @@ kind!(
     |_: &_| String::new()
 );
 
-fn parse_class(text: &str) -> Result<Class, String> {
+pub(super) fn parse_class(text: &str) -> Result<Class, String> {
     let number = parse_count::<u32>(text)?;
     let class = u8::try_from(number).unwrap_or(u8::MAX).try_into();
     class.map_err(|error: NoClass| error.to_string())
@@ -127,15 +127,24 @@ impl Kind<BTreeMap<String, HostPolicy>> for Host {
     }
 }
 
-fn grant(policy: &mut HostPolicy, name: &str, value: &str) -> Result<(), String> {
+/// Reads a value, or `default` for none.
+pub(super) fn or_default<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text == "default" {
+        Ok(None)
+    } else {
+        read(text).map(Some)
+    }
+}
+
+pub(super) fn grant(policy: &mut HostPolicy, name: &str, value: &str) -> Result<(), String> {
     match name {
-        "delay" => policy.delay = Some(parse_duration(value)?),
-        "max-crawl-delay" => policy.max_crawl_delay = Some(parse_duration(value)?),
-        "per-host" => policy.per_host = Some(parse_count(value)?),
-        "max-pages" => policy.max_pages = Some(parse_count(value)?),
-        "class" => policy.class = Some(parse_class(value)?),
-        "closed" => policy.closed = Some(Switch::read(value)?),
-        "closed-until" => policy.closed_until = Some(parse_time(value)?),
+        "delay" => policy.delay = or_default(value, parse_duration)?,
+        "max-crawl-delay" => policy.max_crawl_delay = or_default(value, parse_duration)?,
+        "per-host" => policy.per_host = or_default(value, parse_count)?,
+        "max-pages" => policy.max_pages = or_default(value, parse_count)?,
+        "class" => policy.class = or_default(value, parse_class)?,
+        "closed" => policy.closed = or_default(value, Switch::read)?,
+        "closed-until" => policy.closed_until = or_default(value, parse_time)?,
         _ => {
             const KNOWN: &str = "delay, max-crawl-delay, per-host, max-pages, class, closed and closed-until";
             return Err(format!("a host has no {name:?}, but {KNOWN}"));

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -143,21 +143,30 @@ impl Site {
 
     fn seeds_and_links(&self, canonicalizer: &Canonicalizer) -> Result<(Vec<String>, Vec<Link>), SeedsError> {
         let seeds = self.seed_urls.clone();
-        let Some(path) = &self.seeds else {
-            return Ok((seeds, Vec::new()));
-        };
-        let (shown, file): (_, Box<dyn BufRead>) = if path.as_os_str() == "-" {
-            ("standard input".to_owned(), Box::new(io::stdin().lock()))
-        } else {
-            let shown = path.display().to_string();
-            let file = File::open(path).map_err(|source| SeedsError::Unreadable {
-                path: shown.clone(),
-                source,
-            })?;
-            (shown, Box::new(BufReader::new(file)))
-        };
-        let mut lines = SeedLines::new(&shown, seeds, canonicalizer);
-        lines.read(file)?;
-        lines.finish()
+        match &self.seeds {
+            Some(path) => read_seeds(path, seeds, canonicalizer),
+            None => Ok((seeds, Vec::new())),
+        }
     }
+}
+
+/// Reads a file of seeds and links, which come behind others.
+pub(super) fn read_seeds(
+    path: &Path,
+    seeds: Vec<String>,
+    canonicalizer: &Canonicalizer,
+) -> Result<(Vec<String>, Vec<Link>), SeedsError> {
+    let (shown, file): (_, Box<dyn BufRead>) = if path.as_os_str() == "-" {
+        ("standard input".to_owned(), Box::new(io::stdin().lock()))
+    } else {
+        let shown = path.display().to_string();
+        let file = File::open(path).map_err(|source| SeedsError::Unreadable {
+            path: shown.clone(),
+            source,
+        })?;
+        (shown, Box::new(BufReader::new(file)))
+    };
+    let mut lines = SeedLines::new(&shown, seeds, canonicalizer);
+    lines.read(file)?;
+    lines.finish()
 }

@@ -58,7 +58,7 @@ pub(crate) enum StateCommand {
 }
 
 /// A state directory, and the form of the answer.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct DirArgs {
     /// The directory of --state.
     #[arg(value_name = "DIR")]

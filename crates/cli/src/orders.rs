@@ -1,0 +1,162 @@
+//! Orders: given to the process that runs a crawl, or to its directory; and obeyed.
+
+#[cfg(unix)]
+mod socket;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use crawler::{Obeyed, OrderError, Orders, Phase, StopHandle};
+use frontier::{Directory, LockHolder};
+use serde::{Deserialize, Serialize};
+
+use crate::options::{OrderCommand, show_crawl, show_host};
+
+#[cfg(unix)]
+pub(crate) use socket::Socket;
+
+/// What became of an order.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    /// Why it is refused; nothing has changed then.
+    error: Option<String>,
+    /// What holds now, for people.
+    said: String,
+    queued: u64,
+    seen: u64,
+    dropped: u64,
+    without_room: u64,
+    /// URLs that were not added, and why.
+    refused: Vec<String>,
+}
+
+impl Answer {
+    fn refused(why: impl ToString) -> Self {
+        let error = Some(why.to_string());
+        Self {
+            error,
+            ..Self::default()
+        }
+    }
+
+    fn said(text: &str) -> Self {
+        let said = text.to_owned();
+        Self {
+            said,
+            ..Self::default()
+        }
+    }
+
+    fn of(obeyed: Result<Obeyed, OrderError>) -> Self {
+        let obeyed = match obeyed {
+            Ok(obeyed) => obeyed,
+            Err(error) => return Self::refused(error),
+        };
+        let mut said = obeyed.entries();
+        for (host, policy) in &obeyed.hosts {
+            let _ = write!(said, "\n{host}: {}", show_host(policy));
+        }
+        if let Some(policy) = &obeyed.crawl {
+            let _ = write!(said, "\nthe crawl: {}", show_crawl(policy));
+        }
+        let refused = obeyed.refused.iter().map(|(url, why)| format!("{}: {why}", url.url()));
+        Self {
+            error: None,
+            said: said.trim_start().to_owned(),
+            queued: obeyed.queued,
+            seen: obeyed.seen,
+            dropped: obeyed.dropped,
+            without_room: obeyed.without_room,
+            refused: refused.collect(),
+        }
+    }
+
+    fn print(&self, json: bool) -> io::Result<ExitCode> {
+        let code = match self.error {
+            Some(_) => 2,
+            None if !self.refused.is_empty() => 3,
+            None => 0,
+        };
+        match &self.error {
+            _ if json => writeln!(io::stdout(), "{}", serde_json::to_string(self)?)?,
+            Some(error) => writeln!(io::stderr(), "crawler: {error}")?,
+            None => writeln!(
+                io::stdout(),
+                "{}",
+                [&[self.said.clone()], &*self.refused].concat().join("\n")
+            )?,
+        }
+        Ok(ExitCode::from(code))
+    }
+}
+
+/// Obeys orders to the crawl of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct Obeying {
+    pub(crate) orders: Orders,
+    pub(crate) stop: StopHandle,
+}
+
+impl Obeying {
+    /// Obeys an order that is written as JSON.
+    pub(crate) async fn answer(&self, text: &[u8]) -> Answer {
+        let command = match serde_json::from_slice::<OrderCommand>(text) {
+            Ok(command) => command,
+            Err(error) => return Answer::refused(format!("this is no order: {error}")),
+        };
+        let answer = match &command {
+            OrderCommand::Stop(_) if self.stop.phase() == Phase::Stopping => Answer::said("it stops already"),
+            OrderCommand::Stop(_) => {
+                self.stop.finish();
+                Answer::said("stopping: requests in flight finish")
+            }
+            OrderCommand::Pause(_) if self.stop.pause() => {
+                Answer::said("pausing until unpause, once requests have ended")
+            }
+            OrderCommand::Unpause(_) if self.stop.resume() => Answer::said("continuing"),
+            OrderCommand::Pause(_) => Answer::said("it was paused before"),
+            OrderCommand::Unpause(_) => Answer::said("it was not paused"),
+            _ => match command.orders() {
+                Ok(orders) => Answer::of(self.orders.give(orders).await),
+                Err(why) => Answer::refused(why),
+            },
+        };
+        if answer.error.is_none() {
+            let (order, said) = (command.name(), answer.said.replace('\n', "; "));
+            log::warn!(target: "crawler::orders", order; "an operator orders {order}: {said}");
+        }
+        answer
+    }
+}
+
+/// Gives an order to the crawl in a directory, and prints what became of it.
+pub(crate) fn run(command: OrderCommand) -> ExitCode {
+    let json = command.of().json;
+    let dir = command.of().dir.clone();
+    let answer = match command.with_seeds() {
+        Err(why) => Answer::refused(why),
+        Ok(command) => match Directory::new(&dir).lock_holder() {
+            Err(error) => Answer::refused(error),
+            Ok(LockHolder::Nobody) => match command.orders() {
+                Err(why) => Answer::refused(why),
+                Ok(orders) if orders.is_empty() => Answer::refused("the crawl does not run"),
+                Ok(orders) => Answer::of(Orders::give_stopped(&dir, orders)),
+            },
+            Ok(_) => given_to_process(&dir, &command),
+        },
+    };
+    // Nobody is left to tell.
+    answer.print(json).unwrap_or(ExitCode::from(1))
+}
+
+#[cfg(unix)]
+fn given_to_process(dir: &std::path::Path, command: &OrderCommand) -> Answer {
+    let answer = socket::give(dir, command);
+    answer.unwrap_or_else(|error| Answer::refused(format!("the process that runs the crawl does not answer: {error}")))
+}
+
+#[cfg(not(unix))]
+fn given_to_process(_: &std::path::Path, _: &OrderCommand) -> Answer {
+    Answer::refused("this system has no socket for orders: give it to the page of --watch")
+}

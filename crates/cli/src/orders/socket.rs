@@ -1,0 +1,130 @@
+//! The socket in the state directory, through which the process that runs takes orders: one connection for each, JSON both ways.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs, process};
+
+use crawler::output::replace_file;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::{Answer, Obeying};
+use crate::options::OrderCommand;
+
+/// The file that says where the socket is.
+const FILE: &str = "control.json";
+
+/// The longest path of a socket on all systems, in bytes.
+const MOST_PATH_BYTES: usize = 100;
+
+/// The longest order, in bytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How long a client may take to send an order, or to read the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a client waits for the answer.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// The most clients at a time.
+const CLIENTS: usize = 16;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Control {
+    socket: PathBuf,
+}
+
+/// The socket of a crawl that runs. Dropping it closes and removes it.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    control: PathBuf,
+    socket: PathBuf,
+    serving: JoinHandle<()>,
+}
+
+impl Socket {
+    /// Opens it. Only the owner of the directory and root are answered.
+    ///
+    /// # Errors
+    ///
+    /// A socket that cannot be bound, or a directory that cannot be written.
+    pub(crate) fn open(dir: &Path, obeying: Obeying) -> io::Result<Self> {
+        let dir = fs::canonicalize(dir)?;
+        let mut socket = dir.join("control.sock");
+        if socket.as_os_str().len() > MOST_PATH_BYTES {
+            let runtime = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
+            socket = runtime.join(format!("crawler-{}.sock", process::id()));
+        }
+        // That of a process that was killed: this one has the directory.
+        let _ = fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket)?;
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+        let owner = fs::metadata(&dir)?.uid();
+        let control = dir.join(FILE);
+        replace_file(&control, &serde_json::to_vec(&Control { socket: socket.clone() })?)?;
+        let serving = tokio::spawn(serve(listener, owner, obeying));
+        Ok(Self {
+            control,
+            socket,
+            serving,
+        })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.serving.abort();
+        let _ = fs::remove_file(&self.control);
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+async fn serve(listener: UnixListener, owner: u32, obeying: Obeying) {
+    let free = Arc::new(Semaphore::new(CLIENTS));
+    loop {
+        let Ok(place) = Arc::clone(&free).acquire_owned().await else {
+            return;
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        if !stream.peer_cred().is_ok_and(|peer| [0, owner].contains(&peer.uid())) {
+            continue;
+        }
+        let obeying = obeying.clone();
+        tokio::spawn(async move {
+            // A client that goes away is no error.
+            let _ = answer(stream, &obeying).await;
+            drop(place);
+        });
+    }
+}
+
+async fn answer(stream: UnixStream, obeying: &Obeying) -> io::Result<()> {
+    let (from, mut to) = stream.into_split();
+    let mut order = Vec::new();
+    timeout(PATIENCE, from.take(MOST_BYTES).read_to_end(&mut order)).await??;
+    let answer = serde_json::to_vec(&obeying.answer(&order).await)?;
+    timeout(PATIENCE, to.write_all(&answer)).await?
+}
+
+/// Gives an order to the process that has a directory open.
+pub(super) fn give(dir: &Path, command: &OrderCommand) -> io::Result<Answer> {
+    let control: Control = serde_json::from_slice(&fs::read(dir.join(FILE))?)?;
+    let mut stream = std::os::unix::net::UnixStream::connect(control.socket)?;
+    stream.set_read_timeout(Some(LONGEST_WAIT))?;
+    stream.write_all(&serde_json::to_vec(command)?)?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(serde_json::from_slice(&answer)?)
+}
