@@ -14,7 +14,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = ReportFile::new("crawl.html".as_ref())?;
     let crawl = Crawl::new(options)?;
     let (watch, recorder) = Watch::new(&crawl, None);
-    let server = Server::new(([127, 0, 0, 1], 0).into(), &watch, crawl.stop_handle(), str::to_owned)?;
+    let server = Server::new(
+        ([127, 0, 0, 1], 0).into(),
+        &watch,
+        crawl.stop_handle(),
+        str::to_owned,
+        |_| async { Err("no orders".to_owned()) },
+    )?;
     println!("watch it at http://{}/#token={}", server.address(), server.token());
     println!("{}", crawl.observe(recorder).run().await?);
     report.write(&watch.status(), str::to_owned)?;

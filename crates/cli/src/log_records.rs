@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use crawler::summary::{duration, resident_memory_bytes};
 use crawler::{Crawl, CrawlOptions, Ending, FailureKind, HttpOptions, Missing, PageRecord, Summary};
-use frontier::{Failure, Fate, NotFetched, Notice, Report};
+use frontier::{CrawlPolicy, Failure, Fate, NotFetched, Notice, Report};
 use log::Level;
 
 use crate::flag;
 use crate::logging;
+use crate::options::show_policy;
 
 /// Logs the progress of the crawl: each few seconds, or as the answer to SIGUSR1, which no option hides.
 pub(crate) fn progress(target: &str, summary: &Summary, message: &str) {
@@ -97,6 +98,15 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
             target: "crawler::state",
             state:% = shown, queued;
             "{options}: changed for links that are found from now on. What is queued is not checked again, nor what was refused"
+        );
+    }
+    let (ordered, hosts) = crawl.ordered();
+    if *ordered != CrawlPolicy::default() || hosts > 0 {
+        let ordered = show_policy(ordered);
+        log::warn!(
+            target: "crawler::orders",
+            hosts;
+            "orders of earlier runs hold: for the crawl {ordered}, and for {hosts} hosts; crawler set and crawler allow take them back"
         );
     }
     let message = if report.is_drained() && crawl.has_unanswered() {

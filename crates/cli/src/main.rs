@@ -273,19 +273,11 @@ async fn run(
         Arc::clone(&sigusr1),
         stop.clone(),
     );
-    let obeying = orders::Obeying {
-        orders: crawl.orders(),
-        stop: stop.clone(),
-    };
+    let obeying = orders::Obeying::of(&crawl);
     let (crawl, watching) = attach(crawl.observe(reporter), options, site, joining, bar).await?;
     made.0.clear();
     #[cfg(unix)]
-    let _socket = state.and_then(|state| {
-        let opened = orders::Socket::open(state, obeying);
-        opened
-            .map_err(|error| log::warn!(target: "crawler::orders", "orders are not taken: {error}"))
-            .ok()
-    });
+    let _socket = state.and_then(|state| orders::Socket::open(state, obeying));
     let watching = Arc::new(Mutex::new(watching));
     let writing = signals::handle(stop, sigusr1, Arc::clone(&watching)).unwrap_or_else(|error| {
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");

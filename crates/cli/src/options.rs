@@ -33,7 +33,7 @@ pub(crate) use self::closest::closest;
 pub(crate) use self::command_line::{command, names_a_file, parse, parse_some};
 pub(crate) use self::generated::{completions, manual_page};
 use self::given::{Assignment, Given};
-pub(crate) use self::orders::{OrderCommand, show_crawl, show_host};
+pub(crate) use self::orders::{OrderCommand, show_policy};
 #[cfg(unix)]
 pub(crate) use self::outputs::metadata_of_stdout;
 pub(crate) use self::outputs::{FORMATS, Outputs, is_same, is_stdout};

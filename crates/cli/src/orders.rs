@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crawler::{Obeyed, OrderError, Orders, Phase, StopHandle};
+use crawler::{Crawl, Obeyed, OrderError, Orders, Phase, StopHandle};
 use frontier::{Directory, LockHolder};
 use serde::{Deserialize, Serialize};
 
-use crate::options::{OrderCommand, show_crawl, show_host};
+use crate::options::{OrderCommand, show_policy};
 
 #[cfg(unix)]
 pub(crate) use socket::Socket;
@@ -23,12 +23,8 @@ pub(crate) struct Answer {
     error: Option<String>,
     /// What holds now, for people.
     said: String,
-    queued: u64,
-    seen: u64,
-    dropped: u64,
-    without_room: u64,
-    /// URLs that were not added, and why.
-    refused: Vec<String>,
+    #[serde(flatten)]
+    did: Obeyed,
 }
 
 impl Answer {
@@ -49,43 +45,42 @@ impl Answer {
     }
 
     fn of(obeyed: Result<Obeyed, OrderError>) -> Self {
-        let obeyed = match obeyed {
-            Ok(obeyed) => obeyed,
+        let did = match obeyed {
+            Ok(did) => did,
             Err(error) => return Self::refused(error),
         };
-        let mut said = obeyed.entries();
-        for (host, policy) in &obeyed.hosts {
-            let _ = write!(said, "\n{host}: {}", show_host(policy));
+        let mut said = did.entries();
+        for (host, policy) in &did.hosts {
+            let _ = write!(said, "\n{host}: {}", show_policy(policy));
         }
-        if let Some(policy) = &obeyed.crawl {
-            let _ = write!(said, "\nthe crawl: {}", show_crawl(policy));
+        if let Some(policy) = &did.crawl {
+            let _ = write!(said, "\nthe crawl: {}", show_policy(policy));
         }
-        let refused = obeyed.refused.iter().map(|(url, why)| format!("{}: {why}", url.url()));
-        Self {
-            error: None,
-            said: said.trim_start().to_owned(),
-            queued: obeyed.queued,
-            seen: obeyed.seen,
-            dropped: obeyed.dropped,
-            without_room: obeyed.without_room,
-            refused: refused.collect(),
-        }
+        let said = said.trim_start().to_owned();
+        Self { error: None, said, did }
+    }
+
+    /// As JSON; an error if it is refused.
+    pub(crate) fn into_json(self) -> Result<String, String> {
+        let json = serde_json::to_string(&self).unwrap_or_default();
+        if self.error.is_some() { Err(json) } else { Ok(json) }
     }
 
     fn print(&self, json: bool) -> io::Result<ExitCode> {
         let code = match self.error {
             Some(_) => 2,
-            None if !self.refused.is_empty() => 3,
+            None if !self.did.refused.is_empty() => 3,
             None => 0,
         };
         match &self.error {
             _ if json => writeln!(io::stdout(), "{}", serde_json::to_string(self)?)?,
             Some(error) => writeln!(io::stderr(), "crawler: {error}")?,
-            None => writeln!(
-                io::stdout(),
-                "{}",
-                [&[self.said.clone()], &*self.refused].concat().join("\n")
-            )?,
+            None => {
+                let lines = std::iter::once(&self.said).chain(&self.did.refused);
+                lines
+                    .into_iter()
+                    .try_for_each(|line| writeln!(io::stdout(), "{line}"))?;
+            }
         }
         Ok(ExitCode::from(code))
     }
@@ -94,11 +89,16 @@ impl Answer {
 /// Obeys orders to the crawl of this process.
 #[derive(Debug, Clone)]
 pub(crate) struct Obeying {
-    pub(crate) orders: Orders,
+    orders: Orders,
     pub(crate) stop: StopHandle,
 }
 
 impl Obeying {
+    pub(crate) fn of(crawl: &Crawl) -> Self {
+        let (orders, stop) = (crawl.orders(), crawl.stop_handle());
+        Self { orders, stop }
+    }
+
     /// Obeys an order that is written as JSON.
     pub(crate) async fn answer(&self, text: &[u8]) -> Answer {
         let command = match serde_json::from_slice::<OrderCommand>(text) {
@@ -123,8 +123,8 @@ impl Obeying {
             },
         };
         if answer.error.is_none() {
-            let (order, said) = (command.name(), answer.said.replace('\n', "; "));
-            log::warn!(target: "crawler::orders", order; "an operator orders {order}: {said}");
+            let said = answer.said.replace('\n', "; ");
+            log::warn!(target: "crawler::orders", "an order: {said}");
         }
         answer
     }

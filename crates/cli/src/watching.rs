@@ -8,6 +8,7 @@ use crawler::{Crawl, Phase};
 use crawler_watch::{MetricsFile, ReportFile, Server, Watch};
 
 use crate::options::Options;
+use crate::orders::Obeying;
 use crate::{flag, logging};
 
 /// Why a crawl cannot be watched.
@@ -34,7 +35,7 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
     if options.watch.is_none() && outputs.metrics_file.is_none() && outputs.report.is_none() && state.is_none() {
         return Ok((crawl, Watching::default()));
     }
-    let handle = crawl.stop_handle();
+    let obeying = Obeying::of(&crawl);
     let (watch, recorder) = Watch::new(&crawl, state);
     let recorder = recorder.with_outputs(outputs.all_files().cloned());
     let file = outputs.metrics_file.clone().map(|path| {
@@ -46,7 +47,12 @@ pub(crate) fn attach(crawl: Crawl, options: &Options, state: Option<&Path>) -> R
         Err(error) => Err(WatchError::File { path, error }),
     });
     let server = options.watch.map(|address| {
-        let server = Server::new(address, &watch, handle, flag::of);
+        let handle = obeying.stop.clone();
+        let obey = move |order: Vec<u8>| {
+            let obeying = obeying.clone();
+            async move { obeying.answer(&order).await.into_json() }
+        };
+        let server = Server::new(address, &watch, handle, flag::of, obey);
         server.map_err(|error| WatchError::Address(address, error))
     });
     let watching = Watching {

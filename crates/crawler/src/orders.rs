@@ -5,15 +5,18 @@ use std::path::Path;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Class, CrawlPolicy, Directory, Frontier, FrontierError, HostKey, HostPolicy, Link,
-    OpenError, Refusal, Time, Verdict,
+    OpenError, Time, Verdict,
 };
 use regex::RegexSet;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::parse_seed;
 use crate::engine::{go_back_if_logic_is_other, go_back_if_outputs_are_lost, time_of_day};
 use crate::error::{CrawlError, StartError};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
+
+const SHARED: &str = "several processes share this crawl, and all must know a seed: begin another crawl with it";
 
 /// What changes a policy.
 type Change<T> = Box<dyn Fn(&mut T) + Send>;
@@ -46,15 +49,15 @@ impl fmt::Debug for Order {
 }
 
 /// What orders did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Obeyed {
     /// Entries that were queued.
     pub queued: u64,
     /// Seeds that were seen before.
     pub seen: u64,
-    /// Entries that were not queued, and why.
-    pub refused: Vec<(CanonicalUrl, Refusal)>,
+    /// Seeds that were not queued, and why.
+    pub refused: Vec<String>,
     /// Entries that were dropped before, and have no room now.
     pub without_room: u64,
     /// Entries that waited for hosts which are closed now.
@@ -154,6 +157,58 @@ impl Orders {
     }
 }
 
+/// What orders mean, before anything changes.
+#[derive(Default)]
+struct Plan {
+    seeds: Vec<(Link, bool)>,
+    hosts: Vec<(HostKey, HostPolicy)>,
+    crawl: Option<CrawlPolicy>,
+    /// The hosts and patterns that are no longer dropped.
+    opened: Vec<HostKey>,
+    allowed: Vec<String>,
+}
+
+impl Plan {
+    fn of(frontier: &Frontier, canonicalizer: &Canonicalizer, orders: Vec<Order>) -> Result<Self, OrderError> {
+        let mut plan = Self::default();
+        for order in orders {
+            match order {
+                Order::Add { .. } if frontier.partition().is_some() => return Err(refused(&SHARED)),
+                Order::Add { seeds, class, again } => {
+                    for line in seeds {
+                        let seed = parse_seed(&line, canonicalizer).map_err(|why| refused(&why))?;
+                        let class = class.or(seed.class);
+                        plan.seeds.push((Link { class, ..seed }, again));
+                    }
+                }
+                Order::Host(host, change) => {
+                    let before = frontier.policy(&host);
+                    let mut policy = before.clone();
+                    change(&mut policy);
+                    let opens = before.closed == Some(true) && policy.closed != Some(true);
+                    plan.opened.extend(opens.then(|| host.clone()));
+                    plan.hosts.push((host, policy));
+                }
+                Order::Crawl(change) => {
+                    let before = frontier.crawl_policy();
+                    let mut policy = plan.crawl.take().unwrap_or_else(|| before.clone());
+                    change(&mut policy);
+                    let is_gone = |pattern: &&String| !policy.dropped.contains(pattern);
+                    plan.allowed = before.dropped.iter().filter(is_gone).cloned().collect();
+                    plan.crawl = Some(policy);
+                }
+            }
+        }
+        let opens = !plan.opened.is_empty() || !plan.allowed.is_empty();
+        match opens && frontier.is_dropping() {
+            true => Err(refused(
+                &"pages are still being dropped: try again in a moment, while the crawl runs",
+            )),
+            false => Ok(plan),
+        }
+    }
+}
+
 /// Obeys orders. All that can be wrong with them is found before anything changes. `offered` gets the seeds, and what became of each.
 pub(crate) fn obey(
     frontier: &mut Frontier,
@@ -162,70 +217,30 @@ pub(crate) fn obey(
     now: Time,
     offered: &mut dyn FnMut(&[Link], &[Verdict]),
 ) -> Result<Obeyed, OrderError> {
+    let plan = Plan::of(frontier, canonicalizer, orders)?;
     let mut obeyed = Obeyed::default();
-    let refused = |why: &dyn fmt::Display| OrderError::Refused(why.to_string());
-    let (mut seeds, mut opened, mut allowed) = (Vec::new(), Vec::new(), Vec::new());
-    for order in orders {
-        match order {
-            Order::Add { .. } if frontier.partition().is_some() => {
-                return Err(refused(
-                    &"several processes share this crawl, and a seed must be known to all: begin another crawl with it",
-                ));
-            }
-            Order::Add {
-                seeds: lines,
-                class,
-                again,
-            } => {
-                for line in lines {
-                    let seed = parse_seed(&line, canonicalizer).map_err(|why| refused(&why))?;
-                    let class = class.or(seed.class);
-                    seeds.push((Link { class, ..seed }, again));
-                }
-            }
-            Order::Host(host, change) => {
-                let before = frontier.policy(&host);
-                let mut policy = before.clone();
-                change(&mut policy);
-                if before.closed == Some(true) && policy.closed != Some(true) {
-                    opened.push(host.clone());
-                }
-                obeyed.hosts.push((host, policy));
-            }
-            Order::Crawl(change) => {
-                let before = frontier.crawl_policy();
-                let mut policy = obeyed.crawl.take().unwrap_or_else(|| before.clone());
-                change(&mut policy);
-                allowed = before.dropped.clone();
-                allowed.retain(|pattern| !policy.dropped.contains(pattern));
-                obeyed.crawl = Some(policy);
-            }
-        }
-    }
-    let opens = !opened.is_empty() || !allowed.is_empty();
-    if opens && frontier.is_dropping() {
-        return Err(refused(
-            &"pages are still being dropped: try again in a moment, while the crawl runs",
-        ));
-    }
-    if let Some(policy) = &obeyed.crawl {
+    if let Some(policy) = &plan.crawl {
         frontier.set_crawl_policy(policy, now)?;
     }
-    for (host, policy) in &obeyed.hosts {
-        let waiting = frontier.host_report(host, now).map_or(0, |host| host.queued);
+    for (host, policy) in &plan.hosts {
+        let queued = |frontier: &Frontier| frontier.host_report(host, now).map_or(0, |host| host.queued);
+        let waiting = queued(frontier);
         frontier.set_policy(host, policy, now)?;
-        let left = frontier.host_report(host, now).map_or(0, |host| host.queued);
-        obeyed.dropped += waiting.saturating_sub(left);
+        obeyed.dropped += waiting.saturating_sub(queued(frontier));
     }
-    if opens {
-        let allowed = RegexSet::new(&allowed).map_err(|why| refused(&why))?;
-        let is_meant = |url: &CanonicalUrl| opened.contains(&url.host()) || allowed.is_match(url.key());
-        let (queued, without_room) = frontier.queue_dropped(is_meant, now)?;
-        (obeyed.queued, obeyed.without_room) = (queued, without_room);
+    if !plan.opened.is_empty() || !plan.allowed.is_empty() {
+        let allowed = RegexSet::new(&plan.allowed).map_err(|why| refused(&why))?;
+        let is_meant = |url: &CanonicalUrl| plan.opened.contains(&url.host()) || allowed.is_match(url.key());
+        (obeyed.queued, obeyed.without_room) = frontier.queue_dropped(is_meant, now)?;
     }
-    add(frontier, &seeds, &mut obeyed, now, offered)?;
+    add(frontier, &plan.seeds, &mut obeyed, now, offered)?;
     frontier.sync_next();
+    (obeyed.hosts, obeyed.crawl) = (plan.hosts, plan.crawl);
     Ok(obeyed)
+}
+
+fn refused(why: &dyn fmt::Display) -> OrderError {
+    OrderError::Refused(why.to_string())
 }
 
 fn add(
@@ -242,7 +257,7 @@ fn add(
         match verdict {
             Verdict::Seen if *again => ended.push(seed.url.clone()),
             Verdict::Seen => obeyed.seen += 1,
-            Verdict::Refused(why) => obeyed.refused.push((seed.url.clone(), why)),
+            Verdict::Refused(why) => obeyed.refused.push(format!("{}: {why}", seed.url.url())),
             Verdict::Queued | Verdict::Elsewhere => obeyed.queued += 1,
         }
     }

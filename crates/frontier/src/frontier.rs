@@ -307,7 +307,7 @@ impl Frontier {
     }
 
     /// Queues pages again, past the seen-set: those that were dropped [by order](crate::NotFetched::ByOrder) and that are meant, unless one still holds.
-    /// Returns how many were queued, and how many had no room. It looks only at what is [persisted](Self::persist): persist before. Each call
+    /// Returns how many were queued, and how many a limit refused. It looks only at what is [persisted](Self::persist): persist before. Each call
     /// queues them once more, so mean only those that wait no longer. In memory it does nothing. Cost: a look at each page that failed.
     ///
     /// # Errors

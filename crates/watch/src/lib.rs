@@ -12,7 +12,7 @@
 //! let options = CrawlOptions { seeds: vec!["example.com".to_owned()], ..CrawlOptions::default() };
 //! let crawl = Crawl::new(options)?;
 //! let (watch, recorder) = Watch::new(&crawl, None);
-//! let server = Server::new(([127, 0, 0, 1], 8077).into(), &watch, crawl.stop_handle(), str::to_owned)?;
+//! let server = Server::new(([127, 0, 0, 1], 8077).into(), &watch, crawl.stop_handle(), str::to_owned, |_| async { Err("no orders".into()) })?;
 //! crawl.observe(recorder).run().await?;
 //! ReportFile::new("report.html".as_ref())?.write(&watch.status(), str::to_owned)?;
 //! server.finish().await;

@@ -9,6 +9,7 @@ mod events;
 mod scraper;
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::pin;
@@ -18,6 +19,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crawler::StopHandle;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -54,6 +57,7 @@ const LAST_EVENT: Duration = Duration::from_secs(3);
 /// | `GET /series.json` | some of its numbers over time: lists of at most a thousand values |
 /// | `GET /events` | the same each second, as server-sent events (HTML standard, section 9.2) |
 /// | `POST /pause`, `/resume`, `/stop` | 204: the crawl was asked to. They need `Authorization: Bearer` with the [token](Self::token) |
+/// | `POST /order` | the answer to the order in its body, and 400 if that was refused. It needs the token, too |
 ///
 /// A request whose `Host` is a name other than `localhost` is refused: a page on the Internet could have resolved its own name to this address
 /// (DNS rebinding).
@@ -71,16 +75,17 @@ impl Server {
     pub const MOST_CONNECTIONS: usize = 2 * CONNECTIONS;
 
     /// Opens the address and begins to serve. Port 0 stands for one that the system chooses. `names` returns the name of an option by its
-    /// field, for the texts of what is missing.
+    /// field, for the texts of what is missing. `obey` obeys an order, and returns the answer as JSON: an error if it was refused.
     ///
     /// # Errors
     ///
     /// An address that cannot be opened; a thread that cannot start; no random bytes for the token.
-    pub fn new(
+    pub fn new<F: Future<Output = Result<String, String>> + Send + 'static>(
         address: SocketAddr,
         watch: &Watch,
         handle: StopHandle,
         names: impl Fn(&str) -> String + Send + Sync + 'static,
+        obey: impl Fn(Vec<u8>) -> F + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -90,6 +95,7 @@ impl Server {
             handle,
             token: random_hex()?,
             names: Box::new(names),
+            obey: Box::new(move |order| Box::pin(obey(order))),
             listeners: watch::Sender::default(),
             scraper: Scraper::default(),
         });
@@ -173,10 +179,16 @@ async fn serve(listener: TcpListener, site: Arc<Site>, mut ended: watch::Receive
         let asked = Arc::clone(&has_asked);
         let connection = connections.spawn(async move {
             let place = Place::default();
-            let service = service_fn(|request| {
+            let service = service_fn(|request: Request<Incoming>| {
                 asked.store(true, Ordering::Relaxed);
                 let answer = site.answer(&request, &place);
-                async move { answer }
+                let site = Arc::clone(&site);
+                async move {
+                    Ok::<_, Infallible>(match answer {
+                        Some(answer) => answer,
+                        None => site.obeyed(request.into_body()).await,
+                    })
+                }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())

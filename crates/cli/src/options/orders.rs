@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use crawler::Order;
 use crawler::config::parse_seed;
-use frontier::{Canonicalizer, Class, CrawlPolicy, HostKey, HostPolicy};
+use frontier::{Canonicalizer, Class, CrawlPolicy, HostKey, HostPolicy, Time};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::kinds::{grant, or_default, parse_class};
 use super::seeds::read_seeds;
@@ -95,18 +96,6 @@ impl OrderCommand {
             Self::Add(add) => &add.of,
             Self::Drop(which) | Self::Allow(which) => &which.of,
             Self::Set { of, .. } | Self::Pause(of) | Self::Unpause(of) | Self::Stop(of) => of,
-        }
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Add(_) => "add",
-            Self::Drop(_) => "drop",
-            Self::Allow(_) => "allow",
-            Self::Set { .. } => "set",
-            Self::Pause(_) => "pause",
-            Self::Unpause(_) => "unpause",
-            Self::Stop(_) => "stop",
         }
     }
 
@@ -230,63 +219,26 @@ fn change_crawl(policy: &mut CrawlPolicy, granted: &[(String, String)]) -> Resul
     Ok(())
 }
 
-/// Shows the policy of a host as it is written.
-pub(crate) fn show_host(policy: &HostPolicy) -> String {
-    let HostPolicy {
-        delay,
-        max_crawl_delay,
-        per_host,
-        max_pages,
-        class,
-        closed,
-        closed_until,
-    } = policy;
-    let class = class.map(u8::from);
-    show(&[
-        ("delay", delay.map(show_duration)),
-        ("max-crawl-delay", max_crawl_delay.map(show_duration)),
-        ("per-host", per_host.map(|number| number.to_string())),
-        ("max-pages", max_pages.map(|number| number.to_string())),
-        ("class", class.map(|class| class.to_string())),
-        ("closed", closed.map(|is_closed| is_closed.to_string())),
-        ("closed-until", closed_until.map(|time| time.to_string())),
-    ])
-}
-
-/// Shows the policy of the crawl as it is written, and what is dropped.
-pub(crate) fn show_crawl(policy: &CrawlPolicy) -> String {
-    let CrawlPolicy {
-        delay,
-        max_pages,
-        max_pages_per_host,
-        max_depth,
-        include,
-        exclude,
-        dropped,
-    } = policy;
-    let list = |patterns: &[String]| patterns.join(" ");
-    show(&[
-        ("delay", delay.map(show_duration)),
-        ("max-pages", max_pages.map(|number| number.to_string())),
-        (
-            "max-pages-per-host",
-            max_pages_per_host.map(|number| number.to_string()),
-        ),
-        ("max-depth", max_depth.map(|number| number.to_string())),
-        ("include", include.as_deref().map(list)),
-        ("exclude", exclude.as_deref().map(list)),
-        ("dropped", Some(list(dropped)).filter(|list| !list.is_empty())),
-    ])
-}
-
-fn show(values: &[(&str, Option<String>)]) -> String {
-    let given = values
-        .iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
-    let given: Vec<_> = given.collect();
+/// Shows the policy of a host or of the crawl, as it is written.
+pub(crate) fn show_policy(policy: &impl Serialize) -> String {
+    let text = |name: &str, value: &Value| match value {
+        Value::Object(_) => serde_json::from_value(value.clone())
+            .map(show_duration)
+            .unwrap_or_default(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        Value::Number(time) if name == "closed_until" => {
+            Time::from_millis(time.as_u64().unwrap_or_default()).to_string()
+        }
+        other => other.to_string(),
+    };
+    let fields = serde_json::to_value(policy).unwrap_or_default();
+    let fields = fields.as_object().into_iter().flatten();
+    let given = fields.filter(|(_, value)| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+    let given = given.map(|(name, value)| format!("{}={}", name.replace('_', "-"), text(name, value)));
+    let given = given.collect::<Vec<_>>().join(", ");
     if given.is_empty() {
         "as the options say".to_owned()
     } else {
-        given.join(", ")
+        given
     }
 }

@@ -51,12 +51,14 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens it. Only the owner of the directory and root are answered.
-    ///
-    /// # Errors
-    ///
-    /// A socket that cannot be bound, or a directory that cannot be written.
-    pub(crate) fn open(dir: &Path, obeying: Obeying) -> io::Result<Self> {
+    /// Opens it, or warns. Only the owner of the directory and root are answered.
+    pub(crate) fn open(dir: &Path, obeying: Obeying) -> Option<Self> {
+        let opened = Self::bind(dir, obeying);
+        let warn = |error| log::warn!(target: "crawler::orders", "no orders are taken through the directory: {error}");
+        opened.map_err(warn).ok()
+    }
+
+    fn bind(dir: &Path, obeying: Obeying) -> io::Result<Self> {
         let dir = fs::canonicalize(dir)?;
         let mut socket = dir.join("control.sock");
         if socket.as_os_str().len() > MOST_PATH_BYTES {

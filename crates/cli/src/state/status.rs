@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crawler::summary::{Rows, counted, duration, grouped, size};
 use crawler::{Ending, Missing, SavedCrawl};
-use frontier::{LockHolder, Time};
+use frontier::{CrawlPolicy, LockHolder, Time};
 use serde_json::{Value, json};
 
 use super::{StateFailure, now};
 use crate::flag;
-use crate::options::DirArgs;
+use crate::options::{DirArgs, show_policy};
 use crate::progress::WAITS_FOR_OTHERS;
 
 pub(super) fn run(args: &DirArgs) -> Result<(), StateFailure> {
@@ -63,6 +63,10 @@ impl<'a> Status<'a> {
         }
         if self.crawl.is_running() && !self.is_in_pause() && summary.waits_for_others() {
             rows.add("", WAITS_FOR_OTHERS);
+        }
+        let ordered = self.crawl.frontier.crawl_policy();
+        if *ordered != CrawlPolicy::default() {
+            rows.add("ordered", show_policy(ordered));
         }
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));

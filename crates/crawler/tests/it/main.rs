@@ -30,6 +30,7 @@ mod memory_file;
 mod missing;
 mod numbers;
 mod observing;
+mod orders;
 mod output;
 mod pauses;
 mod policies;

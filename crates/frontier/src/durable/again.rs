@@ -163,12 +163,11 @@ impl Durable {
                 return Ok((queued, refused));
             }
             for verdict in self.queue_pages(state, pages, now)? {
-                let count = if verdict == Verdict::Queued {
-                    &mut queued
-                } else {
-                    &mut refused
-                };
-                *count += 1;
+                match verdict {
+                    Verdict::Queued => queued += 1,
+                    Verdict::Refused(Refusal::ByOrder) => {}
+                    _ => refused += 1,
+                }
             }
         }
     }

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use frontier::{
-    Class, Dropped, FailureKind, Frontier, FrontierConfig, FrontierError, Health, HostKey, HostPolicy, Leasing,
-    NotFetched, Outcome, Purpose, Refusal, Verdict, Why,
+    Class, CrawlPolicy, Dropped, FailureKind, Frontier, FrontierConfig, FrontierError, Health, HostKey, HostPolicy,
+    Leasing, Link, NotFetched, Outcome, Purpose, Refusal, Verdict, Why,
 };
 
 use crate::common::{self, Orders as _, START as NOW, at, commit, config, end, link, one, pages, ready, url};
@@ -331,4 +331,96 @@ fn an_order_does_not_shorten_the_rest_that_a_host_has_asked_for() {
     commit(&mut frontier, end(&page, throttled), NOW);
     frontier.block(&host("a.example"), at(5), NOW).unwrap();
     assert_eq!(frontier.lease(NOW, 1), Ok(Leasing::NotUntil(at(100))));
+}
+
+#[test]
+fn what_is_ordered_for_the_crawl_holds_until_it_is_taken_back() {
+    let mut config = config();
+    config.politeness.delay = Duration::from_secs(1);
+    let mut links = pages("http://a.example/", 2);
+    links.extend(pages("http://a.example/x", 3));
+    let mut frontier = common::with_pages(config, &links);
+    let ordered = CrawlPolicy {
+        delay: seconds(7),
+        max_depth: Some(1),
+        exclude: Some(vec!["/private".to_owned()]),
+        dropped: vec!["/x".to_owned()],
+        ..CrawlPolicy::default()
+    };
+    frontier.set_crawl_policy(&ordered, NOW).unwrap();
+    assert_eq!(frontier.crawl_policy(), &ordered);
+    let refused = [
+        ("http://a.example/x9", 1, Refusal::ByOrder),
+        ("http://a.example/deep", 2, Refusal::TooDeep),
+        ("http://a.example/private", 1, Refusal::Excluded),
+    ];
+    let found = |(text, depth, _): (&str, u32, Refusal)| Link::found(url(text), depth, "http://a.example/".into());
+    for case in refused {
+        let verdicts = frontier.offer(&[found(case)], NOW).unwrap();
+        assert_eq!(verdicts, [Verdict::Refused(case.2)], "{case:?}");
+    }
+    for n in 0..2 {
+        let lease = one(&mut frontier, at(8 * n));
+        assert_eq!(
+            (lease.delay.as_secs(), &*lease.entry.url),
+            (7, &*links[n as usize].url.url().to_string())
+        );
+        commit(&mut frontier, end(&lease, Outcome::Done), at(8 * n));
+    }
+    assert!(matches!(frontier.lease(at(8), 9), Ok(Leasing::NotUntil(time)) if time == at(15)));
+    let Ok(Leasing::Dropped(dropped)) = frontier.lease(at(15), 9) else {
+        panic!("nothing was dropped");
+    };
+    assert!(dropped.len() == 3 && dropped.iter().all(|one| one.why == NotFetched::ByOrder));
+    assert!(!frontier.report().refused_earlier);
+
+    let bad = CrawlPolicy {
+        dropped: vec!["(".to_owned()],
+        ..CrawlPolicy::default()
+    };
+    let error = frontier.set_crawl_policy(&bad, at(15)).unwrap_err();
+    assert!(
+        matches!(error, FrontierError::Pattern(_)) && error.to_string().contains("drop pattern `(`"),
+        "{error}"
+    );
+    assert_eq!(frontier.crawl_policy(), &ordered, "nothing has changed");
+
+    frontier.set_crawl_policy(&CrawlPolicy::default(), at(15)).unwrap();
+    assert!(frontier.report().refused_earlier, "they are not offered again");
+    for case in refused {
+        assert_eq!(
+            frontier.offer(&[found(case)], at(15)).unwrap(),
+            [Verdict::Queued],
+            "{case:?}"
+        );
+    }
+    assert_eq!(one(&mut frontier, at(15)).delay.as_secs(), 1);
+}
+
+#[test]
+fn an_order_counts_at_once_for_hosts_that_wait() {
+    let mut config = config();
+    config.politeness.delay = Duration::from_secs(60);
+    let mut frontier = common::with_pages(config, &pages("http://a.example/", 9));
+    for _ in 0..2 {
+        let lease = one(&mut frontier, NOW);
+        commit(&mut frontier, end(&lease, Outcome::Done), NOW);
+        if frontier.crawl_policy().delay.is_none() {
+            assert_eq!(frontier.lease(NOW, 9), Ok(Leasing::NotUntil(at(60))));
+        }
+        let delay = CrawlPolicy {
+            delay: seconds(0),
+            ..CrawlPolicy::default()
+        };
+        frontier.set_crawl_policy(&delay, NOW).unwrap();
+    }
+    let most = CrawlPolicy {
+        max_pages_per_host: Some(2),
+        ..CrawlPolicy::default()
+    };
+    frontier.set_crawl_policy(&most, NOW).unwrap();
+    let dropped = frontier.lease(NOW, 9).unwrap();
+    assert!(
+        matches!(dropped, Leasing::Dropped(entries) if entries.len() == 7 && entries[0].why == NotFetched::HostBudget)
+    );
 }

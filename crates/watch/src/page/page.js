@@ -241,6 +241,20 @@ function between(from, to) {
   return from ? duration(Math.max(0, (new Date(to) - new Date(from)) / 1000)) : "";
 }
 
+/** Buttons that change what a host is granted, by the orders of the command. */
+const HOST_ORDERS = {
+  slower: ({ host, delay_seconds: delay }) => ({ set: { what: [host, `delay=${Math.max(1, 2 * delay)}s`] } }),
+  first: ({ host }) => ({ set: { what: [host, "class=0"] } }),
+  drop: ({ host }) => ({ drop: { hosts: [host] } }),
+};
+
+function hostOrders(one) {
+  return make("span", {}, ...Object.entries(HOST_ORDERS).map(([name, order]) => {
+    const body = JSON.stringify(order(one));
+    return make("button", { type: "button", "data-host": body }, sure.has(body) ? `${name}: sure?` : name);
+  }));
+}
+
 const HOST_HEADS = ["host", "state", "asked again in", "waiting", "time left", "requests", "failed", "median answer", "delay", "shortest pause", "robots.txt age"];
 
 /** Shows hosts: those of the status, or all that a report has. */
@@ -248,9 +262,11 @@ function showHosts({ summary, finished }, hosts = summary.host_table) {
   const asOf = summary.hosts_as_of;
   const others = summary.hosts - hosts.length;
   put(byId("hosts-text"), hosts.length === 0 ? "" : `${others > 0 ? `${hosts.length} of ${grouped(summary.hosts)}, as` : "As"} of ${time(asOf)}.`);
-  fill(byId("hosts"), HOST_HEADS, hosts.map((one) => [
+  const hasOrders = !finished && !byId("data") && token() !== null;
+  fill(byId("hosts"), hasOrders ? [...HOST_HEADS, "orders"] : HOST_HEADS, hosts.map((one) => [
     one.host, words(one.state), finished || !one.until || (one.left_seconds === null && one.state !== "closed") ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), one.left ?? "", grouped(one.requests),
     grouped(one.failures), duration(one.median_seconds), duration(one.delay_seconds), duration(one.shortest_pause_seconds), between(one.robots_fetched_at, asOf),
+    ...(hasOrders ? [hostOrders(one)] : []),
   ]));
   const slack = summary.least_slack_seconds;
   put(byId("receipt-text"), slack === null ? "No host was asked twice." : slack < 0
@@ -382,7 +398,7 @@ function show(status) {
   const more = status.more_seeds > 0 ? ` and ${grouped(status.more_seeds)} more` : "";
   const of = status.seeds.length > 0 ? `${status.seeds.join(", ")}${more}; as` : "As";
   put(byId("about"), `${of} of ${time(status.as_of)}${status.state_dir === null ? "" : `, in ${status.state_dir}`}`);
-  document.querySelectorAll("button").forEach((button) => {
+  document.querySelectorAll("button[data-order]").forEach((button) => {
     const fits = { pause: status.phase === "running", resume: isPaused(status), stop: status.phase !== "stopping" };
     button.disabled = isFinished || !fits[button.dataset.order];
   });
@@ -413,25 +429,29 @@ function token() {
   return sessionStorage.getItem("token");
 }
 
-/** Why the last order was not taken. It stays until the next one. */
+/** What became of the last order. It stays until the next one. */
 let refusal = "";
 
-async function order(name) {
-  const answer = await fetch(name, { method: "POST", headers: { Authorization: `Bearer ${token()}` } });
-  refusal = answer.ok ? "" : `The crawl did not take this: ${await answer.text()}`;
+async function order(name, body) {
+  const answer = await fetch(name, { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body });
+  const text = await answer.text();
+  const said = body && answer.ok ? JSON.parse(text).said : "";
+  refusal = answer.ok ? said : `The crawl did not take this: ${text}`;
   note(refusal);
 }
 
-/** Gives the order of a button; to stop, only at the second click within some seconds. */
+/** What was clicked once, and needs a second click within some seconds. */
+const sure = new Set();
+
 async function press(button) {
-  const { order: name, sure } = button.dataset;
-  if (name !== "stop" || sure) return order(name);
-  const before = button.textContent;
-  button.dataset.sure = "yes";
-  button.textContent = "Stop: sure?";
+  const { order: name, host } = button.dataset;
+  const [label, key] = [button.textContent, host ?? name];
+  if (!["Stop", "drop"].includes(label) || sure.has(key)) return host ? order("order", host) : order(name);
+  sure.add(key);
+  button.textContent = `${label}: sure?`;
   setTimeout(() => {
-    delete button.dataset.sure;
-    button.textContent = before;
+    sure.delete(key);
+    if (!host) button.textContent = label;
   }, 5000);
 }
 
@@ -453,8 +473,8 @@ const SILENCE = 10_000;
 
 async function startLive() {
   byId("orders").hidden = token() === null;
-  document.querySelectorAll("button").forEach((button) => {
-    button.addEventListener("click", () => press(button).catch((error) => note(String(error))));
+  document.addEventListener("click", ({ target }) => {
+    if (target.matches("button")) press(target).catch((error) => note(String(error)));
   });
   await loadSeries();
   const events = new EventSource("events");

@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crawler::{Phase, StopHandle};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
     X_CONTENT_TYPE_OPTIONS,
@@ -25,7 +26,13 @@ use crate::report;
 
 type Body = BoxBody<Bytes, Infallible>;
 
+/// The longest order.
+const MOST_BYTES_OF_ORDER: usize = 16 << 20;
+
 const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Obeys an order, and returns the answer; an error if it was refused.
+type Obey = Box<dyn Fn(Vec<u8>) -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
 
 /// What is served.
 pub(super) struct Site {
@@ -34,29 +41,27 @@ pub(super) struct Site {
     pub(super) token: String,
     /// Returns the name of an option by its field.
     pub(super) names: Box<dyn Fn(&str) -> String + Send + Sync>,
+    pub(super) obey: Obey,
     /// Those who listen to events have a receiver.
     pub(super) listeners: watch::Sender<()>,
     pub(super) scraper: Scraper,
 }
 
 impl Site {
-    pub(super) fn answer<B>(
-        self: &Arc<Self>,
-        request: &Request<B>,
-        place: &Place,
-    ) -> Result<Response<Body>, Infallible> {
+    /// `None` for an order that its [body](Self::obeyed) has.
+    pub(super) fn answer<B>(self: &Arc<Self>, request: &Request<B>, place: &Place) -> Option<Response<Body>> {
         let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
         if !host.is_some_and(is_own_name) {
             let why = "this server answers to its address and to localhost only: a name could belong to another site";
-            return Ok(text(StatusCode::FORBIDDEN, why));
+            return Some(text(StatusCode::FORBIDDEN, why));
         }
         let (method, path) = (request.method(), request.uri().path());
-        let is_order = matches!(path, "/pause" | "/resume" | "/stop");
+        let is_order = matches!(path, "/pause" | "/resume" | "/stop" | "/order");
         let is_read = *method == Method::GET || *method == Method::HEAD && path != "/events";
-        Ok(match path {
+        Some(match path {
             _ if is_order && *method == Method::POST => {
                 let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
-                self.order(path, given)
+                return self.order(path, given);
             }
             _ if is_order => not_allowed("POST"),
             _ if !is_read => not_allowed("GET"),
@@ -91,16 +96,31 @@ impl Site {
         with_type("text/event-stream", Response::new(body.boxed()))
     }
 
-    fn order(&self, path: &str, authorization: Option<&[u8]>) -> Response<Body> {
+    /// Obeys the order in a body.
+    pub(super) async fn obeyed(&self, body: Incoming) -> Response<Body> {
+        let Ok(order) = Limited::new(body, MOST_BYTES_OF_ORDER).collect().await else {
+            return text(StatusCode::PAYLOAD_TOO_LARGE, "the order is not whole, or too long");
+        };
+        let (status, answer) = match (self.obey)(order.to_bytes().to_vec()).await {
+            Ok(answer) => (StatusCode::OK, answer),
+            Err(answer) => (StatusCode::BAD_REQUEST, answer),
+        };
+        let mut answer = page("application/json", answer);
+        *answer.status_mut() = status;
+        answer
+    }
+
+    fn order(&self, path: &str, authorization: Option<&[u8]>) -> Option<Response<Body>> {
         let given = authorization.and_then(|given| given.strip_prefix(b"Bearer "));
         if !given.is_some_and(|given| is_equal(given, self.token.as_bytes())) {
-            return text(
+            return Some(text(
                 StatusCode::FORBIDDEN,
                 "the token is missing or wrong: the log has it, at the start of the crawl",
-            );
+            ));
         }
         let (is_new, what) = match path {
             "/pause" => (self.handle.pause(), "pausing until Resume, once requests have ended"),
+            "/order" => return None,
             "/resume" => (self.handle.resume(), "continuing"),
             _ => {
                 let is_new = self.handle.phase() != Phase::Stopping;
@@ -113,7 +133,7 @@ impl Site {
         }
         let mut answer = Response::new(Full::default().boxed());
         *answer.status_mut() = StatusCode::NO_CONTENT;
-        answer
+        Some(answer)
     }
 }
 
@@ -165,7 +185,7 @@ fn text(status: StatusCode, message: &'static str) -> Response<Body> {
 }
 
 fn not_allowed(method: &'static str) -> Response<Body> {
-    let why = "this method does not work here: POST is for /pause, /resume and /stop";
+    let why = "this method does not work here: POST is for /pause, /resume, /stop and /order";
     let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, why);
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
     answer

@@ -39,6 +39,10 @@ struct Watched {
 impl Watched {
     /// Starts, and waits for the first request.
     fn start() -> Self {
+        let answered = |order: Vec<u8>| async move {
+            let order = String::from_utf8(order).unwrap();
+            if order == "bad" { Err(order) } else { Ok(order) }
+        };
         let [gate, asked] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
         let site = Held {
             gate: Arc::clone(&gate),
@@ -54,7 +58,7 @@ impl Watched {
         let handle = crawl.stop_handle();
         let (watch, recorder) = Watch::new(&crawl, None);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = Server::new(address, &watch, handle.clone(), str::to_owned).unwrap();
+        let server = Server::new(address, &watch, handle.clone(), str::to_owned, answered).unwrap();
         let crawl = crawl.observe(recorder);
         let crawl = thread::spawn(move || runtime().block_on(crawl.run()).unwrap());
         runtime().block_on(asked.acquire()).unwrap().forget();

@@ -1,8 +1,11 @@
 //! Policies of hosts, in a directory.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use frontier::{Class, HostPolicy, Leasing, NotFetched, OrderRule, Outcome, Refetch};
+use frontier::{
+    CanonicalUrl, Class, CrawlPolicy, Frontier, HostPolicy, Leasing, NotFetched, OrderRule, Outcome, Refetch,
+};
 
 use super::TemporaryDir;
 use crate::common::{self, Orders as _, START as NOW, at, commit, config, end, pages, url};
@@ -108,4 +111,91 @@ fn only_a_policy_that_refuses_less_may_have_refused_what_counts_now() {
         let frontier = dir.open(config, NOW).frontier;
         assert_eq!(frontier.report().refused_earlier, is_widened);
     }
+}
+
+/// Leases until nothing is dropped or ready, and returns how often each page was leased.
+fn drained(frontier: &mut Frontier) -> (BTreeMap<String, u32>, usize) {
+    let (mut leased, mut dropped) = (BTreeMap::new(), 0);
+    loop {
+        match frontier.lease(NOW, 50).unwrap() {
+            Leasing::Ready(leases) => {
+                for lease in leases {
+                    *leased.entry(lease.entry.url.to_string()).or_default() += 1;
+                    commit(frontier, end(&lease, Outcome::Done), NOW);
+                }
+            }
+            Leasing::Dropped(entries) => dropped += entries.len(),
+            other => {
+                assert_eq!(other, Leasing::Drained);
+                return (leased, dropped);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_dropped_is_queued_again_once_it_is_allowed_and_each_page_once() {
+    const PAGES: usize = 2_500;
+    let dir = TemporaryDir::new();
+    let mut config = config();
+    config.politeness.delay = Duration::ZERO;
+    let mut frontier = dir.open(config.clone(), NOW).frontier;
+    frontier.offer(&pages("http://a.example/", PAGES), NOW).unwrap();
+    frontier.offer(&pages("http://b.example/", 3), NOW).unwrap();
+    let ordered = CrawlPolicy {
+        dropped: vec!["a.example/1".to_owned()],
+        ..CrawlPolicy::default()
+    };
+    let closed = HostPolicy {
+        closed: Some(true),
+        ..HostPolicy::default()
+    };
+    let host = url("http://a.example/").host();
+    frontier.set_crawl_policy(&ordered, NOW).unwrap();
+    frontier.set_policy(&host, &closed, NOW).unwrap();
+    assert!(frontier.is_dropping());
+    assert_eq!(drained(&mut frontier).1, PAGES);
+    frontier.persist(b"", NOW).unwrap();
+    drop(frontier);
+
+    let mut frontier = dir.open(config.clone(), NOW).frontier;
+    let is_meant = |url: &CanonicalUrl| url.host() == host;
+    assert_eq!(frontier.queue_dropped(is_meant, NOW), Ok((0, 0)), "it is still closed");
+    frontier.set_policy(&host, &HostPolicy::default(), NOW).unwrap();
+    // What a pattern drops stays away.
+    let kept = (0..PAGES).filter(|n| !n.to_string().starts_with('1')).count();
+    let barred = (PAGES - kept) as u64;
+    assert_eq!(frontier.queue_dropped(is_meant, NOW), Ok((kept as u64, 0)));
+    frontier.persist(b"", NOW).unwrap();
+    drop(frontier);
+
+    let mut frontier = dir.open(config.clone(), NOW).frontier;
+    assert_eq!(frontier.report().not_fetched[&NotFetched::ByOrder], barred);
+    let (leased, dropped) = drained(&mut frontier);
+    assert!(dropped == 0 && leased.len() == kept && leased.values().all(|times| *times == 1));
+    frontier.persist(b"", NOW).unwrap();
+    frontier.set_crawl_policy(&CrawlPolicy::default(), NOW).unwrap();
+    let by_pattern = |url: &CanonicalUrl| url.key().contains("a.example/1");
+    assert_eq!(frontier.queue_dropped(by_pattern, NOW), Ok((barred, 0)));
+    assert_eq!(drained(&mut frontier).0.len() as u64, barred);
+    assert_eq!(frontier.report().not_fetched.get(&NotFetched::ByOrder), None);
+}
+
+#[test]
+fn pages_that_have_ended_are_queued_again_by_their_urls() {
+    let dir = TemporaryDir::new();
+    let mut frontier = dir.open(config(), NOW).frontier;
+    frontier.offer(&pages("http://a.example/", 3), NOW).unwrap();
+    let lease = common::one(&mut frontier, NOW);
+    commit(&mut frontier, end(&lease, Outcome::Done), NOW);
+    frontier.persist(b"", NOW).unwrap();
+    let urls = ["0", "1", "never"].map(|page| url(&format!("http://a.example/{page}")));
+    let queued = frontier.queue_ended(&urls, at(100)).unwrap();
+    assert_eq!(queued, [true, false, false], "one waits, one was never met");
+    assert_eq!(
+        frontier.queue_ended(&urls, at(100)).unwrap(),
+        [false; 3],
+        "now it waits"
+    );
+    assert_eq!(frontier.report().queued_pages, 3);
 }
