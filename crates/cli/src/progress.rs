@@ -175,6 +175,8 @@ impl Reporter {
                 let left = self.pace.remaining(hosts.left(), is_bound);
                 let (at_most, at_least) = match left == hosts.left() {
                     _ if is_bound => ("up to ", ""),
+                    // What hangs has spent attempts.
+                    true if hosts.held_up_by().is_some_and(|host| host.health.pages_hang()) => ("~", ""),
                     true => ("", "+"),
                     false => ("", ""),
                 };

@@ -10,7 +10,7 @@ use frontier::{Notice, Origin};
 use crate::flag;
 use crate::log_records;
 
-/// Logs a burst of five lines, then one every two seconds; of an origin that flaps one pair, away and back, after a minute, and then after
+/// Logs a burst of twenty lines, then one every two seconds; of an origin that flaps one pair, away and back, after a minute, and then after
 /// pauses that grow to ten minutes; of one that throttles, hangs, or whose robots.txt fails, the first time after an hour without. It counts the other omitted lines, and logs their number every minute.
 pub(super) struct LineBudget {
     about: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct LineBudget {
 }
 
 impl LineBudget {
-    const BURST: u32 = 5;
+    const BURST: u32 = 20;
     const REFILL_EVERY: Duration = Duration::from_secs(2);
     const LOG_OMITTED_EVERY: Duration = Duration::from_secs(60);
     const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -178,9 +178,9 @@ mod tests {
             after: Duration::ZERO,
         };
         (0..1000).for_each(|_| budget.log(&notice, false));
-        assert_eq!((budget.left, budget.omitted), (0, 995));
+        assert_eq!((budget.left, budget.omitted), (0, 980));
         (1..=60).for_each(|second| budget.tick(Duration::from_secs(second)));
-        assert_eq!((budget.left, budget.omitted), (5, 0));
+        assert_eq!((budget.left, budget.omitted), (20, 0));
     }
 
     #[test]
@@ -200,10 +200,10 @@ mod tests {
             budget.log(&notice("http://a.example/"), false);
         }
         budget.log(&notice("http://b.example/"), false);
-        assert_eq!((budget.left, budget.omitted), (4, 0), "one line each");
+        assert_eq!((budget.left, budget.omitted), (19, 0), "one line each");
         budget.tick(Duration::from_secs(7200));
         budget.log(&notice("http://a.example/"), false);
-        assert_eq!(budget.left, 4, "after a quiet hour");
+        assert_eq!(budget.left, 19, "after a quiet hour");
         budget.left = 0;
         budget.log(&notice("http://c.example/"), false);
         budget.left = 1;
@@ -242,12 +242,12 @@ mod tests {
         assert_eq!(budget.omitted, 38);
         budget.log(&away, false);
         budget.tick(Duration::from_secs(59));
-        assert_eq!((budget.left, budget.omitted), (5, 39));
+        assert_eq!((budget.left, budget.omitted), (20, 39));
         // It is still away.
         budget.tick(Duration::from_secs(60));
-        assert_eq!((budget.left, budget.omitted), (4, 0));
+        assert_eq!((budget.left, budget.omitted), (19, 0));
         budget.log(&back, false);
-        assert_eq!((budget.left, budget.omitted), (3, 0));
+        assert_eq!((budget.left, budget.omitted), (18, 0));
         // Without a line left, an outage has neither line.
         budget.tick(Duration::from_secs(200));
         budget.left = 0;

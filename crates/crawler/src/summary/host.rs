@@ -173,13 +173,21 @@ impl HostFigures {
         }
         if let Some(until) = health.until.filter(|_| self.left.is_some()) {
             text += &format!("; asked again in {}, at {until}", duration(until.since(as_of)));
+            if self.is_blocked_by_policy() {
+                text += ", as its closed-until says";
+            }
+        }
+        if self.policy.closed == Some(true) {
+            return text + "; nothing of it is fetched, by order";
         }
         if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
             text += &format!("; given up at {end} if this continues");
         }
         let Some(left) = self.left_in_words() else {
-            if let Some(until) = health.until.filter(|_| health.state == Health::Closed) {
-                text += &format!("; until {until}");
+            match (health.state, health.until) {
+                (Health::Closed, Some(until)) => text += &format!("; until {until}"),
+                (Health::Closed, None) => text += "; asked again once a page of it waits",
+                _ => {}
             }
             return match self.advice(name).filter(|_| health.state >= Health::Closed) {
                 Some(advice) => format!("{text}; {advice}"),
@@ -196,11 +204,11 @@ impl HostFigures {
         };
         text += &format!("; {} waiting{alike}, {left}", grouped(waiting));
         if let Some(budget) = self.budget.filter(|budget| *budget < waiting) {
-            text += &format!(
-                ", as {} lets {} be fetched",
-                name("max_pages_per_host"),
-                grouped(budget)
-            );
+            let limit = match self.policy.max_pages {
+                Some(_) => "its max-pages".to_owned(),
+                None => name("max_pages_per_host"),
+            };
+            text += &format!(", as {limit} lets {} be fetched", grouped(budget));
         }
         if self.alike > waiting {
             let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
@@ -224,6 +232,12 @@ impl HostFigures {
         })
     }
 
+    /// Whether it rests for no other reason than its policy.
+    fn is_blocked_by_policy(&self) -> bool {
+        let until = self.policy.closed_until;
+        self.health.state == Health::Resting && until.is_some() && until == self.health.until
+    }
+
     fn cause(&self) -> Option<String> {
         let cause = self.health.cause.as_ref()?;
         Some(cause.message.chars().take(CAUSE_CHARACTERS).collect())
@@ -241,6 +255,7 @@ impl HostFigures {
     /// Returns what an operator can do about the state.
     pub fn advice(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
         Some(match self.health.state {
+            Health::Resting if self.is_blocked_by_policy() => return None,
             // No delay is as long as an hour.
             Health::Resting if self.health.asked_for > Some(Duration::from_secs(3600)) => {
                 let (state, sooner) = (name("state"), name("max_throttles"));
@@ -258,6 +273,7 @@ impl HostFigures {
             Health::Away | Health::GivenUp => remedy(self.health.cause.as_ref()?.kind, name),
             _ if self.delay > LONG && Some(self.delay) > self.median => {
                 let from = match self.crawl_delay < self.delay {
+                    true if self.policy.delay.is_some() => "its policy".to_owned(),
                     true => name("delay"),
                     false => format!("its robots.txt, up to {}", name("max_crawl_delay")),
                 };
@@ -359,6 +375,25 @@ mod tests {
                     (host.report.health.state, host.report.health.times) = (Health::Hanging, 3);
                 }),
                 "hanging; 3 times in a row; 37 waiting, up to 6.2 min left if no more follow; MAX_ATTEMPTS and TIMEOUT bound that",
+            ),
+            (
+                explained(|host| {
+                    host.report.policy.max_pages = Some(20);
+                    host.report.budget = Some(20);
+                }),
+                "asked; 37 waiting, at least 6.2 min left, as its max-pages lets 20 be fetched",
+            ),
+            (
+                explained(|host| {
+                    let until = Some(Time::EPOCH + 60 * second);
+                    (host.report.health.state, host.report.health.until) = (Health::Resting, until);
+                    host.report.policy.closed_until = until;
+                }),
+                "resting; asked again in 60.0 s, at 1970-01-01T00:01:00.000Z, as its closed-until says; 37 waiting, at least 6.2 min left",
+            ),
+            (
+                explained(|host| host.report.policy.closed = Some(true)),
+                "asked; nothing of it is fetched, by order",
             ),
             (
                 explained(|host| (host.report.is_budget_spent, host.left) = (true, None)),

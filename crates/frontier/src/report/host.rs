@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::failure::{Failure, SILENT_PAGES};
+use crate::policy::HostPolicy;
 use crate::time::Time;
 use crate::url::{HostKey, Origin};
 
@@ -44,6 +45,8 @@ pub struct HostReport {
     pub budget: Option<u64>,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
+    /// What it is granted in particular.
+    pub policy: HostPolicy,
     /// What it does at present.
     pub health: HostHealth,
 }

@@ -173,6 +173,7 @@ impl State {
             is_budget_spent: self.is_budget_spent(),
             budget: host.budget_left(config),
             given_up: host.gave_up_any(),
+            policy: host.policy().clone(),
             health: host.health(key, oldest, &self.retries, now),
         }
     }
