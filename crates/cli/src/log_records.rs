@@ -105,7 +105,6 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
         let ordered = show_policy(ordered);
         log::warn!(
             target: "crawler::orders",
-            hosts;
             "orders of earlier runs hold: for the crawl {ordered}, and for {hosts} hosts; crawler set and crawler allow take them back"
         );
     }

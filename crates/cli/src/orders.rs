@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crawler::{Crawl, Obeyed, OrderError, Orders, Phase, StopHandle};
+use crawler::{Crawl, Obeyed, OrderError, Orders, Phase, SavedCrawl, StopHandle};
 use frontier::{Directory, LockHolder};
 use serde::{Deserialize, Serialize};
 
@@ -141,7 +141,7 @@ pub(crate) fn run(command: OrderCommand) -> ExitCode {
             Ok(LockHolder::Nobody) => match command.orders() {
                 Err(why) => Answer::refused(why),
                 Ok(orders) if orders.is_empty() => Answer::refused("the crawl does not run"),
-                Ok(orders) => Answer::of(Orders::give_stopped(&dir, orders)),
+                Ok(orders) => Answer::of(SavedCrawl::give(&dir, orders)),
             },
             Ok(_) => given_to_process(&dir, &command),
         },

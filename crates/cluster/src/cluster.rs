@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::founded::{Founded, Joining};
 use crate::link_log::{LogError, StreamEntry};
-use crate::member::{Member, MemberError, Orders};
+use crate::member::{Member, MemberError, ToSend};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
 use crate::word::{End, PartitionStatus, Words};
@@ -65,7 +65,7 @@ pub struct Cluster {
 /// From the loop to the thread.
 #[derive(Debug)]
 enum Message {
-    Orders(Orders),
+    ToSend(ToSend),
     Leave { has_ended: bool },
 }
 
@@ -153,7 +153,7 @@ impl Peers for Cluster {
             let orders = self.member.orders(frontier, now)?;
             self.has_news = !orders.append.is_empty();
             if !orders.is_empty() {
-                let _ = self.to_thread.send(Message::Orders(orders));
+                let _ = self.to_thread.send(Message::ToSend(orders));
             }
         }
         exchanged.has_more = self.has_news || !self.inbox.is_empty();
@@ -252,7 +252,7 @@ impl Courier {
         let mut wait = shortest;
         loop {
             let sent = match self.messages.recv_timeout(IDLE) {
-                Ok(Message::Orders(orders)) => self.post.send(orders),
+                Ok(Message::ToSend(orders)) => self.post.send(orders),
                 Ok(Message::Leave { has_ended }) => return self.leave(has_ended),
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 // The crawl has ended by an error: what was said stays.
@@ -272,7 +272,7 @@ impl Courier {
                 && let Ok(message) = self.messages.try_recv()
             {
                 match message {
-                    Message::Orders(orders) => drop(self.post.keep(orders)),
+                    Message::ToSend(orders) => drop(self.post.keep(orders)),
                     Message::Leave { has_ended } => return self.leave(has_ended),
                 }
             }

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`LinkLog`] | a stream of entries for each pair of partitions, and a word of each partition | promise much, see below |
 //! | [`Member`] | one partition in its exchange: it decides what is sent, accepted and said, and when the crawl has ended | do input or output, read a clock, or wait |
-//! | [`Post`] | a log, and how far its streams were read: it takes the [`Orders`] of a member there, and brings what is new | decide anything |
+//! | [`Post`] | a log, and how far its streams were read: it takes the [`ToSend`] of a member there, and brings what is new | decide anything |
 //! | [`RedisLog`] | the log in a Redis server or a Redis Cluster | decide anything, or remember anything that has to last |
 //! | [`Cluster`] | a member in the loop of the crawl, and a post over a `RedisLog` on a thread, which waits for the network | – |
 //! | [`Overview`], [`stop`] | what a person sees of all partitions, and the order to stop them | belong to the protocol |
@@ -60,7 +60,7 @@ pub use cluster::Cluster;
 pub use founded::Joining;
 pub use join::JoinError;
 pub use link_log::{EntryId, LinkLog, LogError, StreamEntry};
-pub use member::{Batches, Kept, Limits, Member, MemberError, Offered, Orders};
+pub use member::{Batches, Kept, Limits, Member, MemberError, Offered, ToSend};
 pub use overview::{Numbers, Overview, OverviewError, Row, stop};
 pub use post::Post;
 pub use redis_log::{RedisLog, TIMEOUT};

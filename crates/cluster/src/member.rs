@@ -56,7 +56,7 @@ pub type Batches = Vec<(EntryId, Vec<u8>)>;
 
 /// What is to be done with the log.
 #[derive(Debug, Default)]
-pub struct Orders {
+pub struct ToSend {
     /// Entries to append, by their receivers.
     pub append: Vec<(u32, Batches)>,
     /// The entries of each sender, up to which they are no longer needed.
@@ -65,7 +65,7 @@ pub struct Orders {
     pub word: Option<Word>,
 }
 
-impl Orders {
+impl ToSend {
     /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.append.is_empty() && self.trim.is_empty() && self.word.is_none()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use frontier::Partition;
 
 use crate::link_log::{EntryId, LinkLog, LogError, StreamEntry};
-use crate::member::{Batches, Orders};
+use crate::member::{Batches, ToSend};
 use crate::word::{Word, Words, words_of};
 
 /// The entries of one sender that are read at once.
@@ -53,7 +53,7 @@ impl<L: LinkLog> Post<L> {
     /// # Errors
     ///
     /// As those of the log.
-    pub fn send(&mut self, orders: Orders) -> Result<(), LogError> {
+    pub fn send(&mut self, orders: ToSend) -> Result<(), LogError> {
         let is_word_new = orders.word.is_some();
         let append = self.keep(orders);
         self.trim()?;
@@ -65,7 +65,7 @@ impl<L: LinkLog> Post<L> {
     }
 
     /// Keeps the word of orders, and what they trim, for the next [`say`](Self::say). Returns what they append.
-    pub(crate) fn keep(&mut self, orders: Orders) -> Vec<(u32, Batches)> {
+    pub(crate) fn keep(&mut self, orders: ToSend) -> Vec<(u32, Batches)> {
         self.word = orders.word.or(self.word.take());
         self.trims.extend(orders.trim);
         orders.append

@@ -1,20 +1,17 @@
 //! Orders: what an operator changes while a crawl runs, or between two runs.
 
 use std::fmt;
-use std::path::Path;
 
 use frontier::{
-    CanonicalUrl, Canonicalizer, Class, CrawlPolicy, Directory, Frontier, FrontierError, HostKey, HostPolicy, Link,
-    OpenError, Time, Verdict,
+    CanonicalUrl, Canonicalizer, Class, CrawlPolicy, Frontier, FrontierError, HostKey, HostPolicy, Link, OpenError,
+    Time, Verdict,
 };
 use regex::RegexSet;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::parse_seed;
-use crate::engine::{go_back_if_logic_is_other, go_back_if_outputs_are_lost, time_of_day};
 use crate::error::{CrawlError, StartError};
-use crate::saved_rules::{SavedRules, check_database, parse_robots};
 
 const SHARED: &str = "several processes share this crawl, and all must know a seed: begin another crawl with it";
 
@@ -132,28 +129,6 @@ impl Orders {
         let sent = self.0.send((orders, answer)).await;
         sent.map_err(|_| OrderError::Ended)?;
         answered.await.unwrap_or(Err(OrderError::Ended))
-    }
-
-    /// Gives orders to the crawl in a directory that no process has open. They are synced.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`give`](Self::give); a directory without a crawl, or one that cannot be opened.
-    pub fn give_stopped(dir: &Path, orders: Vec<Order>) -> Result<Obeyed, OrderError> {
-        check_database(dir).map_err(StartError::from)?;
-        let rules = SavedRules::read(dir).map_err(StartError::from)?;
-        let config = Directory::new(dir).config().map_err(StartError::from)?;
-        let (Some(rules), Some(config)) = (rules, config) else {
-            return Err(StartError::from(OpenError::NotBegun).into());
-        };
-        go_back_if_outputs_are_lost(dir)?;
-        go_back_if_logic_is_other(dir, &config, false)?;
-        let parse = parse_robots(&config.politeness.robots_name);
-        let opened = Frontier::open(dir, config, time_of_day(), parse).map_err(StartError::from)?;
-        let (mut frontier, now) = (opened.frontier, opened.now);
-        let obeyed = obey(&mut frontier, &rules.canonicalizer(), orders, now, &mut |_, _| {})?;
-        frontier.persist(&opened.attachment.unwrap_or_default(), now)?;
-        Ok(obeyed)
     }
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, HostKey, HostReport, LockHolder, NotCrawlable,
-    StoredPage, Time,
+    OpenError, StoredPage, Time,
 };
 
 use crate::config::with_scheme;
-use crate::engine::time_of_day;
+use crate::engine::{go_back_if_logic_is_other, go_back_if_outputs_are_lost, time_of_day};
 use crate::error::StartError;
+use crate::orders::{Obeyed, Order, OrderError, obey};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
 use crate::state::{Commit, PAUSED_FILE};
 use crate::summary::{AnswerTimes, Ending, HostFigures, Summary, less_ahead};
@@ -88,6 +89,28 @@ impl SavedCrawl {
             answer_times,
             now,
         })
+    }
+
+    /// Gives [orders](crate::Orders) to the crawl in a directory that no process has open. They are synced.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Orders::give`](crate::Orders::give); a directory without a crawl, or one that cannot be opened.
+    pub fn give(dir: &Path, orders: Vec<Order>) -> Result<Obeyed, OrderError> {
+        check_database(dir).map_err(StartError::from)?;
+        let rules = SavedRules::read(dir).map_err(StartError::from)?;
+        let config = Directory::new(dir).config().map_err(StartError::from)?;
+        let (Some(rules), Some(config)) = (rules, config) else {
+            return Err(StartError::from(OpenError::NotBegun).into());
+        };
+        go_back_if_outputs_are_lost(dir)?;
+        go_back_if_logic_is_other(dir, &config, false)?;
+        let parse = parse_robots(&config.politeness.robots_name);
+        let opened = Frontier::open(dir, config, time_of_day(), parse).map_err(StartError::from)?;
+        let (mut frontier, now) = (opened.frontier, opened.now);
+        let obeyed = obey(&mut frontier, &rules.canonicalizer(), orders, now, &mut |_, _| {})?;
+        frontier.persist(&opened.attachment.unwrap_or_default(), now)?;
+        Ok(obeyed)
     }
 
     /// Returns whether a process had the directory open when it was read.

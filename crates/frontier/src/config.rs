@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::OrderRule;
 use crate::partition::Partition;
-use crate::policy::{HostPolicy, NoHosts};
+use crate::policy::{CrawlPolicy, HostPolicy, NoHosts};
 use crate::scope::{ScopeConfig, ScopeError};
 
 /// The bytes of hosts in memory, if a frontier has a directory and no [`FrontierConfig::max_memory`]: 160 MiB.
@@ -92,6 +92,21 @@ impl Default for FrontierConfig {
             sync_interval: Duration::from_secs(1),
             partition: None,
         }
+    }
+}
+
+impl FrontierConfig {
+    /// Returns what holds if this is ordered for the whole crawl.
+    pub(crate) fn under(&self, ordered: &CrawlPolicy) -> Self {
+        let (mut config, ordered) = (self.clone(), ordered.clone());
+        let (limits, scope) = (&mut config.limits, &mut config.scope);
+        config.politeness.delay = ordered.delay.unwrap_or(config.politeness.delay);
+        limits.max_pages = ordered.max_pages.or(limits.max_pages);
+        limits.max_pages_per_host = ordered.max_pages_per_host.or(limits.max_pages_per_host);
+        scope.max_depth = ordered.max_depth.or(scope.max_depth);
+        scope.include = ordered.include.unwrap_or(std::mem::take(&mut scope.include));
+        scope.exclude = ordered.exclude.unwrap_or(std::mem::take(&mut scope.exclude));
+        config
     }
 }
 

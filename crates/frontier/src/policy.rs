@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::config::FrontierConfig;
 use crate::time::Time;
 
 /// What one host is granted. What is `None` is as for all hosts.
@@ -104,21 +103,6 @@ pub struct CrawlPolicy {
     pub exclude: Option<Vec<String>>,
     /// Regular expressions that are searched in the key of a link: what matches one is refused, and dropped at its turn if it waits.
     pub dropped: Vec<String>,
-}
-
-impl CrawlPolicy {
-    /// Returns the configuration that holds with it.
-    pub(crate) fn over(&self, config: &FrontierConfig) -> FrontierConfig {
-        let (mut config, ordered) = (config.clone(), self.clone());
-        let (limits, scope) = (&mut config.limits, &mut config.scope);
-        config.politeness.delay = ordered.delay.unwrap_or(config.politeness.delay);
-        limits.max_pages = ordered.max_pages.or(limits.max_pages);
-        limits.max_pages_per_host = ordered.max_pages_per_host.or(limits.max_pages_per_host);
-        scope.max_depth = ordered.max_depth.or(scope.max_depth);
-        scope.include = ordered.include.unwrap_or(std::mem::take(&mut scope.include));
-        scope.exclude = ordered.exclude.unwrap_or(std::mem::take(&mut scope.exclude));
-        config
-    }
 }
 
 /// The policies of the configuration, by host or `*.` and the end of hosts.

@@ -96,7 +96,7 @@ const USES: &str = "\
     crawler | rustls_platform_verifier:: | fetch/tls.rs
     crawler | tokio:: | engine.rs engine/clock.rs engine/commits.rs engine/conclusions.rs engine/fetch_task.rs \
         engine/ledger.rs engine/plan.rs engine/sharing.rs engine/stop.rs fetch/address_cache.rs fetch/body.rs fetch/client.rs \
-        fetch/guard.rs peers.rs
+        fetch/guard.rs orders.rs peers.rs
     crawler | zstd_safe:: | fetch/decoding.rs
     cluster | redis:: | redis_log.rs redis_log/errors.rs redis_log/nodes.rs
     watch | hyper:: | server.rs server/answer.rs server/events.rs

@@ -400,6 +400,8 @@ fn runs() -> Vec<Output> {
         outputs.push(crawler(&format!(
             "{arguments} --log-format json --set max-first-downtime=0.1"
         )));
+        // It holds from then on.
+        crawler(&format!("set {state} max-pages=9"));
     }
     // The crawl then waits for a page that throttles.
     outputs.push(signalled("demo --log-format json", "crawler::failures"));

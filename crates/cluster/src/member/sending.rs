@@ -2,7 +2,7 @@
 
 use frontier::{Frontier, Time};
 
-use super::{Member, MemberError, Orders};
+use super::{Member, MemberError, ToSend};
 use crate::link_log::EntryId;
 use crate::wire;
 
@@ -15,8 +15,8 @@ impl Member {
     /// # Errors
     ///
     /// A batch that cannot be read.
-    pub fn orders(&mut self, frontier: &Frontier, now: Time) -> Result<Orders, MemberError> {
-        let mut orders = Orders::default();
+    pub fn orders(&mut self, frontier: &Frontier, now: Time) -> Result<ToSend, MemberError> {
+        let mut orders = ToSend::default();
         let Some(synced) = &self.synced else { return Ok(orders) };
         if std::mem::take(&mut self.is_word_new) {
             orders.word = Some(synced.clone());

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cluster::{LinkLog, LogError, Orders, Post, RedisLog, TIMEOUT};
+use cluster::{LinkLog, LogError, Post, RedisLog, TIMEOUT, ToSend};
 
 use crate::entries::numbers;
 use crate::server::{Server, connect, entries, free_port, id, word};
@@ -108,10 +108,10 @@ fn a_full_server_is_freed_before_the_word_is_said() {
     let mut post = Post::new(receiver, "1/3".parse().unwrap(), 256);
     let word = Some(word(1));
     let trim = vec![(0, id(full - 1))];
-    post.send(Orders {
+    post.send(ToSend {
         word,
         trim,
-        ..Orders::default()
+        ..ToSend::default()
     })
     .unwrap();
     assert_eq!(numbers(post.log_mut(), &[0]), []);

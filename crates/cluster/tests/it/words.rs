@@ -1,6 +1,6 @@
 //! Words, orders, the id of the crawl, and the settings of the server.
 
-use cluster::{End, LinkLog, Orders, Overview, Post};
+use cluster::{End, LinkLog, Overview, Post, ToSend};
 
 use crate::server::{Server, connect, entries, word};
 
@@ -71,9 +71,9 @@ fn the_time_of_a_word_is_that_of_redis_and_one_that_differs_from_it_much_is_sile
     let mut post = Post::new(server.log(0), "0/3".parse().unwrap(), 256);
     // The clock of this machine does not matter: Redis says what time it is.
     let before = redis_time();
-    post.send(Orders {
+    post.send(ToSend {
         word: Some(word(7)),
-        ..Orders::default()
+        ..ToSend::default()
     })
     .unwrap();
     let at = post.words().unwrap().0[&0].status.at;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crawler::{CrawlOptions, Obeyed, Order, OrderError, Orders};
+use crawler::{CrawlOptions, Obeyed, Order, OrderError, Orders, SavedCrawl};
 use frontier::{Canonicalizer, HostKey, HostPolicy};
 use tokio::time::sleep;
 
@@ -148,11 +148,11 @@ fn a_stopped_crawl_gets_the_same_orders_in_its_directory() {
         let stop = crawl.stop_handle();
         crawl.on_event(move |event| {
             if let crawler::Event::Page(_) = event {
-                stop.finish()
+                stop.finish();
             }
         })
     });
-    let give = |orders| Orders::give_stopped(&folder.state(), orders);
+    let give = |orders| SavedCrawl::give(&folder.state(), orders);
     let closed: Obeyed = give(change("b.example", |policy| policy.closed = Some(true))).unwrap();
     assert!(closed.dropped > 0);
     let error = give(change("b.example", |policy| policy.closed = None)).unwrap_err();

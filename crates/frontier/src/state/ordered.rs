@@ -15,7 +15,7 @@ impl State {
 
     /// Checks that a policy can be obeyed: its patterns.
     pub(crate) fn check(&self, policy: &CrawlPolicy) -> Result<(), FrontierConfigError> {
-        let config = policy.over(&self.config);
+        let config = self.config.under(policy);
         Scope::new(config.scope.clone())?;
         HostConfig::of(&config, &policy.dropped).map(drop)
     }
@@ -29,9 +29,9 @@ impl State {
     }
 
     pub(super) fn set_crawl_policy(&mut self, policy: &CrawlPolicy, now: Time) {
-        let before = self.tables.ordered.over(&self.config);
+        let before = self.config.under(&self.tables.ordered);
         let was = std::mem::replace(&mut self.tables.ordered, policy.clone());
-        let after = policy.over(&self.config);
+        let after = self.config.under(policy);
         // It was checked before.
         let _ = self.obey_orders();
         let _ = self.note_widened_limits(&before, &after);
@@ -52,13 +52,13 @@ impl State {
             ..HostPolicy::default()
         };
         narrower.hosts.insert(name.to_owned(), closed);
-        let wanted = self.tables.ordered.over(&self.config);
+        let wanted = self.config.under(&self.tables.ordered);
         let _ = self.note_widened_limits(&narrower, &wanted);
     }
 
     /// Lets the parts go by the configuration under what is ordered.
     pub(super) fn obey_orders(&mut self) -> Result<(), FrontierConfigError> {
-        let config = self.tables.ordered.over(&self.config);
+        let config = self.config.under(&self.tables.ordered);
         let mut scope = Scope::new(config.scope.clone())?;
         let queues = HostConfig::of(&config, &self.tables.ordered.dropped)?;
         scope.set_reached(self.scope.take_reached());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Kept, Limits, Member, MemberError, Orders, PartitionStatus, Post};
+use cluster::{Kept, Limits, Member, MemberError, PartitionStatus, Post, ToSend};
 use frontier::simulation::Disk;
 use frontier::{
     Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, ParseRules, Partition, PolitenessConfig,
@@ -55,7 +55,7 @@ pub(super) struct Process {
     held: Vec<Lease>,
     pub(super) in_flight: Vec<Lease>,
     /// Orders that were given before a pause.
-    pub(super) pending: Option<Orders>,
+    pub(super) pending: Option<ToSend>,
     pub(super) halted: Option<MemberError>,
     pub(super) has_exited: bool,
     pub(super) paused_until: u64,
@@ -260,7 +260,7 @@ impl Process {
         self.frontier.checkpoint(&attachment, now).unwrap();
     }
 
-    pub(super) fn orders(&mut self, now: Time) -> Result<Orders, MemberError> {
+    pub(super) fn orders(&mut self, now: Time) -> Result<ToSend, MemberError> {
         self.member.orders(&self.frontier, now)
     }
 
