@@ -5,7 +5,7 @@
     benches/crawl/orders.py --short    20 kills, for CI
 
 The first page of a site on several hosts links to all others. Once it was read, orders are given one after the other: to the crawl while it runs and is
-killed at a random moment, and between two runs. Each sets two hosts at once, drops or allows two, sets a limit of the crawl, adds a seed, pauses, or
+killed at a random moment, and between two runs. Each sets two hosts at once, drops or allows two, sets a limit of the crawl, drops or allows what matches, adds seeds, pauses, or
 goes on. At the end everything is allowed.
 
 Promises, for each crawl:
@@ -32,6 +32,7 @@ CONCURRENCY = 8
 LATEST_KILL = 0.8
 LIMIT_SECONDS = 60
 ADDED = 1_000_000
+PATTERN = "[27]$"
 
 
 def main():
@@ -63,6 +64,7 @@ class Case:
         self.output = work / "pages.jsonl"
         # What holds for sure, and what the last order without an answer may have changed. Hosts come in pairs.
         self.holds, self.may_hold = collections.defaultdict(dict), collections.defaultdict(dict)
+        self.holds["crawl"]["dropped"] = []
         self.added, self.orders, self.unanswered, self.broken = [], 0, 0, []
 
     def host(self, number):
@@ -88,11 +90,13 @@ class Case:
         self.orders += 1
         pair = self.moments.randrange(self.arguments.hosts // 2)
         hosts = [self.host(2 * pair + 1), self.host(2 * pair + 2)]
-        kind = self.moments.choice(["delay", "drop", "allow", "crawl", "add", "pause"])
+        kind = self.moments.choice(["delay", "drop", "allow", "pattern", "no pattern", "crawl", "add", "pause"])
         place, change, words = {
             "delay": (pair, {"delay": 10 + self.orders}, ["set", *hosts, f"delay={10 + self.orders}ms"]),
             "drop": (pair, {"closed": True}, ["drop", *hosts]),
             "allow": (pair, {"closed": None}, ["allow", *hosts]),
+            "pattern": ("crawl", {"dropped": [PATTERN]}, ["drop", "--matching", PATTERN]),
+            "no pattern": ("crawl", {"dropped": []}, ["allow", "--matching", PATTERN]),
             "crawl": ("crawl", {"max_depth": 5 + self.orders}, ["set", "--max-depth", 5 + self.orders]),
             "add": ("added", {}, ["add", "--class", self.orders % 8, *self.seeds(pair)]),
             "pause": ("paused", {}, ["pause"]),
@@ -175,7 +179,7 @@ class Case:
         hosts = [self.host(number + 1) for number in range(self.arguments.hosts)]
         # Lets go on what is still being dropped.
         subprocess.run([*self.command(), "--max-time", "1s"], capture_output=True, check=False, timeout=LIMIT_SECONDS)
-        for words in [["allow", *hosts], ["set", *hosts, "delay=0"], ["set", "max-depth=default"]]:
+        for words in [["allow", *hosts, "--matching", PATTERN], ["set", *hosts, "delay=0"], ["set", "max-depth=default"]]:
             answer = self.give(*words)
             if answer["error"] is not None:
                 return [f"{words[0]} at the end: {answer}"]

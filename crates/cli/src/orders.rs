@@ -4,11 +4,15 @@
 mod socket;
 
 use std::fmt::Write as _;
+use std::io::ErrorKind::{ConnectionRefused, NotFound, UnexpectedEof};
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
-use crawler::{Crawl, Obeyed, OrderError, Orders, Phase, SavedCrawl, StopHandle};
-use frontier::{Directory, LockHolder};
+use crawler::{Crawl, Obeyed, OrderError, Orders, Phase, SavedCrawl, StartError, StopHandle};
+use frontier::{Directory, LockHolder, OpenError, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::options::{OrderCommand, show_policy};
@@ -16,11 +20,17 @@ use crate::options::{OrderCommand, show_policy};
 #[cfg(unix)]
 pub(crate) use socket::Socket;
 
+/// How often, and how soon again, a directory is tried that another process has just opened or is about to leave.
+const MOST_TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// What became of an order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// Why it is refused; nothing has changed then.
     error: Option<String>,
+    #[serde(skip)]
+    is_unanswered: bool,
     /// What holds now, for people.
     said: String,
     #[serde(flatten)]
@@ -33,6 +43,15 @@ impl Answer {
         Self {
             error,
             ..Self::default()
+        }
+    }
+
+    /// Whether it is obeyed is not known.
+    fn unanswered(error: &io::Error) -> Self {
+        let why = format!("the process that runs the crawl does not answer ({error}): look what holds, and try again");
+        Self {
+            is_unanswered: true,
+            ..Self::refused(why)
         }
     }
 
@@ -57,7 +76,11 @@ impl Answer {
             let _ = write!(said, "\nthe crawl: {}", show_policy(policy));
         }
         let said = said.trim_start().to_owned();
-        Self { error: None, said, did }
+        Self {
+            said,
+            did,
+            ..Self::default()
+        }
     }
 
     /// As JSON; an error if it is refused.
@@ -68,7 +91,7 @@ impl Answer {
 
     fn print(&self, json: bool) -> io::Result<ExitCode> {
         let code = match self.error {
-            Some(_) => 2,
+            Some(_) => 2 - u8::from(self.is_unanswered),
             None if !self.did.refused.is_empty() => 3,
             None => 0,
         };
@@ -132,31 +155,50 @@ impl Obeying {
 
 /// Gives an order to the crawl in a directory, and prints what became of it.
 pub(crate) fn run(command: OrderCommand) -> ExitCode {
-    let json = command.of().json;
+    let mut json = command.of().json;
     let dir = command.of().dir.clone();
     let answer = match command.with_seeds() {
         Err(why) => Answer::refused(why),
-        Ok(command) => match Directory::new(&dir).lock_holder() {
-            Err(error) => Answer::refused(error),
-            Ok(LockHolder::Nobody) => match command.orders() {
-                Err(why) => Answer::refused(why),
-                Ok(orders) if orders.is_empty() => Answer::refused("the crawl does not run"),
-                Ok(orders) => Answer::of(SavedCrawl::give(&dir, orders)),
-            },
-            Ok(_) => given_to_process(&dir, &command),
-        },
+        Ok(command) => {
+            json = command.of().json;
+            give(&dir, &command)
+        }
     };
     // Nobody is left to tell.
     answer.print(json).unwrap_or(ExitCode::from(1))
 }
 
+/// Gives an order to the process that runs the crawl, or to the directory. A process that begins or ends takes none yet, or no more.
+fn give(dir: &Path, command: &OrderCommand) -> Answer {
+    let orders = match command.orders() {
+        Ok(orders) => orders,
+        Err(why) => return Answer::refused(why),
+    };
+    for _ in 0..MOST_TRIES {
+        match Directory::new(dir).lock_holder() {
+            Err(error) => return Answer::refused(error),
+            Ok(LockHolder::Nobody) if orders.is_empty() => return Answer::refused("the crawl does not run"),
+            Ok(LockHolder::Nobody) => match SavedCrawl::give(dir, &orders) {
+                Err(OrderError::Start(StartError::Open(OpenError::Store(StoreError::Locked { .. })))) => {}
+                obeyed => return Answer::of(obeyed),
+            },
+            Ok(_) => match given_to_process(dir, command) {
+                Err(error) if matches!(error.kind(), NotFound | ConnectionRefused | UnexpectedEof) => {}
+                Err(error) => return Answer::unanswered(&error),
+                Ok(answer) => return answer,
+            },
+        }
+        thread::sleep(PAUSE);
+    }
+    Answer::unanswered(&NotFound.into())
+}
+
 #[cfg(unix)]
-fn given_to_process(dir: &std::path::Path, command: &OrderCommand) -> Answer {
-    let answer = socket::give(dir, command);
-    answer.unwrap_or_else(|error| Answer::refused(format!("the process that runs the crawl does not answer: {error}")))
+fn given_to_process(dir: &Path, command: &OrderCommand) -> io::Result<Answer> {
+    socket::give(dir, command)
 }
 
 #[cfg(not(unix))]
-fn given_to_process(_: &std::path::Path, _: &OrderCommand) -> Answer {
-    Answer::refused("this system has no socket for orders: give it to the page of --watch")
+fn given_to_process(_: &Path, _: &OrderCommand) -> io::Result<Answer> {
+    Err(io::ErrorKind::Unsupported.into())
 }

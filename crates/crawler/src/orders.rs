@@ -1,5 +1,6 @@
 //! Orders: what an operator changes while a crawl runs, or between two runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use frontier::{
@@ -29,7 +30,8 @@ pub enum Order {
         /// Whether pages that have ended are fetched again.
         again: bool,
     },
-    /// Changes the [policy](Frontier::set_policy) of a host. If that opens it, what was dropped is queued again.
+    /// Changes the [policy](Frontier::set_policy) of a host. If that opens it, what was dropped is queued again, with a
+    /// state directory.
     Host(HostKey, Change<HostPolicy>),
     /// Changes the [policy](Frontier::set_crawl_policy) of the crawl. What was dropped by a pattern that goes is queued again.
     Crawl(Change<CrawlPolicy>),
@@ -75,6 +77,9 @@ pub enum OrderError {
     /// The text says what is wrong with it, and what to do.
     #[error("{0}")]
     Refused(String),
+    /// It takes back what is still being dropped.
+    #[error("pages are still being dropped, which a run ends: start the crawl, and give the order then")]
+    Dropping,
     /// The crawl in the directory cannot be opened.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -136,33 +141,33 @@ impl Orders {
 #[derive(Default)]
 struct Plan {
     seeds: Vec<(Link, bool)>,
-    hosts: Vec<(HostKey, HostPolicy)>,
+    hosts: BTreeMap<HostKey, HostPolicy>,
     crawl: Option<CrawlPolicy>,
-    /// The hosts and patterns that are no longer dropped.
-    opened: Vec<HostKey>,
+    /// Those of the hosts that are closed before.
+    closed: BTreeSet<HostKey>,
+    /// The patterns that are no longer dropped.
     allowed: Vec<String>,
 }
 
 impl Plan {
-    fn of(frontier: &Frontier, canonicalizer: &Canonicalizer, orders: Vec<Order>) -> Result<Self, OrderError> {
+    fn of(frontier: &Frontier, canonicalizer: &Canonicalizer, orders: &[Order]) -> Result<Self, OrderError> {
         let mut plan = Self::default();
         for order in orders {
             match order {
                 Order::Add { .. } if frontier.partition().is_some() => return Err(refused(&SHARED)),
                 Order::Add { seeds, class, again } => {
                     for line in seeds {
-                        let seed = parse_seed(&line, canonicalizer).map_err(|why| refused(&why))?;
+                        let seed = parse_seed(line, canonicalizer).map_err(|why| refused(&why))?;
                         let class = class.or(seed.class);
-                        plan.seeds.push((Link { class, ..seed }, again));
+                        plan.seeds.push((Link { class, ..seed }, *again));
                     }
                 }
                 Order::Host(host, change) => {
-                    let before = frontier.policy(&host);
-                    let mut policy = before.clone();
-                    change(&mut policy);
-                    let opens = before.closed == Some(true) && policy.closed != Some(true);
-                    plan.opened.extend(opens.then(|| host.clone()));
-                    plan.hosts.push((host, policy));
+                    let policy = plan
+                        .hosts
+                        .entry(host.clone())
+                        .or_insert_with_key(|host| frontier.policy(host));
+                    change(policy);
                 }
                 Order::Crawl(change) => {
                     let before = frontier.crawl_policy();
@@ -174,11 +179,16 @@ impl Plan {
                 }
             }
         }
-        let opens = !plan.opened.is_empty() || !plan.allowed.is_empty();
+        plan.closed = plan
+            .hosts
+            .keys()
+            .filter(|host| frontier.is_closed(host))
+            .cloned()
+            .collect();
+        let may_open = |host: &HostKey| plan.hosts[host].closed != Some(true);
+        let opens = plan.closed.iter().any(may_open) || !plan.allowed.is_empty();
         match opens && frontier.is_dropping() {
-            true => Err(refused(
-                &"pages are still being dropped: try again in a moment, while the crawl runs",
-            )),
+            true => Err(OrderError::Dropping),
             false => Ok(plan),
         }
     }
@@ -188,7 +198,7 @@ impl Plan {
 pub(crate) fn obey(
     frontier: &mut Frontier,
     canonicalizer: &Canonicalizer,
-    orders: Vec<Order>,
+    orders: &[Order],
     now: Time,
     offered: &mut dyn FnMut(&[Link], &[Verdict]),
 ) -> Result<Obeyed, OrderError> {
@@ -203,14 +213,16 @@ pub(crate) fn obey(
         frontier.set_policy(host, policy, now)?;
         obeyed.dropped += waiting.saturating_sub(queued(frontier));
     }
-    if !plan.opened.is_empty() || !plan.allowed.is_empty() {
+    let mut opened = plan.closed;
+    opened.retain(|host| !frontier.is_closed(host));
+    if !opened.is_empty() || !plan.allowed.is_empty() {
         let allowed = RegexSet::new(&plan.allowed).map_err(|why| refused(&why))?;
-        let is_meant = |url: &CanonicalUrl| plan.opened.contains(&url.host()) || allowed.is_match(url.key());
+        let is_meant = |url: &CanonicalUrl| opened.contains(&url.host()) || allowed.is_match(url.key());
         (obeyed.queued, obeyed.without_room) = frontier.queue_dropped(is_meant, now)?;
     }
     add(frontier, &plan.seeds, &mut obeyed, now, offered)?;
     frontier.sync_next();
-    (obeyed.hosts, obeyed.crawl) = (plan.hosts, plan.crawl);
+    (obeyed.hosts, obeyed.crawl) = (plan.hosts.into_iter().collect(), plan.crawl);
     Ok(obeyed)
 }
 

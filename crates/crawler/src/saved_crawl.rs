@@ -10,7 +10,7 @@ use frontier::{
 };
 
 use crate::config::with_scheme;
-use crate::engine::{go_back_if_logic_is_other, go_back_if_outputs_are_lost, time_of_day};
+use crate::engine::{go_back_if_outputs_are_lost, time_of_day};
 use crate::error::StartError;
 use crate::orders::{Obeyed, Order, OrderError, obey};
 use crate::saved_rules::{SavedRules, check_database, parse_robots};
@@ -96,19 +96,22 @@ impl SavedCrawl {
     /// # Errors
     ///
     /// Those of [`Orders::give`](crate::Orders::give); a directory without a crawl, or one that cannot be opened.
-    pub fn give(dir: &Path, orders: Vec<Order>) -> Result<Obeyed, OrderError> {
+    pub fn give(dir: &Path, orders: &[Order]) -> Result<Obeyed, OrderError> {
         check_database(dir).map_err(StartError::from)?;
         let rules = SavedRules::read(dir).map_err(StartError::from)?;
         let config = Directory::new(dir).config().map_err(StartError::from)?;
         let (Some(rules), Some(config)) = (rules, config) else {
             return Err(StartError::from(OpenError::NotBegun).into());
         };
-        go_back_if_outputs_are_lost(dir)?;
-        go_back_if_logic_is_other(dir, &config, false)?;
         let parse = parse_robots(&config.politeness.robots_name);
+        let obey = |frontier: &mut Frontier, now| obey(frontier, &rules.canonicalizer(), orders, now, &mut |_, _| {});
+        // On a copy first: an order that is refused leaves the directory as it is.
+        let mut copy = Directory::new(dir).read(Arc::clone(&parse)).map_err(StartError::from)?;
+        obey(&mut copy.frontier, copy.now)?;
+        go_back_if_outputs_are_lost(dir)?;
         let opened = Frontier::open(dir, config, time_of_day(), parse).map_err(StartError::from)?;
         let (mut frontier, now) = (opened.frontier, opened.now);
-        let obeyed = obey(&mut frontier, &rules.canonicalizer(), orders, now, &mut |_, _| {})?;
+        let obeyed = obey(&mut frontier, now)?;
         frontier.persist(&opened.attachment.unwrap_or_default(), now)?;
         Ok(obeyed)
     }

@@ -239,6 +239,11 @@ impl Frontier {
         self.state.ordered()
     }
 
+    /// Returns whether nothing of a host is fetched, by its [policy](HostPolicy::closed).
+    pub fn is_closed(&self, host: &HostKey) -> bool {
+        self.state.queues().is_closed(host)
+    }
+
     /// Returns how many hosts have a policy that was [set](Self::set_policy).
     pub fn hosts_with_orders(&self) -> u64 {
         self.state.queues().own_policies
@@ -307,8 +312,7 @@ impl Frontier {
     }
 
     /// Queues pages again, past the seen-set: those that were dropped [by order](crate::NotFetched::ByOrder) and that are meant, unless one still holds.
-    /// Returns how many were queued, and how many a limit refused. It looks only at what is [persisted](Self::persist): persist before. Each call
-    /// queues them once more, so mean only those that wait no longer. In memory it does nothing. Cost: a look at each page that failed.
+    /// Returns how many were queued, and how many a limit refused. It looks only at what is [persisted](Self::persist): persist before. In memory it does nothing. Cost: a look at each page that failed, and at each entry that waits.
     ///
     /// # Errors
     ///
@@ -325,7 +329,7 @@ impl Frontier {
     }
 
     /// Queues pages again that have ended, past the seen-set, and tells which: not those that wait, are in flight, or were never met. In
-    /// memory it queues none. Cost: as [`why`](Self::why) for each, and two bytes of each page.
+    /// memory it queues none. Cost: a look at each entry that waits, and two bytes of each page.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! The commands that change a crawl, and what they say as orders. As JSON, a running process gets them.
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -29,7 +30,7 @@ pub(crate) enum OrderCommand {
     /// Change limits of a crawl, running or not, or of a host, such as: set DIR example.com delay=10s per-host=2
     ///
     /// A host has what --set host= has. Without a host, the crawl has delay, max-pages, max-pages-per-host, max-depth, include and exclude,
-    /// repeatable. NAME=default takes it back.
+    /// repeatable. NAME=default takes it back. Rules for URLs count for links that are found from then on.
     Set {
         #[command(flatten)]
         #[serde(skip)]
@@ -99,8 +100,13 @@ impl OrderCommand {
         }
     }
 
-    /// Reads the file of seeds, if any: the process that runs may lie elsewhere.
+    /// Reads the file of seeds, if any, and an option behind words: the process that runs may lie elsewhere.
     pub(crate) fn with_seeds(mut self) -> Result<Self, String> {
+        if let Self::Set { of, what } = &mut self {
+            // It takes all that follows.
+            of.json |= what.iter().any(|word| word == "--json");
+            what.retain(|word| word != "--json");
+        }
         if let Self::Add(add) = &mut self
             && let Some(path) = add.seeds.take()
         {
@@ -151,7 +157,7 @@ impl Which {
 fn host_of(text: &str) -> Result<HostKey, String> {
     let seed = parse_seed(text, &Canonicalizer::default())
         .ok()
-        .filter(|_| !text.contains('*'));
+        .filter(|seed| !text.contains('*') && seed.url.url().path() == "/");
     let host = seed.map(|seed| seed.url.host());
     host.ok_or_else(|| format!("{text:?} is not a host: write one, such as example.com"))
 }
@@ -168,6 +174,7 @@ fn set(what: &[String]) -> Result<Vec<Order>, String> {
                 let value = words.next().ok_or_else(|| format!("{word} has no value"))?;
                 granted.push((word[2..].to_owned(), value.clone()));
             }
+            None if !granted.is_empty() => return Err(format!("{word:?} is no NAME=VALUE, and hosts come first")),
             None => hosts.push(host_of(word)?),
         }
     }
@@ -194,11 +201,12 @@ fn set(what: &[String]) -> Result<Vec<Order>, String> {
 
 fn change_crawl(policy: &mut CrawlPolicy, granted: &[(String, String)]) -> Result<(), String> {
     let (mut include, mut exclude) = (Vec::new(), Vec::new());
+    let positive = |text: &str| parse_count(text).map(NonZeroU64::get);
     for (name, value) in granted {
         match name.as_str() {
             "delay" => policy.delay = or_default(value, parse_duration)?,
-            "max-pages" => policy.max_pages = or_default(value, parse_count)?,
-            "max-pages-per-host" => policy.max_pages_per_host = or_default(value, parse_count)?,
+            "max-pages" => policy.max_pages = or_default(value, positive)?,
+            "max-pages-per-host" => policy.max_pages_per_host = or_default(value, positive)?,
             "max-depth" => policy.max_depth = or_default(value, parse_count)?,
             "include" | "exclude" => {
                 let (list, place) = match name.as_str() {

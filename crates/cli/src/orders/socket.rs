@@ -32,7 +32,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a client waits for the answer.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The most clients at a time.
 const CLIENTS: usize = 16;
@@ -62,7 +62,10 @@ impl Socket {
         let dir = fs::canonicalize(dir)?;
         let mut socket = dir.join("control.sock");
         if socket.as_os_str().len() > MOST_PATH_BYTES {
-            let runtime = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
+            let runtime = env::var_os("XDG_RUNTIME_DIR")
+                .map(PathBuf::from)
+                .filter(|dir| dir.is_dir());
+            let runtime = runtime.unwrap_or_else(env::temp_dir);
             socket = runtime.join(format!("crawler-{}.sock", process::id()));
         }
         // That of a process that was killed: this one has the directory.

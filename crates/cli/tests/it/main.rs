@@ -21,6 +21,8 @@ mod kept_files;
 mod light_library;
 mod limits;
 mod logs;
+#[cfg(unix)]
+mod orders;
 mod outputs;
 mod program;
 #[path = "../../../cluster/tests/it/redis_server.rs"]

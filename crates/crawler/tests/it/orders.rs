@@ -152,7 +152,7 @@ fn a_stopped_crawl_gets_the_same_orders_in_its_directory() {
             }
         })
     });
-    let give = |orders| SavedCrawl::give(&folder.state(), orders);
+    let give = |orders: Vec<Order>| SavedCrawl::give(&folder.state(), &orders);
     let closed: Obeyed = give(change("b.example", |policy| policy.closed = Some(true))).unwrap();
     assert!(closed.dropped > 0);
     let error = give(change("b.example", |policy| policy.closed = None)).unwrap_err();

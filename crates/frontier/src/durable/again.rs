@@ -16,7 +16,6 @@ use super::{Durable, pages};
 use crate::error::FrontierError;
 use crate::lease::NotFetched;
 use crate::link::{Link, PreviousFetch};
-use crate::report::Why;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::state::{Call, Links, Place, State};
@@ -144,6 +143,10 @@ impl Durable {
         is_meant: &dyn Fn(&CanonicalUrl) -> bool,
         now: Time,
     ) -> Result<(u64, u64), FrontierError> {
+        if !state.report().not_fetched.contains_key(&NotFetched::ByOrder) {
+            return Ok((0, 0));
+        }
+        let waiting = waiting_pages(state)?;
         let (mut place, mut queued, mut refused) = ((0, 0), 0, 0);
         loop {
             let (from, mut pages) = (place, Vec::new());
@@ -153,7 +156,7 @@ impl Durable {
                     return Ok(ControlFlow::Break(()));
                 }
                 place = (page.saved_in, number + 1);
-                if page.end == PageEnd::NotFetched(NotFetched::ByOrder) {
+                if page.end == PageEnd::NotFetched(NotFetched::ByOrder) && !waiting.contains(&number) {
                     let link = link_of(&page).filter(|link| is_meant(&link.url));
                     pages.extend(link.map(|link| (number, page.end, link)));
                 }
@@ -179,10 +182,13 @@ impl Durable {
         urls: &[CanonicalUrl],
         now: Time,
     ) -> Result<Vec<bool>, FrontierError> {
-        let ended = |url: &&CanonicalUrl| matches!(state.why(url, now), Why::Seen { .. });
-        let keys: Vec<_> = urls.iter().filter(ended).map(CanonicalUrl::key).collect();
-        let pages = pages::find(&**self.store.lock(), &keys)?.into_iter();
-        let pages = pages.filter_map(|(number, page)| Some((number, page.end, link_of(&page)?)));
+        let keys: Vec<_> = urls.iter().map(CanonicalUrl::key).collect();
+        let waiting = waiting_pages(state)?;
+        let mut pages = pages::find(&**self.store.lock(), &keys)?;
+        pages.retain(|number, _| !waiting.contains(number));
+        let pages = pages
+            .into_iter()
+            .filter_map(|(number, page)| Some((number, page.end, link_of(&page)?)));
         let pages: Vec<_> = pages.collect();
         let keys: Vec<_> = pages.iter().map(|(.., link)| link.url.key().to_owned()).collect();
         let verdicts = self.queue_pages(state, pages, now)?;
@@ -269,6 +275,16 @@ impl Durable {
         }
         Ok(due)
     }
+}
+
+/// The numbers of pages that have ended, and wait or are in flight again. Cost: a look at each entry.
+fn waiting_pages(state: &State) -> Result<HashSet<u64>, FrontierError> {
+    let mut waiting: HashSet<u64> = state.in_flight().map(|entry| entry.page).collect();
+    state.visit_waiting(&mut |entry| {
+        waiting.insert(entry.page);
+        ControlFlow::Continue(())
+    })?;
+    Ok(waiting)
 }
 
 /// The link to fetch a page again; `None` if no other fetch would end otherwise.

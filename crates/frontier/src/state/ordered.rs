@@ -24,7 +24,7 @@ impl State {
         let was_closed = self.sieve.queue().is_closed(host);
         self.hosts().set_policy(host, policy, now);
         if was_closed && !self.sieve.queue().is_closed(host) {
-            self.note_opened(host.as_str());
+            self.note_opened();
         }
     }
 
@@ -35,8 +35,8 @@ impl State {
         // It was checked before.
         let _ = self.obey_orders();
         let _ = self.note_widened_limits(&before, &after);
-        for pattern in was.dropped.iter().filter(|pattern| !policy.dropped.contains(pattern)) {
-            self.note_opened(pattern);
+        if !was.dropped.iter().all(|pattern| policy.dropped.contains(pattern)) {
+            self.note_opened();
         }
         let of_hosts = |config: &crate::FrontierConfig| (config.politeness.delay, config.limits.max_pages_per_host);
         if of_hosts(&before) != of_hosts(&after) {
@@ -44,14 +44,14 @@ impl State {
         }
     }
 
-    /// Notes that links may have been refused by an order that is taken back: as if a configuration had closed a host of this name.
-    fn note_opened(&mut self, name: &str) {
+    /// Notes that links may have been refused by an order that is taken back: as if a configuration had closed some host.
+    fn note_opened(&mut self) {
         let mut narrower = (*self.config).clone();
         let closed = HostPolicy {
             closed: Some(true),
             ..HostPolicy::default()
         };
-        narrower.hosts.insert(name.to_owned(), closed);
+        narrower.hosts.insert("*".to_owned(), closed);
         let wanted = self.config.under(&self.tables.ordered);
         let _ = self.note_widened_limits(&narrower, &wanted);
     }

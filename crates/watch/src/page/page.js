@@ -248,10 +248,12 @@ const HOST_ORDERS = {
   drop: ({ host }) => ({ drop: { hosts: [host] } }),
 };
 
+const TITLES = { slower: "twice the delay", first: "links found from now on come before others", drop: "nothing more of it" };
+
 function hostOrders(one) {
   return make("span", {}, ...Object.entries(HOST_ORDERS).map(([name, order]) => {
     const body = JSON.stringify(order(one));
-    return make("button", { type: "button", "data-host": body }, sure.has(body) ? `${name}: sure?` : name);
+    return make("button", { type: "button", "data-host": body, title: TITLES[name] }, sure.has(body) ? `${name}: sure?` : name);
   }));
 }
 
@@ -436,7 +438,8 @@ async function order(name, body) {
   const answer = await fetch(name, { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body });
   const text = await answer.text();
   const said = body && answer.ok ? JSON.parse(text).said : "";
-  refusal = answer.ok ? said : `The crawl did not take this: ${text}`;
+  const why = body && !answer.ok ? JSON.parse(text).error : text;
+  refusal = answer.ok ? said : `The crawl did not take this: ${why}`;
   note(refusal);
 }
 
@@ -446,7 +449,7 @@ const sure = new Set();
 async function press(button) {
   const { order: name, host } = button.dataset;
   const [label, key] = [button.textContent, host ?? name];
-  if (!["Stop", "drop"].includes(label) || sure.has(key)) return host ? order("order", host) : order(name);
+  if (!/^(stop$|{"drop)/.test(key) || sure.has(key)) return host ? order("order", host) : order(name);
   sure.add(key);
   button.textContent = `${label}: sure?`;
   setTimeout(() => {

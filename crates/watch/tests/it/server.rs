@@ -174,6 +174,25 @@ fn each_path_has_its_methods_and_no_other_host_name_is_answered() {
 }
 
 #[test]
+fn an_order_is_answered_by_who_obeys_it_and_needs_the_token() {
+    let watched = Watched::start();
+    let order = |token: &str, body: &str| {
+        let length = body.len();
+        let head = format!("Authorization: Bearer {token}\r\nContent-Length: {length}\r\n");
+        watched.ask("POST", "/order", &format!("{head}\r\n{body}"))
+    };
+    let token = watched.server.token();
+    let obeyed = order(token, "{\"pause\":null}");
+    assert!(
+        status(&obeyed) == "200" && obeyed.ends_with("\r\n\r\n{\"pause\":null}"),
+        "{obeyed}"
+    );
+    assert_eq!(status(&order(token, "bad")), "400");
+    assert_eq!(status(&order("0123", "good")), "403");
+    assert_eq!(status(&watched.ask("GET", "/order", "")), "405");
+}
+
+#[test]
 fn only_who_has_the_token_can_pause_resume_and_stop() {
     let mut watched = Watched::start();
     let token = watched.server.token().to_owned();

@@ -167,6 +167,13 @@ fn what_was_dropped_is_queued_again_once_it_is_allowed_and_each_page_once() {
     let barred = (PAGES - kept) as u64;
     assert_eq!(frontier.queue_dropped(is_meant, NOW), Ok((kept as u64, 0)));
     frontier.persist(b"", NOW).unwrap();
+    common::ready(&mut frontier, NOW);
+    assert_eq!(
+        frontier.queue_dropped(is_meant, NOW),
+        Ok((0, 0)),
+        "they wait, or are in flight"
+    );
+    frontier.persist(b"", NOW).unwrap();
     drop(frontier);
 
     let mut frontier = dir.open(config.clone(), NOW).frontier;
