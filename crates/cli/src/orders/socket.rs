@@ -1,8 +1,9 @@
-//! The socket in the state directory, through which the process that runs takes orders: one connection for each, JSON both ways.
+//! The socket through which the process that runs takes orders, and which a file in the state directory names: one connection for each, JSON both ways.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +22,6 @@ use crate::options::OrderCommand;
 
 /// The file that says where the socket is.
 const FILE: &str = "control.json";
-
-/// The longest path of a socket on all systems, in bytes.
-const MOST_PATH_BYTES: usize = 100;
 
 /// The longest order, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -59,21 +57,24 @@ impl Socket {
     }
 
     fn bind(dir: &Path, obeying: Obeying) -> io::Result<Self> {
-        let dir = fs::canonicalize(dir)?;
-        let mut socket = dir.join("control.sock");
-        if socket.as_os_str().len() > MOST_PATH_BYTES {
-            let runtime = env::var_os("XDG_RUNTIME_DIR")
-                .map(PathBuf::from)
-                .filter(|dir| dir.is_dir());
-            let runtime = runtime.unwrap_or_else(env::temp_dir);
-            socket = runtime.join(format!("crawler-{}.sock", process::id()));
+        let control = dir.join(FILE);
+        // That of a process that was killed; a copy of a directory names that of the crawl that it was copied from.
+        if let Ok(left) = read(&control)
+            && net::UnixStream::connect(&left.socket).is_err()
+        {
+            let _ = fs::remove_file(left.socket);
         }
-        // That of a process that was killed: this one has the directory.
-        let _ = fs::remove_file(&socket);
+        // Not in the directory: who copies that may stumble over a socket, and its path may be too long for one.
+        let runtime = env::var_os("XDG_RUNTIME_DIR")
+            .map(PathBuf::from)
+            .filter(|dir| dir.is_dir());
+        let mut random = [0; 4];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let name = format!("crawler-{}-{:08x}.sock", process::id(), u32::from_le_bytes(random));
+        let socket = runtime.unwrap_or_else(env::temp_dir).join(name);
         let listener = UnixListener::bind(&socket)?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
-        let owner = fs::metadata(&dir)?.uid();
-        let control = dir.join(FILE);
+        let owner = fs::metadata(dir)?.uid();
         replace_file(&control, &serde_json::to_vec(&Control { socket: socket.clone() })?)?;
         let serving = tokio::spawn(serve(listener, owner, obeying));
         Ok(Self {
@@ -122,10 +123,14 @@ async fn answer(stream: UnixStream, obeying: &Obeying) -> io::Result<()> {
     timeout(PATIENCE, to.write_all(&answer)).await?
 }
 
+fn read(control: &Path) -> io::Result<Control> {
+    Ok(serde_json::from_slice(&fs::read(control)?)?)
+}
+
 /// Gives an order to the process that has a directory open.
 pub(super) fn give(dir: &Path, command: &OrderCommand) -> io::Result<Answer> {
-    let control: Control = serde_json::from_slice(&fs::read(dir.join(FILE))?)?;
-    let mut stream = std::os::unix::net::UnixStream::connect(control.socket)?;
+    let control = read(&dir.join(FILE))?;
+    let mut stream = net::UnixStream::connect(control.socket)?;
     stream.set_read_timeout(Some(LONGEST_WAIT))?;
     stream.write_all(&serde_json::to_vec(command)?)?;
     stream.shutdown(Shutdown::Write)?;
