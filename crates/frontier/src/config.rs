@@ -96,12 +96,13 @@ impl Default for FrontierConfig {
 }
 
 impl FrontierConfig {
-    /// Returns what holds if this is ordered for the whole crawl.
+    /// Returns what holds if this is ordered for the whole crawl: of its pages, a partition has its share.
     pub(crate) fn under(&self, ordered: &CrawlPolicy) -> Self {
         let (mut config, ordered) = (self.clone(), ordered.clone());
         let (limits, scope) = (&mut config.limits, &mut config.scope);
         config.politeness.delay = ordered.delay.unwrap_or(config.politeness.delay);
-        limits.max_pages = ordered.max_pages.or(limits.max_pages);
+        let share = |all| self.partition.map_or(all, |partition| partition.share_of(all));
+        limits.max_pages = ordered.max_pages.map(share).or(limits.max_pages);
         limits.max_pages_per_host = ordered.max_pages_per_host.or(limits.max_pages_per_host);
         scope.max_depth = ordered.max_depth.or(scope.max_depth);
         scope.include = ordered.include.unwrap_or(std::mem::take(&mut scope.include));

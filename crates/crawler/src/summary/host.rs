@@ -211,8 +211,8 @@ impl HostFigures {
             text += &format!(", as {limit} lets {} be fetched", grouped(budget));
         }
         if self.alike > waiting {
-            let (alike, limit) = (grouped(self.alike), name("max_near_duplicates_in_all"));
-            text += &format!(", if up to {alike} follow that look alike: lower {limit} to end it sooner");
+            let limit = name("max_near_duplicates_in_all");
+            text += &format!("; lower {limit} to end it sooner");
         }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
@@ -222,10 +222,14 @@ impl HostFigures {
     /// [lasts](frontier::HostHealth::lasts), until it is given up. `None` if nothing waits.
     pub fn left_in_words(&self) -> Option<String> {
         let left = duration(self.left?);
+        let alike = match self.alike > self.queued + u64::from(self.in_flight) {
+            true => format!(", if up to {} follow that look alike", grouped(self.alike)),
+            false => String::new(),
+        };
         Some(match self.health.lasts() {
             true => format!("{left} left if this continues"),
-            false if self.is_behind() => format!("{left} left after all other pages"),
-            false if self.alike > 0 => format!("{left} left"),
+            false if self.is_behind() => format!("{left} left after all other pages{alike}"),
+            false if self.alike > 0 => format!("{left} left{alike}"),
             // Some have spent attempts.
             false if self.health.pages_hang() => format!("up to {left} left if no more follow"),
             false => format!("at least {left} left"),
@@ -401,7 +405,7 @@ mod tests {
             ),
             (
                 explained(|host| (host.report.postponed, host.report.alike) = (37, 4000)),
-                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left after all other pages, if up to 4000 follow that look alike: \
+                "asked; 37 waiting, 37 of them behind all other pages as they look alike, 6.2 min left after all other pages, if up to 4000 follow that look alike; \
                  lower MAX_NEAR_DUPLICATES_IN_ALL to end it sooner",
             ),
         ];

@@ -125,7 +125,9 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
     let decoded = State::decode(&encoded, seen_set, hosts, config, source.on_disk(&restored.segments));
     restored.state = decoded?;
     restored.state.share_memory(source.sizes.resident_bytes);
-    restored.state.note_widened_limits(&restored.config, config)?;
+    let ordered = restored.state.ordered().clone();
+    let [before, after] = [&restored.config, config].map(|config| config.under(&ordered));
+    restored.state.note_widened_limits(&before, &after)?;
     Ok(restored)
 }
 
