@@ -14,7 +14,7 @@ READ_PAGE = """(() => {
         title: document.title,
         phase: text("#phase"),
         note: text("#note:not([hidden])"),
-        buttons: all("button").filter(is_usable).map((one) => one.dataset.order),
+        buttons: all("button[data-order]").filter(is_usable).map((one) => one.dataset.order),
         figures: Object.fromEntries(all("#figures div").map((one) => [text("dt", one), text("dd", one)])),
         wrong: all("#wrong li").map((one) => one.textContent),
         seen_set: text("#seen-set"),

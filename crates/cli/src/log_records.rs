@@ -126,6 +126,9 @@ pub(crate) fn can_continue(summary: &Summary, state: &Path) {
         Ending::Drained => return,
         // It has ended in all processes.
         Ending::BudgetSpent if summary.report.partition.is_some() => return,
+        Ending::BudgetSpent if summary.report.ordered_max_pages.is_some() => {
+            "crawler set with max-pages=default, and then the same command, continues it"
+        }
         Ending::BudgetSpent => "the same command with a higher --max-pages continues it",
         _ => "the same command continues it",
     };

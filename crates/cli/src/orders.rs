@@ -75,6 +75,9 @@ impl Answer {
         if let Some(policy) = &did.crawl {
             let _ = write!(said, "\nthe crawl: {}", show_policy(policy));
         }
+        for host in &did.unknown {
+            let _ = write!(said, "\nthe crawl has not met {host}: check its name");
+        }
         let said = said.trim_start().to_owned();
         Self {
             said,

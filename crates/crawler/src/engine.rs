@@ -19,7 +19,7 @@ mod stop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use frontier::{Entry, Frontier, Leasing, Link, Outcome, Time};
+use frontier::{Entry, Frontier, Link, Outcome, Time};
 use page::links::SeenLinkCache;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
@@ -212,20 +212,10 @@ impl<S: Fetcher> Run<S> {
     fn obey(&mut self, given: Vec<Order>) -> Result<Result<Obeyed, OrderError>, CrawlError> {
         self.save()?;
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        let obey = |run: &mut Self| {
-            let observers = &mut run.observers;
-            let mut tell = |links: &[Link], verdicts: &[_]| observers.notify(&Event::Offered { links, verdicts });
-            let urls = &config.options().canonicalizer;
-            orders::obey(&mut run.frontier, urls, &given, now, &mut tell)
-        };
-        let mut obeyed = obey(self);
-        if let Err(OrderError::Dropping) = obeyed {
-            while let Leasing::Dropped(dropped) = self.frontier.lease(now, 0)? {
-                self.report_dropped(dropped);
-            }
-            self.save()?;
-            obeyed = obey(self);
-        }
+        let observers = &mut self.observers;
+        let mut tell = |links: &[Link], verdicts: &[_]| observers.notify(&Event::Offered { links, verdicts });
+        let urls = &config.options().canonicalizer;
+        let obeyed = orders::obey(&mut self.frontier, urls, &given, now, &mut tell);
         if let Some(failure) = obeyed.as_ref().err().and_then(orders::failure) {
             return Err(failure);
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Class, CrawlPolicy, Frontier, FrontierError, HostKey, HostPolicy, Link, OpenError,
-    Time, Verdict,
+    Refusal, Time, Verdict,
 };
 use regex::RegexSet;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,8 @@ pub struct Obeyed {
     pub without_room: u64,
     /// Entries that waited for hosts which are closed now.
     pub dropped: u64,
+    /// Hosts that were changed and that the crawl does not know.
+    pub unknown: Vec<HostKey>,
     /// The policies in force of the hosts that were changed.
     pub hosts: Vec<(HostKey, HostPolicy)>,
     /// The policy in force of the crawl, if it was changed.
@@ -77,9 +79,6 @@ pub enum OrderError {
     /// The text says what is wrong with it, and what to do.
     #[error("{0}")]
     Refused(String),
-    /// It takes back what is still being dropped.
-    #[error("pages are still being dropped, which a run ends: start the crawl, and give the order then")]
-    Dropping,
     /// The crawl in the directory cannot be opened.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -185,12 +184,7 @@ impl Plan {
             .filter(|host| frontier.is_closed(host))
             .cloned()
             .collect();
-        let may_open = |host: &HostKey| plan.hosts[host].closed != Some(true);
-        let opens = plan.closed.iter().any(may_open) || !plan.allowed.is_empty();
-        match opens && frontier.is_dropping() {
-            true => Err(OrderError::Dropping),
-            false => Ok(plan),
-        }
+        Ok(plan)
     }
 }
 
@@ -208,17 +202,21 @@ pub(crate) fn obey(
         frontier.set_crawl_policy(policy, now)?;
     }
     for (host, policy) in &plan.hosts {
-        let queued = |frontier: &Frontier| frontier.host_report(host, now).map_or(0, |host| host.queued);
-        let waiting = queued(frontier);
+        let queued = |frontier: &Frontier| frontier.host_report(host, now).map(|host| host.queued);
+        let before = queued(frontier);
+        obeyed.unknown.extend(before.is_none().then(|| host.clone()));
         frontier.set_policy(host, policy, now)?;
-        obeyed.dropped += waiting.saturating_sub(queued(frontier));
+        let (before, after) = (before.unwrap_or_default(), queued(frontier).unwrap_or_default());
+        obeyed.dropped += before.saturating_sub(after);
+        obeyed.queued += after.saturating_sub(before);
     }
     let mut opened = plan.closed;
     opened.retain(|host| !frontier.is_closed(host));
     if !opened.is_empty() || !plan.allowed.is_empty() {
         let allowed = RegexSet::new(&plan.allowed).map_err(|why| refused(&why))?;
         let is_meant = |url: &CanonicalUrl| opened.contains(&url.host()) || allowed.is_match(url.key());
-        (obeyed.queued, obeyed.without_room) = frontier.queue_dropped(is_meant, now)?;
+        let (queued, without_room) = frontier.queue_dropped(is_meant, now)?;
+        (obeyed.queued, obeyed.without_room) = (obeyed.queued + queued, without_room);
     }
     add(frontier, &plan.seeds, &mut obeyed, now, offered)?;
     frontier.sync_next();
@@ -238,7 +236,13 @@ fn add(
     offered: &mut dyn FnMut(&[Link], &[Verdict]),
 ) -> Result<(), OrderError> {
     let mut ended = Vec::new();
+    // What an order drops is no link that the crawl lacks.
+    let dropped = RegexSet::new(&frontier.crawl_policy().dropped).map_err(|why| refused(&why))?;
     for (seed, again) in seeds {
+        if frontier.is_closed(&seed.url.host()) || dropped.is_match(seed.url.key()) {
+            obeyed.refused.push(format!("{}: {}", seed.url.url(), Refusal::ByOrder));
+            continue;
+        }
         let verdict = frontier.add_seed(seed.clone(), now)?;
         offered(std::slice::from_ref(seed), &[verdict]);
         match verdict {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use frontier::{
     CanonicalUrl, Canonicalizer, Directory, Frontier, FrontierConfig, HostKey, HostReport, LockHolder, NotCrawlable,
-    OpenError, StoredPage, Time,
+    StoredPage, Time,
 };
 
 use crate::config::with_scheme;
@@ -98,18 +98,16 @@ impl SavedCrawl {
     /// Those of [`Orders::give`](crate::Orders::give); a directory without a crawl, or one that cannot be opened.
     pub fn give(dir: &Path, orders: &[Order]) -> Result<Obeyed, OrderError> {
         check_database(dir).map_err(StartError::from)?;
-        let rules = SavedRules::read(dir).map_err(StartError::from)?;
+        let rules = SavedRules::read(dir).map_err(StartError::from)?.unwrap_or_default();
         let config = Directory::new(dir).config().map_err(StartError::from)?;
-        let (Some(rules), Some(config)) = (rules, config) else {
-            return Err(StartError::from(OpenError::NotBegun).into());
-        };
-        let parse = parse_robots(&config.politeness.robots_name);
+        let robots_name = config.map(|config| config.politeness.robots_name).unwrap_or_default();
+        let parse = parse_robots(&robots_name);
         let obey = |frontier: &mut Frontier, now| obey(frontier, &rules.canonicalizer(), orders, now, &mut |_, _| {});
         // On a copy first: an order that is refused leaves the directory as it is.
         let mut copy = Directory::new(dir).read(Arc::clone(&parse)).map_err(StartError::from)?;
         obey(&mut copy.frontier, copy.now)?;
         go_back_if_outputs_are_lost(dir)?;
-        let opened = Frontier::open(dir, config, time_of_day(), parse).map_err(StartError::from)?;
+        let opened = Frontier::open(dir, copy.config, time_of_day(), parse).map_err(StartError::from)?;
         let (mut frontier, now) = (opened.frontier, opened.now);
         let obeyed = obey(&mut frontier, now)?;
         frontier.persist(&opened.attachment.unwrap_or_default(), now)?;

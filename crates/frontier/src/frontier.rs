@@ -212,7 +212,8 @@ impl Frontier {
     }
 
     /// Sets what one host is granted, before all that [`FrontierConfig::hosts`] says, in place of what was set before. The host is remembered from then on,
-    /// until its policy is `HostPolicy::default()`, and counts among [`max_hosts`](crate::LimitConfig::max_hosts). What waits for a host that is closed now is [dropped](Leasing::Dropped).
+    /// until its policy is `HostPolicy::default()`, and counts among [`max_hosts`](crate::LimitConfig::max_hosts). What waits for a host that is closed now is [dropped](Leasing::Dropped);
+    /// what of it was not returned yet is queued again if it is opened before.
     ///
     /// # Errors
     ///
@@ -247,11 +248,6 @@ impl Frontier {
     /// Returns how many hosts have a policy that was [set](Self::set_policy).
     pub fn hosts_with_orders(&self) -> u64 {
         self.state.queues().own_policies
-    }
-
-    /// Returns whether entries were dropped that [`lease`](Self::lease) has not returned yet.
-    pub fn is_dropping(&self) -> bool {
-        self.state.queues().has_dropped()
     }
 
     /// Lets the next [`persist`](Self::persist) sync the directory, whatever the [`sync_interval`](FrontierConfig::sync_interval) is: so that an

@@ -133,6 +133,8 @@ pub struct Report {
     pub partition: Option<Partition>,
     /// Links between this partition and others.
     pub exchange: ExchangeCounts,
+    /// The page budget that is [ordered](crate::CrawlPolicy::max_pages).
+    pub ordered_max_pages: Option<u64>,
     /// The most links that may wait for other partitions: [`LimitConfig::max_outbox`](crate::LimitConfig::max_outbox).
     pub max_outbox: u64,
     /// What a frontier with a directory takes in memory; `None` without one.

@@ -5,12 +5,12 @@ use std::io::{self, BufWriter, Write};
 
 use crawler::SavedCrawl;
 use crawler::summary::{HostFigures, duration, grouped};
-use frontier::Health;
+use frontier::{Health, HostPolicy};
 
 use super::StateFailure;
 use super::list::write_line;
 use crate::flag;
-use crate::options::DirArgs;
+use crate::options::{DirArgs, show_policy};
 
 #[rustfmt::skip]
 const HEADS: [&str; 9] = ["host", "state", "left", "waiting", "requests", "failed", "answer", "delay", "until, why"];
@@ -63,7 +63,8 @@ fn columns(host: &HostFigures) -> [String; 9] {
         .until
         .filter(|_| host.left.is_some() || health.state == Health::Closed)
         .map(|time| time.to_string());
-    let until_why: Vec<_> = until.into_iter().chain(why).collect();
+    let ordered = (host.policy != HostPolicy::default()).then(|| show_policy(&host.policy));
+    let until_why: Vec<_> = until.into_iter().chain(why).chain(ordered).collect();
     [
         host.host.to_string(),
         host.state_in_words(),

@@ -68,6 +68,10 @@ impl<'a> Status<'a> {
         if *ordered != CrawlPolicy::default() {
             rows.add("ordered", show_policy(ordered));
         }
+        let hosts = self.crawl.frontier.hosts_with_orders();
+        if hosts > 0 {
+            rows.add("", format!("{}: crawler hosts names them", counted(hosts, "host")));
+        }
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
         let postponed = match report.postponed {
@@ -102,7 +106,7 @@ impl<'a> Status<'a> {
         };
         match self.crawl.holder {
             LockHolder::Process(Some(process)) if self.crawl.is_paused => {
-                format!("paused, process {process}: Resume on its page, or SIGCONT after Ctrl-Z, continues it")
+                format!("paused, process {process}: crawler unpause, or SIGCONT after Ctrl-Z, continues it")
             }
             LockHolder::Process(Some(process)) => format!("{running}, process {process}"),
             _ if self.crawl.is_running() => running.to_owned(),

@@ -142,6 +142,7 @@ impl HostFigures {
             "postponed": self.postponed,
             "alike": self.alike,
             "in_flight": self.in_flight,
+            "dropped": self.is_dropped(),
             "left": self.left_in_words(),
             "left_seconds": seconds(self.left),
             "requests": self.requests,
@@ -177,7 +178,7 @@ impl HostFigures {
                 text += ", as its closed-until says";
             }
         }
-        if self.policy.closed == Some(true) {
+        if self.is_dropped() {
             return text + "; nothing of it is fetched, by order";
         }
         if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
@@ -236,6 +237,10 @@ impl HostFigures {
         })
     }
 
+    fn is_dropped(&self) -> bool {
+        self.policy.closed == Some(true)
+    }
+
     /// Whether it rests for no other reason than its policy.
     fn is_blocked_by_policy(&self) -> bool {
         let until = self.policy.closed_until;
@@ -250,6 +255,7 @@ impl HostFigures {
     /// Returns the state as people say it.
     pub fn state_in_words(&self) -> String {
         match (self.health.state, self.health.cause.as_ref().map(|cause| cause.kind)) {
+            _ if self.is_dropped() => "dropped".to_owned(),
             (Health::RobotsFailing, _) => "robots.txt failing".to_owned(),
             (Health::Hanging, Some(FailureKind::Broken | FailureKind::Incomplete)) => "breaking off".to_owned(),
             (state, _) => state.name().replace('_', " "),
@@ -397,7 +403,7 @@ mod tests {
             ),
             (
                 explained(|host| host.report.policy.closed = Some(true)),
-                "asked; nothing of it is fetched, by order",
+                "dropped; nothing of it is fetched, by order",
             ),
             (
                 explained(|host| (host.report.is_budget_spent, host.left) = (true, None)),

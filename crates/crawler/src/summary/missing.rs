@@ -98,6 +98,7 @@ impl Summary {
         let mut missing = self.unanswered();
         if self.ending != Ending::Drained {
             let remedy = match self.ending {
+                Ending::BudgetSpent if self.report.ordered_max_pages.is_some() => "order more",
                 Ending::BudgetSpent => "raise {max_pages}",
                 Ending::TimeUp => "raise {max_time}",
                 _ => "",

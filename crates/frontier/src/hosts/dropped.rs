@@ -101,6 +101,29 @@ impl HostQueues {
         dropped
     }
 
+    /// Queues what was dropped by order, was not returned yet, and is allowed now.
+    pub(crate) fn take_back_dropped(&mut self, now: Time) {
+        let dropped = std::mem::take(&mut self.dropped);
+        let is_allowed = |queues: &Self, host: &HostKey, why| why == NotFetched::ByOrder && !queues.is_closed(host);
+        for one in dropped.single {
+            match is_allowed(self, &one.entry.queue, one.why) {
+                true => self.enqueue(one.entry, now),
+                false => self.dropped.single.push_back(one),
+            }
+        }
+        let segments = self.config.segments.clone();
+        for mut queue in dropped.queues {
+            if is_allowed(self, &queue.host, queue.why) {
+                while let Some(entry) = queue.next(segments.as_deref()) {
+                    self.enqueue(entry, now);
+                }
+            } else {
+                self.dropped.in_queues += queue.drained.len();
+                self.dropped.queues.push_back(queue);
+            }
+        }
+    }
+
     pub(crate) fn dropped_len(&self) -> u64 {
         self.dropped.single.len() as u64 + self.dropped.in_queues
     }

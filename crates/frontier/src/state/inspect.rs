@@ -83,6 +83,7 @@ impl State {
             saturation: self.sieve.saturation(),
             partition: self.partition,
             exchange: self.exchange_counts(),
+            ordered_max_pages: self.tables.ordered.max_pages,
             max_outbox: self.config.limits.max_outbox,
             memory: self.memory_report(),
         }

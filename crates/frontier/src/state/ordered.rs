@@ -24,7 +24,7 @@ impl State {
         let was_closed = self.sieve.queue().is_closed(host);
         self.hosts().set_policy(host, policy, now);
         if was_closed && !self.sieve.queue().is_closed(host) {
-            self.note_opened();
+            self.opened(now);
         }
     }
 
@@ -36,7 +36,7 @@ impl State {
         let _ = self.obey_orders();
         let _ = self.note_widened_limits(&before, &after);
         if !was.dropped.iter().all(|pattern| policy.dropped.contains(pattern)) {
-            self.note_opened();
+            self.opened(now);
         }
         let of_hosts = |config: &crate::FrontierConfig| (config.politeness.delay, config.limits.max_pages_per_host);
         if of_hosts(&before) != of_hosts(&after) {
@@ -44,8 +44,10 @@ impl State {
         }
     }
 
-    /// Notes that links may have been refused by an order that is taken back: as if a configuration had closed some host.
-    fn note_opened(&mut self) {
+    /// Queues what is still being dropped by an order that is taken back. Notes that links may have been refused by it: as if a configuration
+    /// had closed some host.
+    fn opened(&mut self, now: Time) {
+        self.hosts().take_back_dropped(now);
         let mut narrower = (*self.config).clone();
         let closed = HostPolicy {
             closed: Some(true),

@@ -246,12 +246,14 @@ const HOST_ORDERS = {
   slower: ({ host, delay_seconds: delay }) => ({ set: { what: [host, `delay=${Math.max(1, 2 * delay)}s`] } }),
   first: ({ host }) => ({ set: { what: [host, "class=0"] } }),
   drop: ({ host }) => ({ drop: { hosts: [host] } }),
+  allow: ({ host }) => ({ allow: { hosts: [host] } }),
 };
 
-const TITLES = { slower: "twice the delay", first: "links found from now on come before others", drop: "nothing more of it" };
+const TITLES = { slower: "twice the delay", first: "links found from now on come before others", drop: "nothing more of it", allow: "as before" };
 
 function hostOrders(one) {
-  return make("span", {}, ...Object.entries(HOST_ORDERS).map(([name, order]) => {
+  const fits = Object.entries(HOST_ORDERS).filter(([name]) => (one.dropped ? name === "allow" : name !== "allow"));
+  return make("span", {}, ...fits.map(([name, order]) => {
     const body = JSON.stringify(order(one));
     return make("button", { type: "button", "data-host": body, title: TITLES[name] }, sure.has(body) ? `${name}: sure?` : name);
   }));
@@ -266,7 +268,7 @@ function showHosts({ summary, finished }, hosts = summary.host_table) {
   put(byId("hosts-text"), hosts.length === 0 ? "" : `${others > 0 ? `${hosts.length} of ${grouped(summary.hosts)}, as` : "As"} of ${time(asOf)}.`);
   const hasOrders = !finished && !byId("data") && token() !== null;
   fill(byId("hosts"), hasOrders ? [...HOST_HEADS, "orders"] : HOST_HEADS, hosts.map((one) => [
-    one.host, words(one.state), finished || !one.until || (one.left_seconds === null && one.state !== "closed") ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), one.left ?? "", grouped(one.requests),
+    one.host, one.dropped ? "dropped" : words(one.state), finished || !one.until || (one.left_seconds === null && one.state !== "closed") ? "" : between(asOf, one.until), grouped(one.waiting + one.in_flight), one.left ?? "", grouped(one.requests),
     grouped(one.failures), duration(one.median_seconds), duration(one.delay_seconds), duration(one.shortest_pause_seconds), between(one.robots_fetched_at, asOf),
     ...(hasOrders ? [hostOrders(one)] : []),
   ]));
