@@ -106,7 +106,9 @@ impl<'a> Status<'a> {
         };
         match self.crawl.holder {
             LockHolder::Process(Some(process)) if self.crawl.is_paused => {
-                format!("paused, process {process}: crawler unpause, or SIGCONT after Ctrl-Z, continues it")
+                format!(
+                    "paused, process {process}: Resume on its page, or SIGCONT after Ctrl-Z, continues it; so does crawler unpause"
+                )
             }
             LockHolder::Process(Some(process)) => format!("{running}, process {process}"),
             _ if self.crawl.is_running() => running.to_owned(),
