@@ -125,7 +125,7 @@ impl HostFigures {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let text = |time: Option<Time>| time.map(|time| time.to_string());
         let health = &self.health;
-        json!({
+        let mut host = json!({
             "host": self.host,
             "state": health.state,
             "explanation": self.explained(as_of, name),
@@ -142,7 +142,6 @@ impl HostFigures {
             "postponed": self.postponed,
             "alike": self.alike,
             "in_flight": self.in_flight,
-            "dropped": self.is_dropped(),
             "left": self.left_in_words(),
             "left_seconds": seconds(self.left),
             "requests": self.requests,
@@ -153,7 +152,11 @@ impl HostFigures {
             "shortest_pause_seconds": seconds(self.shortest_gap),
             "median_pause_seconds": seconds(self.median_pause),
             "robots_fetched_at": text(self.robots_at),
-        })
+        });
+        if self.is_dropped() {
+            host["dropped"] = true.into();
+        }
+        host
     }
 
     /// Says what the host does, since when, why and until when, how long what waits for it takes, and what to do.
