@@ -197,7 +197,7 @@ pub(crate) struct Options {
     ///
     /// A port alone is opened on 127.0.0.1; the system chooses one for 0. The first log lines have the address of the page, with a token that
     /// lets it pause and stop the crawl. /metrics is for Prometheus; /status.json and /series.json have the numbers; /events has the status
-    /// each second. POST /pause, /resume and /stop need the header "Authorization: Bearer TOKEN".
+    /// each second. POST /pause, /resume, /stop and /order need the header "Authorization: Bearer TOKEN".
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address, help_heading = "Logs")]
     pub(crate) watch: Option<SocketAddr>,
 }

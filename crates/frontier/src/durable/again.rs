@@ -182,6 +182,9 @@ impl Durable {
         urls: &[CanonicalUrl],
         now: Time,
     ) -> Result<Vec<bool>, FrontierError> {
+        if urls.is_empty() {
+            return Ok(Vec::new());
+        }
         let keys: Vec<_> = urls.iter().map(CanonicalUrl::key).collect();
         let waiting = waiting_pages(state)?;
         let mut pages = pages::find(&**self.store.lock(), &keys)?;
