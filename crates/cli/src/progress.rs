@@ -172,9 +172,9 @@ impl Reporter {
                 // Each of those that look alike may lead to more, up to a limit; others lead to more without one.
                 let holding_up = hosts.hosts.iter().filter(|host| host.left.is_some());
                 let is_bound = holding_up.map(|host| host.alike).min() > Some(0);
-                let left = self.pace.remaining(hosts.left(), is_bound);
+                let (left, is_limit) = self.pace.remaining(hosts.left(), is_bound).unzip();
                 let (at_most, at_least) = match left == hosts.left() {
-                    _ if is_bound => ("up to ", ""),
+                    _ if is_bound || is_limit == Some(true) => ("<", ""),
                     // What hangs has spent attempts.
                     true if hosts.held_up_by().is_some_and(|host| host.health.pages_hang()) => ("~", ""),
                     true => ("", "+"),
@@ -349,7 +349,7 @@ mod tests {
         (summary.report.queued, summary.report.leased) = (12_345_678, 1000);
         summary.report.pages.gave_up = 45_678;
         let texts = reporter.texts(&summary);
-        let pace = "1 234 567 pages in 1.7 h, 205.8/s recent, 205.8/s mean, ETA 9.0 min, ";
+        let pace = "1 234 567 pages in 1.7 h, 205.8/s recent, 205.8/s mean, ETA <9.0 min, ";
         assert!(texts[0].starts_with(pace), "{texts:?}");
         assert!(texts[1].ends_with("12 345 failed, 12 away, 45 600+ LOST"), "{texts:?}");
         assert!(texts.iter().all(|text| text.len() <= 78), "{texts:?}");
@@ -363,7 +363,7 @@ mod tests {
         Arc::make_mut(&mut summary.host_table).hosts = vec![endless];
         let texts = reporter.texts(&summary);
         assert!(
-            texts[0].contains(", ETA up to 9.0 min, "),
+            texts[0].contains(", ETA <9.0 min, "),
             "each may lead to more: {texts:?}"
         );
         let mut slow = figures("slow.example", false);

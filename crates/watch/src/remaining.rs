@@ -1,5 +1,6 @@
 //! How many pages are left: an estimate from what the last pages led to.
 
+use crawler::summary::HostFigures;
 use serde_json::{Value, json};
 
 use crate::series::{Point, Series};
@@ -18,7 +19,7 @@ pub(crate) struct Remaining {
     new_per_page: [f64; 2],
     /// At least so many pages: those that are queued or in flight.
     at_least: u64,
-    /// About so many, if pages go on to lead to as many new ones; `None` if they lead to ever more, or to nearly as many.
+    /// About so many, if pages go on to lead to as many new ones, with all that may follow that look alike; `None` if they lead to ever more, or to nearly as many.
     about: Option<u64>,
 }
 
@@ -28,15 +29,17 @@ impl Remaining {
     /// If each page leads to r new ones, q queued pages lead to q·r, and these to q·r², so q / (1 − r) are left in all: the mean of a
     /// branching process (Harris, The Theory of Branching Processes, 1963, section I.5). Of the two r, the greater one counts. Nothing can
     /// foresee a page that leads to thousands.
-    pub(crate) fn of(series: &Series) -> Option<Self> {
+    pub(crate) fn of(series: &Series, hosts: &[HostFigures]) -> Option<Self> {
         let now = series.points().last()?;
         let [long, short] = [now.settled() / 2, now.settled() / 5 * 4].map(|from| new_per_page(series, from, now));
         let (long, short) = (long?, short?);
         let (at_least, most) = (now.queued + now.in_flight, long.max(short));
+        let more = |host: &HostFigures| host.alike.saturating_sub(host.queued + u64::from(host.in_flight));
+        let alike: u64 = hosts.iter().filter(|host| host.left.is_some()).map(more).sum();
         Some(Self {
             new_per_page: [long, short],
             at_least,
-            about: (most <= MOST_NEW).then(|| (at_least as f64 / (1.0 - most)).ceil() as u64),
+            about: (most <= MOST_NEW).then(|| (at_least as f64 / (1.0 - most)).ceil() as u64 + alike),
         })
     }
 
@@ -64,6 +67,10 @@ mod tests {
 
     /// Returns the estimate after some seconds of a crawl. `at` returns the numbers of settled and of queued pages at a second.
     fn remaining(seconds: u64, at: impl Fn(u64) -> (u64, u64)) -> Option<Remaining> {
+        remaining_of(&[], seconds, at)
+    }
+
+    fn remaining_of(hosts: &[HostFigures], seconds: u64, at: impl Fn(u64) -> (u64, u64)) -> Option<Remaining> {
         let report = Frontier::in_memory(FrontierConfig::default()).unwrap().report();
         let mut summary = Summary::new(Ending::Drained, Counts::default(), report);
         let mut series = Series::default();
@@ -74,13 +81,29 @@ mod tests {
             summary.report.links.queued = settled + queued;
             series.add(&summary, false);
         }
-        Remaining::of(&series)
+        Remaining::of(&series, hosts)
     }
 
     #[test]
     fn a_queue_that_only_empties_has_just_its_pages_left() {
         let left = remaining(90, |second| (10 * second, 1000 - 10 * second)).unwrap();
         assert_eq!((left.at_least, left.about), (100, Some(100)), "{left:?}");
+    }
+
+    #[test]
+    fn all_that_may_follow_that_looks_alike_is_left_while_some_of_it_waits() {
+        let mut frontier = Frontier::in_memory(FrontierConfig::default()).unwrap();
+        let url = frontier::Canonicalizer::default()
+            .parse("http://calendar.example/")
+            .unwrap();
+        let (host, now) = (url.host(), frontier::Time::EPOCH);
+        frontier.offer(&[frontier::Link::seed(url)], now).unwrap();
+        let mut calendar = HostFigures::new(frontier.host_report(&host, now).unwrap(), now);
+        (calendar.report.alike, calendar.left) = (500, Some(Duration::from_secs(500)));
+        let waits = |calendar: HostFigures| remaining_of(&[calendar], 90, |second| (10 * second, 1000 - 10 * second));
+        assert_eq!(waits(calendar.clone()).unwrap().about, Some(100 + 499));
+        calendar.left = None;
+        assert_eq!(waits(calendar).unwrap().about, Some(100));
     }
 
     #[test]

@@ -122,7 +122,8 @@ impl Status {
         });
         let (last_pages, last_failures) = self.recent.to_json();
         let (seeds, more_seeds) = &self.seeds;
-        let left = Remaining::of(&self.series).filter(|_| !self.is_finished);
+        let running = self.summary.as_ref().filter(|_| !self.is_finished);
+        let left = running.and_then(|summary| Remaining::of(&self.series, &summary.host_table.hosts));
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "phase": self.phase.name(),

@@ -58,8 +58,8 @@ impl Pace {
 
     /// Estimates the time until the page budget is spent at this rate, the queue is empty if it keeps shrinking, or the time is up. The queue
     /// is not empty before what waits for the host is fetched that takes longest: `held_up`. Returns `None` if the queue grows, or stays while
-    /// pages are fetched, there is no limit, and `held_up` is not what all that may come takes at most.
-    pub(super) fn remaining(&self, held_up: Option<Duration>, is_bound: bool) -> Option<Duration> {
+    /// pages are fetched, there is no limit, and `held_up` is not what all that may come takes at most. Says, too, whether it is the time limit.
+    pub(super) fn remaining(&self, held_up: Option<Duration>, is_bound: bool) -> Option<(Duration, bool)> {
         let (first, last) = self.ends()?;
         let window = last.elapsed - first.elapsed;
         // A time that `Duration` cannot hold gives no estimate.
@@ -76,7 +76,11 @@ impl Pace {
         let is_growing = last.queued > first.queued || last.queued == first.queued && last.finished > first.finished;
         let drain = drain.max(held_up.filter(|_| is_bound || !is_growing));
         let limit = self.max_time.map(|max| max.saturating_sub(last.of_run));
-        budget.into_iter().chain(drain).chain(limit).min()
+        let left = budget.into_iter().chain(drain).min();
+        match limit {
+            Some(limit) if left.is_none_or(|left| limit < left) => Some((limit, true)),
+            _ => Some((left?, false)),
+        }
     }
 
     fn ends(&self) -> Option<(Sample, Sample)> {
@@ -114,6 +118,11 @@ mod tests {
         options
     }
 
+    /// An estimate that is not the time limit.
+    fn estimate(seconds: u64) -> Option<(Duration, bool)> {
+        Some((Duration::from_secs(seconds), false))
+    }
+
     #[test]
     fn a_growing_queue_gives_no_estimate() {
         let growing = pace(&options(None, None), 100, |second| (5 * second, 100 + second));
@@ -123,7 +132,7 @@ mod tests {
     #[test]
     fn a_shrinking_queue_gives_the_time_until_it_is_empty() {
         let shrinking = pace(&options(None, None), 100, |second| (5 * second, 1000 - 2 * second));
-        assert_eq!(shrinking.remaining(None, false), Some(Duration::from_secs(400)));
+        assert_eq!(shrinking.remaining(None, false), estimate(400));
         let too_short = pace(&options(None, None), 5, |second| (5 * second, 1000 - 2 * second));
         assert_eq!(too_short.remaining(None, false), None);
     }
@@ -133,7 +142,7 @@ mod tests {
         let hardly = pace(&options(None, None), 100, |second| (5 * second, 1000 - second / 2));
         assert_eq!(hardly.remaining(None, false), None);
         let slowest = Some(Duration::from_secs(90));
-        assert_eq!(hardly.remaining(slowest, false), slowest);
+        assert_eq!(hardly.remaining(slowest, false), estimate(90));
     }
 
     #[test]
@@ -143,14 +152,12 @@ mod tests {
             shrinking
                 .remaining(Some(Duration::from_secs(seconds)), false)
                 .unwrap()
+                .0
                 .as_secs()
         };
         assert_eq!([399, 720].map(remaining), [400, 720]);
         let still = pace(&options(None, None), 100, |_| (0, 4));
-        assert_eq!(
-            still.remaining(Some(Duration::from_secs(720)), false),
-            Some(Duration::from_secs(720))
-        );
+        assert_eq!(still.remaining(Some(Duration::from_secs(720)), false), estimate(720));
     }
 
     #[test]
@@ -159,7 +166,7 @@ mod tests {
         let bound = Some(Duration::from_secs(90));
         assert_eq!(
             [false, true].map(|is_bound| calendar.remaining(bound, is_bound)),
-            [None, bound]
+            [None, estimate(90)]
         );
     }
 
@@ -168,11 +175,12 @@ mod tests {
         // Ten pages per second in the first minute, then one.
         let slowed = |second: u64| (second.min(60) * 10 + second.saturating_sub(60), 1000);
         let budget = pace(&options(Some(1000), None), 100, slowed);
-        assert_eq!(budget.remaining(None, false), Some(Duration::from_secs(360)));
+        assert_eq!(budget.remaining(None, false), estimate(360));
+        let time_limit = Some((Duration::from_secs(50), true));
         let limit = pace(&options(Some(1000), Some(150)), 100, slowed);
-        assert_eq!(limit.remaining(None, false), Some(Duration::from_secs(50)));
+        assert_eq!(limit.remaining(None, false), time_limit);
         let only_limit = pace(&options(None, Some(150)), 100, slowed);
-        assert_eq!(only_limit.remaining(None, false), Some(Duration::from_secs(50)));
+        assert_eq!(only_limit.remaining(None, false), time_limit);
     }
 
     #[test]

@@ -45,7 +45,7 @@ const CASES: &str = "\
 /alike | --set max-near-duplicates-in-all=9 --set hash-seed=7 | pages not fetched (raise --set max-near-duplicates-in-all)
 /hosts | --set max-hosts-per-site=3 | too many hosts of one site: 3 links refused (raise --set max-hosts-per-site)
 /many | --set max-select-values=3 --select x=a -o /dev/null | selected fields too long: 4 values cut off (raise --set max-select-values or max-select-bytes)
-/many | --max-pages-per-host 3 | page budget of the host spent: 5 pages not fetched (raise --max-pages-per-host)
+/many | --max-pages-per-host 3 | page budget of the host spent: 5 pages not fetched (raise --max-pages-per-host, or max-pages of the host)
 /long | --max-body 1KiB | body too long: 1 page cut off (raise --max-body)
 / | --sitemaps --set max-sitemap-urls=2 | too many URLs in a sitemap: 6 URLs cut off (raise --set max-sitemap-urls)
 / | --sitemaps --set max-sitemap-bytes=100 | sitemap too long or broken: 2 sitemaps cut off (if too long, raise --set max-sitemap-bytes)

@@ -188,18 +188,7 @@ impl HostFigures {
             text += &format!("; given up at {end} if this continues");
         }
         let Some(left) = self.left_in_words() else {
-            match (health.state, health.until) {
-                (Health::Closed, Some(until)) => text += &format!("; until {until}"),
-                (Health::Closed, None) => text += "; asked again once a page of it waits",
-                _ => {}
-            }
-            return match self.advice(name).filter(|_| health.state >= Health::Closed) {
-                Some(advice) => format!("{text}; {advice}"),
-                None if self.is_budget_spent && self.queued > 0 => {
-                    format!("{text}; {} waiting, the page budget is spent", grouped(self.queued))
-                }
-                None => text + "; nothing waits",
-            };
+            return format!("{text}; {}", self.without_end(name));
         };
         let waiting = self.queued + u64::from(self.in_flight);
         let alike = match self.postponed {
@@ -207,11 +196,9 @@ impl HostFigures {
             alike => format!(", {} of them behind all other pages as they look alike", grouped(alike)),
         };
         text += &format!("; {} waiting{alike}, {left}", grouped(waiting));
-        if let Some(budget) = self.budget.filter(|budget| *budget < waiting) {
-            let limit = match self.policy.max_pages {
-                Some(_) => "its max-pages".to_owned(),
-                None => name("max_pages_per_host"),
-            };
+        if let Some(budget) = self.budget.filter(|budget| (1..waiting).contains(budget)) {
+            let own = self.policy.max_pages.map(|_| "its max-pages".to_owned());
+            let limit = own.unwrap_or_else(|| name("max_pages_per_host"));
             text += &format!(", as {limit} lets {} be fetched", grouped(budget));
         }
         if self.alike > waiting {
@@ -220,6 +207,24 @@ impl HostFigures {
         }
         let advice = self.advice(name).filter(|_| !text.contains("; try "));
         text + &advice.map(|advice| format!("; {advice}")).unwrap_or_default()
+    }
+
+    /// Returns how it is with a host for which nothing waits that has its turn, as a phrase.
+    fn without_end(&self, name: &dyn Fn(&str) -> String) -> String {
+        let until = match (self.health.state, self.health.until) {
+            (Health::Closed, Some(until)) => format!("until {until}; "),
+            (Health::Closed, None) => "asked again once a page of it waits; ".to_owned(),
+            _ => String::new(),
+        };
+        until
+            + &match self.advice(name).filter(|_| self.health.state >= Health::Closed) {
+                Some(advice) => advice,
+                None if self.is_budget_spent && self.queued > 0 => {
+                    format!("{} waiting, the page budget is spent", grouped(self.queued))
+                }
+                None if self.budget == Some(0) => "its page budget is spent".to_owned(),
+                None => "nothing waits".to_owned(),
+            }
     }
 
     /// Returns how long what waits takes, as a phrase: at least so long, because more pages may be found; if the trouble of the host
@@ -378,6 +383,10 @@ mod tests {
             (
                 explained(|host| (host.report.queued, host.left) = (0, None)),
                 "asked; nothing waits",
+            ),
+            (
+                explained(|host| (host.report.budget, host.report.queued, host.left) = (Some(0), 0, None)),
+                "asked; its page budget is spent",
             ),
             (
                 explained(|host| host.report.budget = Some(20)),

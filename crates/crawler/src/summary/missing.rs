@@ -19,7 +19,7 @@ const LIMITS: [(Refusal, &str); 12] = [
     (Refusal::Saturated, "capacity"),
     // What to do is said with the pages that its origin lost.
     (Refusal::HostDown, ""),
-    (Refusal::HostBudget, "max_pages_per_host"),
+    (Refusal::HostBudget, HOST_BUDGET),
     (Refusal::TooManySitemaps, "max_sitemaps"),
     (Refusal::TooManyQueries, "max_queries_per_path"),
     (Refusal::TooManySubdomains, "max_hosts_per_site"),
@@ -28,6 +28,9 @@ const LIMITS: [(Refusal, &str); 12] = [
     (Refusal::UrlTooLong, "max_url_bytes"),
     (Refusal::NearDuplicates, "max_near_duplicates_in_all"),
 ];
+
+/// A policy of the host goes before it.
+const HOST_BUDGET: &str = "max_pages_per_host";
 
 /// What becomes of what a limit takes away.
 const REFUSED: &str = "refused";
@@ -192,6 +195,7 @@ impl Summary {
                     // A broken one has no remedy.
                     "sitemaps_broken" => format!("if too long, raise {{{option}}}{place}"),
                     _ if may_be_lifted => format!("{{{option}}} of this run or an earlier one"),
+                    _ if option == HOST_BUDGET => format!("raise {{{option}}}, or max-pages of the host{place}"),
                     _ => format!("raise {{{option}}}{place}"),
                 },
             };
@@ -214,7 +218,7 @@ impl Summary {
         #[rustfmt::skip]
         let others: [(_, &dyn fmt::Display, _, _, _, _); 10] = [
             ("near_duplicates_not_fetched", &alike, dropped(alike), "page", NOT_FETCHED, "max_near_duplicates_in_all"),
-            ("host_budget_not_fetched", &budget, dropped(budget), "page", NOT_FETCHED, "max_pages_per_host"),
+            ("host_budget_not_fetched", &budget, dropped(budget), "page", NOT_FETCHED, HOST_BUDGET),
             ("links_dropped", &"too many links on a page", self.unfollowed.dropped, "link", CUT_OFF, "max_links_per_page"),
             ("bodies_truncated", &"body too long", cut(TruncationReason::Size), "page", CUT_OFF, "max_body_bytes"),
             ("bodies_damaged", &"body damaged, or sent in part", damaged, "page", CUT_OFF, ""),

@@ -526,5 +526,8 @@ fn a_crawl_of_which_a_host_was_closed_is_complete_but_for_what_waited_there() {
     assert_eq!(run.urls(), ["http://b.example/robots.txt", "http://b.example/"]);
     assert!(run.summary.missing().is_empty(), "{:?}", run.summary.missing());
     let text = run.summary.to_string();
-    assert!(text.contains("yes, but for 2 pages dropped by order"), "{text}");
+    assert!(
+        text.contains("yes, but for 2 pages dropped by policy or order"),
+        "{text}"
+    );
 }

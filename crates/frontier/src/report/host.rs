@@ -41,7 +41,7 @@ pub struct HostReport {
     /// Whether the page budget of the crawl is spent: nothing that waits is asked for.
     pub is_budget_spent: bool,
     /// How many more of its pages may be fetched until all others are dropped:
-    /// [`LimitConfig::max_pages_per_host`](crate::LimitConfig::max_pages_per_host). `None` without a limit, or if it is reached.
+    /// [`LimitConfig::max_pages_per_host`](crate::LimitConfig::max_pages_per_host). `None` without a limit.
     pub budget: Option<u64>,
     /// Whether it, or one of its ports, was away for too long and was given up.
     pub given_up: bool,
@@ -64,7 +64,8 @@ impl HostReport {
     /// `None` if nothing waits or is in flight, or the page budget is spent.
     pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
-        let waiting = waiting.min(self.budget.unwrap_or(u64::MAX));
+        // What waits although the budget is spent does not count for it.
+        let waiting = waiting.min(self.budget.filter(|left| *left > 0).unwrap_or(u64::MAX));
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
         // How long silent pages take is known from them, and how long a host rests from its answer.

@@ -283,4 +283,6 @@ fn what_waits_beyond_the_budget_of_a_host_takes_no_time() {
         let expected = (Some(left_after), Some(Duration::from_secs(left_after)));
         assert_eq!(left(&frontier), expected);
     }
+    fetch(&mut frontier, &[]);
+    assert_eq!(left(&frontier), (Some(0), None));
 }

@@ -142,11 +142,10 @@ function showLeft(status) {
   const holding = summary.host_table.filter((one) => one.left_seconds !== null);
   const isOpen = holding.length > 0 && holding.every((one) => one.alike > 0);
   const [seconds, bound] = timeLeft(status);
-  const alike = holding.reduce((sum, one) => sum + Math.max(0, one.alike - one.waiting), 0);
   const until = seconds > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : bound} ${duration(seconds)}` : "";
   put(byId("left"), left.about === null
     ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
-    : `${queued}. With those that they lead to, up to ${grouped(left.about + alike)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
+    : `${queued}. With those that they lead to, up to ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
 }
 
 function showSeenSet(status) {

@@ -44,10 +44,9 @@ impl Host {
         self.settled_pages.into()
     }
 
-    /// How many more pages may be fetched; `None` without a limit, or if none may: what waits then does not count.
+    /// How many more pages may be fetched; `None` without a limit.
     pub(crate) fn budget_left(&self, config: &HostConfig) -> Option<u64> {
-        let left = self.max_pages(config)?.checked_sub(self.settled_pages())?;
-        (left > 0).then_some(left)
+        Some(self.max_pages(config)?.saturating_sub(self.settled_pages()))
     }
 
     pub(crate) fn exceeds_budget(&self, config: &HostConfig) -> bool {
