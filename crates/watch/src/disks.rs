@@ -22,7 +22,7 @@ impl Disks {
 
     pub(crate) fn output_bytes(&self) -> u64 {
         let files = self.outputs.iter().flat_map(|first| series_of(first));
-        let found = files.filter_map(|path| fs::metadata(path).ok());
+        let found = files.filter_map(|(_, path)| fs::metadata(path).ok());
         found.filter(fs::Metadata::is_file).map(|file| file.len()).sum()
     }
 }

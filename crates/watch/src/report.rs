@@ -13,8 +13,9 @@ pub(crate) const PAGE: &str = include_str!("page/index.html");
 pub(crate) const STYLE: &str = include_str!("page/page.css");
 pub(crate) const SCRIPT: &str = include_str!("page/page.js");
 
-/// The first line of the page.
-const BEGINNING: &str = "<!doctype html>\n";
+/// The first lines of the page, with its title.
+const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>crawler</title>\n";
 
 /// What the page has in place of its style, its script, and its numbers as text.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"page.css\">";
@@ -31,7 +32,7 @@ impl ReportFile {
     ///
     /// # Errors
     ///
-    /// What is there and is no file, such as a device, or no HTML; a folder that cannot be written to.
+    /// What is there and is no file, such as a device, or no report; a folder that cannot be written to.
     pub fn new(path: &Path) -> io::Result<Self> {
         Replaceable::new(path, BEGINNING).map(Self)
     }

@@ -131,7 +131,7 @@ fn a_state_directory_that_does_not_know_a_file_leaves_it_as_it_is() {
     fs::write(name("pages-00001.jsonl"), "{}\n").unwrap();
     crawl.refuses(
         &crawl.with("state", &OUTPUTS, "--set output-max-bytes=1"),
-        "pages-00001.jsonl: this file is not of the crawl",
+        "pages-00001.jsonl: this file, and those of its series that follow up to number 1, are not of the crawl",
     );
     succeeds(&same);
     assert_eq!(texts_of(name("pages.jsonl"), "url").len(), 10);
@@ -350,8 +350,11 @@ fn a_foreign_file_where_a_series_continues_is_moved_away_and_nothing_counts_as_l
     succeeds(&format!("{same} --max-pages 3"));
     let next = crawl.path("pages-00001.jsonl");
     fs::write(&next, "{}").unwrap();
-    crawl.refuses(&same, "pages-00001.jsonl: this file is not of the crawl");
-    crawl.refuses(&format!("{same} --accept-loss"), "move it away or remove it");
+    crawl.refuses(
+        &same,
+        "pages-00001.jsonl: this file, and those of its series that follow up to number 1, are not of the crawl",
+    );
+    crawl.refuses(&format!("{same} --accept-loss"), "move them away or remove them");
     fs::remove_file(&next).unwrap();
     let printed = succeeds(&same);
     assert!(!printed.stdout.contains("begun anew"), "{}", printed.stdout);

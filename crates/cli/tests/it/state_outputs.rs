@@ -69,6 +69,15 @@ fn save_is_named_when_it_is_left_out_and_another_one_is_refused() {
 
     fs::remove_dir_all(&other).unwrap();
     fs::create_dir(&other).unwrap();
+    let foreign = Path::new(&other).join("index.html");
+    fs::write(&foreign, "mine").unwrap();
+    crawl.fails(
+        &format!("--save {other} -o {pages}"),
+        2,
+        "this is another folder: give that one",
+    );
+    assert_eq!(fs::read(&foreign).unwrap(), b"mine");
+    fs::remove_file(&foreign).unwrap();
     let options = format!("--save {other} -o {pages} --fail-on-incomplete");
     let message = format!("{other}: the bodies of earlier runs are gone");
     fails(&crawl.with(&options), 3, &[&message, "1 output begun anew"]);

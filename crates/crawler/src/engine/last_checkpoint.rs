@@ -6,6 +6,7 @@ use frontier::{Directory, FrontierConfig};
 
 use crate::error::StartError;
 use crate::state::{Commit, StateError};
+use crate::summary::Counts;
 
 /// Goes back to the last checkpoint if another version of this program was killed after it, and this one cannot make its calls again.
 ///
@@ -25,9 +26,16 @@ pub(crate) fn go_back_if_logic_is_other(
     if config.partition.is_some() && other.are_synced && !accepts_loss {
         return Err(StateError::OtherLogic.into());
     }
-    let pages = |attachment: &[u8]| Commit::read(attachment).map(|saved| saved.map_or(0, |(counts, _)| counts.pages));
-    let pages = pages(&other.at_end)?.saturating_sub(pages(&other.at_checkpoint)?);
+    let (end, checkpoint) = (Commit::read(&other.at_end)?, Commit::read(&other.at_checkpoint)?);
+    let pages = |saved: &Option<(Counts, Commit)>| saved.as_ref().map_or(0, |(counts, _)| counts.pages);
+    let pages = pages(&end).saturating_sub(pages(&checkpoint));
     directory.discard_other_logic(config)?;
+    let outputs_of = |saved| Option::iter(saved).flat_map(|(_, commit): &(Counts, Commit)| &commit.outputs);
+    for output in outputs_of(&end) {
+        let earlier = outputs_of(&checkpoint).find(|earlier| earlier.name == output.name);
+        let known = earlier.map_or(0, |earlier| earlier.file.number);
+        output.file.remove_behind(known);
+    }
     let (shown, commits) = (state.display(), other.commits);
     log::warn!(
         target: "crawler::state",

@@ -1,11 +1,12 @@
 //! What a later run checks before it continues a file.
 
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use super::series::{at, is_free, numbered};
+use super::series::{at, is_free, numbered, series_of};
 use super::tail::Tail;
 use crate::saved_output::SavedFile;
 
@@ -19,7 +20,7 @@ pub(super) fn identity(found: &Metadata) -> u64 {
 
 impl SavedFile {
     /// Checks that the file still has what was saved, and can be [continued](crate::output::OutputFile::reopen). `first` is where the series
-    /// is now; with a size of its files, the name of the next one must be free. It changes nothing.
+    /// is now; with a size of its files, the names of later ones must be free. It changes nothing.
     ///
     /// | what is there | was saved with content | was saved empty |
     /// |---|---|---|
@@ -65,11 +66,12 @@ impl SavedFile {
                 }
             }
         }
-        let next = numbered(first, self.number.saturating_add(1));
-        if max_bytes.is_some() && !is_free(&next) {
+        let later = series_of(first).filter(|(number, path)| *number > self.number && !is_free(path));
+        let later: BTreeMap<_, _> = later.filter(|_| max_bytes.is_some()).collect();
+        if let (Some((_, next)), Some((last, _))) = (later.first_key_value(), later.last_key_value()) {
             let message = format!(
-                "{}: this file is not of the crawl as its state directory has it, which continues there: move it away or remove it. If the crawl has \
-                 begun it, its pages are fetched again",
+                "{}: this file, and those of its series that follow up to number {last}, are not of the crawl as its state directory has it, which \
+                 continues there: move them away or remove them. If the crawl has begun them, their pages are fetched again",
                 next.display()
             );
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
@@ -85,6 +87,12 @@ impl SavedFile {
     /// The file itself, whatever its number.
     pub(crate) fn full_path(&self) -> PathBuf {
         numbered(Path::new(&self.path), self.number)
+    }
+
+    /// Removes this file and those of the series before it, back to a number, which stays: what they have is fetched again.
+    pub(crate) fn remove_behind(&self, number: u32) {
+        let files = (number.saturating_add(1)..=self.number).map(|number| numbered(Path::new(&self.path), number));
+        files.for_each(|path| drop(std::fs::remove_file(path)));
     }
 
     /// A file of this output without content, the next in the series that is free: for an output whose content of earlier runs is gone.

@@ -23,17 +23,20 @@ pub(super) fn numbered(first: &Path, number: u32) -> PathBuf {
     first.with_file_name(OsString::from(format!("{stem}-{number:0DIGITS$}{ending}")))
 }
 
-/// Returns the files of a series that are there, in no order. It reads their folder.
-pub fn series_of(first: &Path) -> impl Iterator<Item = PathBuf> {
+/// Returns the files of a series that are there, with their numbers, in no order. It reads their folder.
+pub fn series_of(first: &Path) -> impl Iterator<Item = (u32, PathBuf)> {
     let entries = folder_of(first).read_dir().into_iter().flatten().flatten();
     let name = first.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let end = ending_of(&name);
-    entries.map(|entry| entry.path()).filter(move |path| {
-        let found = path.file_name().unwrap_or_default().to_string_lossy();
+    entries.map(|entry| entry.path()).filter_map(move |path| {
+        let found = path.file_name()?.to_string_lossy();
         let (stem, ending) = name.split_at(end);
-        let between = found.strip_prefix(stem).and_then(|rest| rest.strip_suffix(ending));
-        let number = between.and_then(|between| between.strip_prefix('-'));
-        found == name || number.is_some_and(|number| number.len() >= DIGITS && number.parse::<u32>().is_ok())
+        let between = found.strip_prefix(stem)?.strip_suffix(ending)?;
+        let number = match between.strip_prefix('-').filter(|number| number.len() >= DIGITS) {
+            None if between.is_empty() => 0,
+            number => number?.parse().ok()?,
+        };
+        Some((number, path))
     })
 }
 

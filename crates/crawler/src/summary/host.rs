@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use frontier::{FailureKind, Health, HostReport, Time};
+use frontier::{Health, HostReport, Time};
 use serde_json::{Value, json};
 
 use super::remedy::remedy;
@@ -262,11 +262,10 @@ impl HostFigures {
 
     /// Returns the state as people say it.
     pub fn state_in_words(&self) -> String {
-        match (self.health.state, self.health.cause.as_ref().map(|cause| cause.kind)) {
+        match self.health.state {
             _ if self.is_dropped() => "dropped".to_owned(),
-            (Health::RobotsFailing, _) => "robots.txt failing".to_owned(),
-            (Health::Hanging, Some(FailureKind::Broken | FailureKind::Incomplete)) => "breaking off".to_owned(),
-            (state, _) => state.name().replace('_', " "),
+            Health::RobotsFailing => "robots.txt failing".to_owned(),
+            state => state.name().replace('_', " "),
         }
     }
 
@@ -313,7 +312,7 @@ impl HostFigures {
 mod tests {
     use std::sync::Arc;
 
-    use frontier::{Canonicalizer, Failure, Frontier, FrontierConfig};
+    use frontier::{Canonicalizer, Failure, FailureKind, Frontier, FrontierConfig};
 
     use super::*;
 
@@ -351,7 +350,7 @@ mod tests {
                     host.report.health.cause =
                         Some(Arc::new(Failure::new(FailureKind::Incomplete, "the body broke off")));
                 }),
-                "breaking off: the body broke off; 37 waiting, at least 6.2 min left; MAX_ATTEMPTS and TIMEOUT bound that",
+                "hanging: the body broke off; 37 waiting, at least 6.2 min left; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| host.median = Some(2 * second)),

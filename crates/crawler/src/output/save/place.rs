@@ -36,7 +36,7 @@ pub(super) fn check_mark(folder: &Path, token: &str) -> io::Result<()> {
 
 /// Checks that a folder is the one in which earlier runs have saved pages. These showed it as `earlier`.
 ///
-/// A folder at the same place is accepted without its mark: its user may have emptied it.
+/// An empty folder at the same place is accepted: its user may have emptied it.
 pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()> {
     let refuse = |why: String| {
         let message = format!("{}: {why}", folder.display());
@@ -50,7 +50,8 @@ pub(super) fn check(folder: &Path, earlier: &str, token: &str) -> io::Result<()>
             "the crawl has saved pages in this folder, and it is missing: put it back, or make an empty one to continue without them".to_owned(),
         );
     }
-    if is_marked(folder, token).unwrap_or(is_same_place) {
+    let is_empty = fs::read_dir(folder).is_ok_and(|mut files| files.next().is_none());
+    if is_marked(folder, token).unwrap_or(is_same_place && is_empty) {
         return Ok(());
     }
     refuse(format!(

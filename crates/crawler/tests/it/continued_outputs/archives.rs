@@ -240,7 +240,7 @@ fn what_stands_in_the_place_of_the_next_file_is_not_touched() {
     // A state that does not know the next file is an old one.
     let refused = Archive::continuing("warc", archive_options(&path, Some(1)), back.as_ref());
     let message = refused.unwrap_err().to_string();
-    assert!(message.contains("move it away or remove it"), "{message}");
+    assert!(message.contains("move them away or remove them"), "{message}");
     assert_eq!(fs::read(&next).unwrap(), b"my notes");
 }
 

@@ -62,6 +62,34 @@ fn an_output_that_began_after_a_checkpoint_is_cut_back_to_it() {
 }
 
 #[test]
+fn files_of_a_series_that_began_after_a_checkpoint_go_with_it() {
+    let (folder, site) = (Folder::new("series"), Site::default());
+    let size = std::num::NonZeroU64::new(1);
+    let in_series = |crawl: Crawl<Site>| {
+        let saved = crawl.saved_output("pages").map(|saved| saved.file.clone());
+        let free = saved.is_none_or(|saved| saved.check(&folder.file("pages"), size).is_ok());
+        assert!(free, "later files have content");
+        let file = folder.output(&crawl, "pages").with_max_bytes(size);
+        crawl.observe(Pages::new(Sink::continuing("pages", file), Format::JsonLines, &[]).unwrap())
+    };
+    let files = || crawler::output::series_of(&folder.file("pages")).collect::<std::collections::BTreeMap<_, _>>();
+    let crawl = in_series(open(&folder, &site, options()).unwrap());
+    assert!(killed_in_another_version(crawl, &folder, Duration::from_secs(40)).is_none());
+    assert!(files().len() > 2, "{:?}", files());
+    run(in_series(open(&folder, &site, options()).unwrap()), FOREVER)
+        .unwrap()
+        .unwrap();
+    let lines: Vec<_> = files()
+        .into_values()
+        .flat_map(|path| folder.urls(path.to_str().unwrap()))
+        .collect();
+    let (whole, other) = (Folder::new("one-file"), Site::default());
+    run_to_end(&whole, &other);
+    assert_eq!(lines.len(), whole.urls("pages").len());
+    assert!(lines.iter().all(|(_, times)| *times == 1), "{lines:?}");
+}
+
+#[test]
 fn a_partition_of_another_version_is_refused_unless_the_loss_is_accepted() {
     let (folder, site) = (Folder::new("partition"), Site::default());
     let mut shared = options();
