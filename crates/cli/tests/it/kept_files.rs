@@ -124,6 +124,11 @@ fn a_state_directory_that_does_not_know_a_file_leaves_it_as_it_is() {
         &crawl.with("typo", &[("-o", "new.jsonl")], "--seeds nothing"),
         "nothing cannot be read",
     );
+    fs::write(name("series-00002.jsonl"), "{}\n").unwrap();
+    crawl.refuses(
+        &crawl.with("typo", &[("-o", "series.jsonl")], "--set output-max-bytes=1"),
+        "series-00002.jsonl: this file, and those of its series",
+    );
     fs::write(name("foreign.jsonl"), "{}\n").unwrap();
     let mut more = OUTPUTS;
     more[2].1 = "foreign.jsonl";
