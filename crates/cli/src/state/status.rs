@@ -70,7 +70,10 @@ impl<'a> Status<'a> {
         }
         let hosts = self.crawl.frontier.hosts_with_orders();
         if hosts > 0 {
-            rows.add("", format!("{}: crawler hosts names them", counted(hosts, "host")));
+            rows.add(
+                "ordered",
+                format!("{}: crawler hosts names them", counted(hosts, "host")),
+            );
         }
         rows.add("last saved", self.saved());
         rows.add("elapsed", format!("{}, all runs", duration(summary.elapsed)));
@@ -107,7 +110,7 @@ impl<'a> Status<'a> {
         match self.crawl.holder {
             LockHolder::Process(Some(process)) if self.crawl.is_paused => {
                 format!(
-                    "paused, process {process}: Resume on its page, or SIGCONT after Ctrl-Z, continues it; so does crawler unpause"
+                    "paused, process {process}: crawler unpause, or Resume on its page, continues it; after Ctrl-Z, fg or SIGCONT alone"
                 )
             }
             LockHolder::Process(Some(process)) => format!("{running}, process {process}"),

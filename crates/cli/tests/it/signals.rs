@@ -372,7 +372,7 @@ fn a_pause_by_the_page_is_in_the_log_and_the_status_and_does_not_outlive_the_pro
     }
     assert!(text().contains("paused, process "), "{}", text());
     assert!(
-        one_line(&text()).contains("Resume on its page, or SIGCONT after Ctrl-Z, continues it")
+        one_line(&text()).contains("or Resume on its page, continues it; after Ctrl-Z, fg or SIGCONT alone")
             && !text().contains("held up by"),
         "{}",
         text()

@@ -116,12 +116,17 @@ impl State {
 
     pub(crate) fn hosts_by_health(&self, now: Time) -> BTreeMap<Health, u64> {
         let hanging = self.hanging(now);
-        let mut hosts = BTreeMap::new();
-        for (key, facts) in self.sieve.queue().hosts().all_facts() {
+        let (mut counts, hosts) = (BTreeMap::new(), self.sieve.queue().hosts());
+        for (key, facts) in hosts.all_facts() {
             let hangs = hanging.contains_key(key).then_some(Health::Hanging);
-            *hosts.entry(facts.health.max(hangs.unwrap_or_default())).or_default() += 1;
+            // Whether it still is closed depends on the time.
+            let rests = facts.rests.then(|| hosts.get(key.as_str())).flatten();
+            let rests = rests.map(|host| host.health(key, None, &self.retries, now).state);
+            *counts
+                .entry(facts.health.max(hangs.or(rests).unwrap_or_default()))
+                .or_default() += 1;
         }
-        hosts
+        counts
     }
 
     fn hanging(&self, now: Time) -> BTreeMap<&HostKey, &LeasedEntry> {

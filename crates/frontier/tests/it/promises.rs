@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use frontier::Link;
 use frontier::{
-    FailureKind, Fate, Frontier, FrontierConfig, Leasing, LimitConfig, NotFetched, Outcome, PolitenessConfig, Purpose,
-    Reach, Refusal, ScopeConfig, Verdict,
+    FailureKind, Fate, Frontier, FrontierConfig, Health, Leasing, LimitConfig, NotFetched, Outcome, PolitenessConfig,
+    Purpose, Reach, Refusal, ScopeConfig, Verdict,
 };
 
 use crate::common::{
@@ -420,6 +420,8 @@ fn a_host_that_is_closed_until_a_time_rests_and_the_last_order_counts() {
     frontier.block(&host, at(30), START).unwrap();
     frontier.block(&host, at(10), START).unwrap();
     assert_eq!(frontier.lease(at(9), 9).unwrap(), Leasing::NotUntil(at(10)));
+    let rest = |at| frontier.hosts_by_health(at).into_keys().collect::<Vec<_>>();
+    assert_eq!([at(9), at(10)].map(rest), [[Health::Resting], [Health::Asked]]);
     only(&mut frontier, at(10));
 }
 
