@@ -3,11 +3,11 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use cluster::{JoinError, Joining, LogError, Overview, OverviewError};
+use cluster::{JoinError, Joining, LogError, Overview, OverviewError, Signal};
 use crawler::{Crawl, CrawlBuilder};
 
 use crate::failure::Failure;
-use crate::options::{ClusterCommand, Site};
+use crate::options::{ClusterArgs, ClusterCommand, Site};
 
 /// Prepares to join the other processes, if there are some. Checks first that a process with a new directory fits to them.
 pub(crate) async fn joining(
@@ -59,6 +59,13 @@ fn owner() -> String {
         .to_owned()
 }
 
+fn signal(args: &ClusterArgs, what: Signal, to: &str) -> Result<String, OverviewError> {
+    cluster::signal(args.address.clone(), what).map(|told| match told {
+        1 => format!("1 process was told to {to}\n"),
+        told => format!("{told} processes were told to {to}\n"),
+    })
+}
+
 /// Runs a command, and prints its answer or why there is none.
 pub(crate) fn run(command: &ClusterCommand) -> ExitCode {
     let answer = match command {
@@ -67,10 +74,9 @@ pub(crate) fn run(command: &ClusterCommand) -> ExitCode {
             true => serde_json::to_string(&overview).unwrap_or_default() + "\n",
             false => overview.to_string(),
         }),
-        ClusterCommand::Stop { address } => cluster::stop(address.clone()).map(|told| match told {
-            1 => "1 process was told to stop\n".to_owned(),
-            told => format!("{told} processes were told to stop\n"),
-        }),
+        ClusterCommand::Stop(args) => signal(args, Signal::Stop, "stop"),
+        ClusterCommand::Pause(args) => signal(args, Signal::Pause, "pause"),
+        ClusterCommand::Unpause(args) => signal(args, Signal::Unpause, "go on"),
     };
     match answer {
         Ok(text) => crate::print(Ok(text.into_bytes())),

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     State(StateCommand),
     #[command(flatten)]
     Order(OrderCommand),
-    /// Look at the processes that share a crawl, or stop them.
+    /// Look at the processes that share a crawl, pause or stop them.
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Continue the crawl in a state directory with the options of its last run.
@@ -110,6 +110,13 @@ pub(crate) enum Command {
     Man,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// The address of --cluster.
+    #[arg(value_name = "URL")]
+    pub(crate) address: Address,
+}
+
 /// A command about the processes that share a crawl.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
@@ -123,11 +130,11 @@ pub(crate) enum ClusterCommand {
         json: bool,
     },
     /// Stop all processes, as by Ctrl-C. The same commands continue the crawl.
-    Stop {
-        /// The address of --cluster.
-        #[arg(value_name = "URL")]
-        address: Address,
-    },
+    Stop(ClusterArgs),
+    /// Pause all processes, once requests in flight have ended.
+    Pause(ClusterArgs),
+    /// Let all processes go on after a pause.
+    Unpause(ClusterArgs),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -78,6 +78,9 @@ impl Answer {
         for host in &did.unknown {
             let _ = write!(said, "\nthe crawl has not met {host}: check its name");
         }
+        if did.are_others_told {
+            said += "\nthe other partitions obey, too, seconds later or once they run";
+        }
         let said = said.trim_start().to_owned();
         Self {
             said,
@@ -193,7 +196,8 @@ fn give(dir: &Path, command: &OrderCommand) -> Answer {
         }
         thread::sleep(PAUSE);
     }
-    Answer::unanswered(&NotFound.into())
+    let why = "it begins, and may wait for Redis or for other processes";
+    Answer::unanswered(&io::Error::new(NotFound, why))
 }
 
 #[cfg(unix)]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crawler::peers::{Exchanged, Peers, PeersError};
 use crawler::summary::Summary;
+use frontier::exchange::Received;
 use frontier::{Frontier, Time};
 use tokio::sync::Notify;
 
@@ -17,10 +18,8 @@ use crate::link_log::{LogError, StreamEntry};
 use crate::member::{Member, MemberError, ToSend};
 use crate::post::Post;
 use crate::redis_log::RedisLog;
+use crate::signal::{Signal, Signalled};
 use crate::word::{End, PartitionStatus, Words};
-
-/// The field of an order to stop. Its text has the instances that are to stop: one that starts later is not meant.
-pub(crate) const STOP: &str = "stop";
 
 /// How long the thread waits for orders before it looks for entries again.
 const IDLE: Duration = Duration::from_millis(20);
@@ -57,7 +56,8 @@ pub struct Cluster {
     thread: Option<JoinHandle<()>>,
     process: Joining,
     has_news: bool,
-    is_stopped: bool,
+    /// When all were told something last, by its field.
+    signalled_at: [u64; 2],
     /// What the others said when this process joined.
     said: Words,
 }
@@ -74,8 +74,7 @@ enum Message {
 struct News {
     entries: Vec<StreamEntry>,
     words: Option<Words>,
-    /// The instances that are to stop.
-    stop: Vec<u64>,
+    signals: Vec<Signalled>,
     has_lost_name: bool,
 }
 
@@ -108,7 +107,7 @@ impl Cluster {
             thread: Some(thread::spawn(|| courier.run())),
             process,
             has_news: false,
-            is_stopped: false,
+            signalled_at: [0; 2],
             said,
         }
     }
@@ -134,9 +133,20 @@ impl Peers for Cluster {
                 self.waiting.fetch_sub(WORDS_WEIGH, Ordering::Relaxed);
                 self.member.hear(&words, frontier, now)?;
             }
-            if news.stop.contains(&self.member.instance()) && !std::mem::replace(&mut self.is_stopped, true) {
-                log::warn!(target: "crawler::cluster", "crawler cluster stop: finishing requests in flight");
-                exchanged.stop = true;
+            for told in news.signals {
+                let last = &mut self.signalled_at[told.what.field()];
+                if told.at <= *last || !told.instances.contains(&self.member.instance()) {
+                    continue;
+                }
+                *last = told.at;
+                match told.what {
+                    Signal::Stop => {
+                        log::warn!(target: "crawler::cluster", "crawler cluster stop: finishing requests in flight");
+                        exchanged.stop = true;
+                    }
+                    Signal::Pause => exchanged.pause = Some(true),
+                    Signal::Unpause => exchanged.pause = Some(false),
+                }
             }
             if news.has_lost_name {
                 let name = self.process.address.name().to_owned();
@@ -144,10 +154,17 @@ impl Peers for Cluster {
             }
             self.has_news = true;
         }
-        let at_once = self.inbox.len().min(ENTRIES_AT_ONCE);
-        for entry in self.inbox.drain(..at_once) {
+        for _ in 0..ENTRIES_AT_ONCE {
+            // What comes behind a text may depend on what is done with it.
+            let Some(entry) = self.inbox.pop_front_if(|_| exchanged.told.is_empty()) else {
+                break;
+            };
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            exchanged.offered.extend(self.member.receive(&entry, frontier, now)?);
+            match self.member.receive(&entry, frontier, now)? {
+                Received::Accepted { links, verdicts } => exchanged.offered.push((links, verdicts)),
+                Received::Told(text) => exchanged.told.push(text),
+                _ => {}
+            }
         }
         if std::mem::take(&mut self.has_news) {
             let orders = self.member.orders(frontier, now)?;
@@ -296,10 +313,12 @@ impl Courier {
         }
         if has_room && is_due(self.heard, HEAR_EVERY) {
             let (words, others) = self.post.words()?;
-            let stop = others.iter().find(|(field, _)| field == STOP);
-            news.stop = stop
-                .and_then(|(_, text)| serde_json::from_str(text).ok())
-                .unwrap_or_default();
+            let signals = others
+                .iter()
+                .filter(|(field, _)| Signal::FIELDS.contains(&field.as_str()));
+            news.signals = signals
+                .filter_map(|(_, text)| serde_json::from_str(text).ok())
+                .collect();
             // Redis may have forgotten it.
             let (log, text) = (self.post.log_mut(), self.founded.text());
             news.has_lost_name = self.strangers >= MOST_STRANGERS && !self.has_heard;

@@ -12,7 +12,7 @@
 //! | [`Post`] | a log, and how far its streams were read: it takes the [`ToSend`] of a member there, and brings what is new | decide anything |
 //! | [`RedisLog`] | the log in a Redis server or a Redis Cluster | decide anything, or remember anything that has to last |
 //! | [`Cluster`] | a member in the loop of the crawl, and a post over a `RedisLog` on a thread, which waits for the network | – |
-//! | [`Overview`], [`stop`] | what a person sees of all partitions, and the order to stop them | belong to the protocol |
+//! | [`Overview`], [`signal`] | what a person sees of all partitions, and what all are told at once | belong to the protocol |
 //!
 //! A [`Word`] says what a partition has synced: how far it has sent and received, and whether it is drained. Other members hear it.
 //! [`Kept`] is what a member needs after a restart: commit it together with the frontier.
@@ -52,6 +52,7 @@ mod member;
 mod overview;
 mod post;
 mod redis_log;
+mod signal;
 mod url;
 mod wire;
 mod word;
@@ -60,9 +61,10 @@ pub use cluster::Cluster;
 pub use founded::Joining;
 pub use join::JoinError;
 pub use link_log::{EntryId, LinkLog, LogError, StreamEntry};
-pub use member::{Batches, Kept, Limits, Member, MemberError, Offered, ToSend};
-pub use overview::{Numbers, Overview, OverviewError, Row, stop};
+pub use member::{Batches, Kept, Limits, Member, MemberError, ToSend};
+pub use overview::{Numbers, Overview, OverviewError, Row, signal};
 pub use post::Post;
 pub use redis_log::{RedisLog, TIMEOUT};
+pub use signal::Signal;
 pub use url::{Address, AddressError};
 pub use word::{End, PartitionStatus, PeerWord, Word, Words};

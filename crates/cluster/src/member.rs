@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use frontier::exchange::{Acknowledged, Received};
-use frontier::{Frontier, FrontierError, Link, Partition, Time, Verdict};
+use frontier::{Frontier, FrontierError, Partition, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::link_log::{EntryId, StreamEntry};
@@ -71,9 +71,6 @@ impl ToSend {
         self.append.is_empty() && self.trim.is_empty() && self.word.is_none()
     }
 }
-
-/// Links of a batch that were offered to the frontier, with the verdicts on them.
-pub type Offered = (Vec<Link>, Vec<Verdict>);
 
 /// Why a member cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -354,7 +351,7 @@ impl Member {
         }
     }
 
-    /// Receives an entry of the log. Returns the links that it brought, if it was the next one of its sender.
+    /// Receives an entry of the log. If it is the next one of its sender, its links are offered, or its text is returned.
     ///
     /// Whatever is not the next one is dropped, and the sender sends it again: waiting at a gap would hide that behind it.
     ///
@@ -366,10 +363,10 @@ impl Member {
         entry: &StreamEntry,
         frontier: &mut Frontier,
         now: Time,
-    ) -> Result<Option<Offered>, MemberError> {
+    ) -> Result<Received, MemberError> {
         let index = entry.from as usize;
         let (Some(promise), Some(peer)) = (self.kept.promises.get(index), self.peers.get_mut(index)) else {
-            return Ok(None);
+            return Ok(Received::Damaged);
         };
         // Entries of a process of the past are dropped, and what is no batch.
         let batch = wire::read(&entry.batch);
@@ -387,12 +384,12 @@ impl Member {
             );
         }
         // What is dropped is not needed in the log: it is sent again.
-        let is_needed = matches!(received, Received::Accepted { .. } | Received::Repeated);
+        let is_needed = matches!(
+            received,
+            Received::Accepted { .. } | Received::Told(_) | Received::Repeated
+        );
         let number = batch.filter(|_| is_needed).map_or(0, |batch| batch.mark.number);
         peer.read.push_back((entry.id, number));
-        Ok(match received {
-            Received::Accepted { links, verdicts } => Some((links, verdicts)),
-            _ => None,
-        })
+        Ok(received)
     }
 }

@@ -1,13 +1,13 @@
-//! A look at all partitions of a crawl, and the order to stop them.
+//! A look at all partitions of a crawl, and what all are told at once.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::cluster::STOP;
 use crate::founded::Founded;
 use crate::link_log::{LinkLog as _, LogError};
 use crate::redis_log::RedisLog;
+use crate::signal::{Signal, Signalled};
 use crate::url::Address;
 use crate::word::{End, Words, words_of};
 
@@ -38,7 +38,8 @@ pub struct Overview {
 pub struct Row {
     /// Its index.
     pub partition: u32,
-    /// `running`, `ended`, `stopped`, `unreadable`, or `silent`: it has said nothing for five seconds, or never.
+    /// `running`, `drained` (it has nothing left that it may fetch, and waits for the others), `ended`, `stopped`, `unreadable`, or `silent`: it has
+    /// said nothing for five seconds, or never.
     pub state: &'static str,
     /// The machine and the process that has it; nothing before its first word.
     pub owner: String,
@@ -97,21 +98,22 @@ fn observe(address: Address) -> Result<(RedisLog, Founded), OverviewError> {
     Ok((log, founded))
 }
 
-/// Tells all processes of a crawl to stop, as by Ctrl-C. Processes that start later are not meant. Returns how many run.
+/// Tells something to all processes of a crawl. Processes that start later are not meant. Returns how many run.
 ///
 /// # Errors
 ///
 /// See [`OverviewError`].
-pub fn stop(address: Address) -> Result<usize, OverviewError> {
+pub fn signal(address: Address, what: Signal) -> Result<usize, OverviewError> {
     let (mut log, _) = observe(address)?;
     let (words, _) = words_of(log.words()?);
-    let now = log.time()?;
+    let at = log.time()?;
     let here: Vec<_> = words.values().filter(|word| !word.status.has_left).collect();
-    let ages = here.iter().map(|word| now.abs_diff(word.status.at));
+    let ages = here.iter().map(|word| at.abs_diff(word.status.at));
     let live = ages.filter(|age| *age <= DEAD_AFTER).count();
-    let instances: Vec<u64> = here.iter().map(|word| word.instance).collect();
+    let instances = here.iter().map(|word| word.instance).collect();
     // Numbers can always be written.
-    log.order(STOP, &serde_json::to_string(&instances).unwrap_or_default())?;
+    let text = serde_json::to_string(&Signalled { what, at, instances }).unwrap_or_default();
+    log.order(Signal::FIELDS[what.field()], &text)?;
     Ok(live)
 }
 
@@ -179,6 +181,7 @@ impl Row {
             () if word.ended.is_some() => "ended",
             () if status.has_left => "stopped",
             () if age > DEAD_AFTER => "silent",
+            () if word.is_drained => "drained",
             () => "running",
         };
         row.numbers = Numbers {

@@ -8,13 +8,18 @@ use frontier::{
     Refusal, Time, Verdict,
 };
 use regex::RegexSet;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::parse_seed;
 use crate::error::{CrawlError, StartError};
 
-const SHARED: &str = "several processes share this crawl, and all must know a seed: begin another crawl with it";
+const NOTHING_LEFT: &str = "nothing is left that this partition may fetch, so the crawl may end before the others know of the order: give it to a partition that \
+     still fetches (crawler cluster status)";
+
+/// The hosts that other partitions are told of in one text.
+const HOSTS_AT_ONCE: usize = 1000;
 
 /// What changes a policy.
 type Change<T> = Box<dyn Fn(&mut T) + Send>;
@@ -67,6 +72,8 @@ pub struct Obeyed {
     pub hosts: Vec<(HostKey, HostPolicy)>,
     /// The policy in force of the crawl, if it was changed.
     pub crawl: Option<CrawlPolicy>,
+    /// Whether the processes of other partitions are told.
+    pub are_others_told: bool,
 }
 
 /// Why an order is not obeyed. Nothing has changed.
@@ -142,10 +149,6 @@ struct Plan {
     seeds: Vec<(Link, bool)>,
     hosts: BTreeMap<HostKey, HostPolicy>,
     crawl: Option<CrawlPolicy>,
-    /// Those of the hosts that are closed before.
-    closed: BTreeSet<HostKey>,
-    /// The patterns that are no longer dropped.
-    allowed: Vec<String>,
 }
 
 impl Plan {
@@ -153,10 +156,16 @@ impl Plan {
         let mut plan = Self::default();
         for order in orders {
             match order {
-                Order::Add { .. } if frontier.partition().is_some() => return Err(refused(&SHARED)),
                 Order::Add { seeds, class, again } => {
                     for line in seeds {
                         let seed = parse_seed(line, canonicalizer).map_err(|why| refused(&why))?;
+                        if let Some(owner) = owner_elsewhere(frontier, &seed.url).filter(|_| *again) {
+                            let why = format!(
+                                "{}: only partition {owner}, which it belongs to, can fetch it again",
+                                seed.url.url()
+                            );
+                            return Err(refused(&why));
+                        }
                         let class = class.or(seed.class);
                         plan.seeds.push((Link { class, ..seed }, *again));
                     }
@@ -169,21 +178,12 @@ impl Plan {
                     change(policy);
                 }
                 Order::Crawl(change) => {
-                    let before = frontier.crawl_policy();
-                    let mut policy = plan.crawl.take().unwrap_or_else(|| before.clone());
+                    let mut policy = plan.crawl.take().unwrap_or_else(|| frontier.crawl_policy().clone());
                     change(&mut policy);
-                    let is_gone = |pattern: &&String| !policy.dropped.contains(pattern);
-                    plan.allowed = before.dropped.iter().filter(is_gone).cloned().collect();
                     plan.crawl = Some(policy);
                 }
             }
         }
-        plan.closed = plan
-            .hosts
-            .keys()
-            .filter(|host| frontier.is_closed(host))
-            .cloned()
-            .collect();
         Ok(plan)
     }
 }
@@ -196,32 +196,152 @@ pub(crate) fn obey(
     now: Time,
     offered: &mut dyn FnMut(&[Link], &[Verdict]),
 ) -> Result<Obeyed, OrderError> {
+    // Otherwise all may have found the end before they are told.
+    if frontier.report().waits_for_others() {
+        return Err(refused(&NOTHING_LEFT));
+    }
     let plan = Plan::of(frontier, canonicalizer, orders)?;
+    let changed = Changed::by(frontier, &plan);
+    let mut obeyed = set_policies(frontier, canonicalizer, plan.hosts, plan.crawl, now)?;
+    obeyed.are_others_told = frontier.partition().is_some();
+    if obeyed.are_others_told && !(obeyed.hosts.is_empty() && obeyed.crawl.is_none()) {
+        // Before what is added, which may be meant. Policies can always be written.
+        for changed in changed.in_parts() {
+            frontier.tell(&serde_json::to_vec(&changed).unwrap_or_default(), now)?;
+        }
+    }
+    add(frontier, &plan.seeds, &mut obeyed, now, offered)?;
+    frontier.sync_next();
+    Ok(obeyed)
+}
+
+/// Policies that were ordered, as partitions tell each other: only what has changed, as each may have been ordered something else meanwhile.
+#[derive(Default, Serialize, Deserialize)]
+struct Changed {
+    hosts: Vec<(HostKey, Fields)>,
+    crawl: Fields,
+    dropped: Vec<String>,
+    no_longer_dropped: Vec<String>,
+}
+
+type Fields = serde_json::Map<String, serde_json::Value>;
+
+impl Changed {
+    fn by(frontier: &Frontier, plan: &Plan) -> Self {
+        let of_host = |(host, policy): (&HostKey, _)| (host.clone(), changes(&frontier.policy(host), policy));
+        let before = frontier.crawl_policy();
+        let after = plan.crawl.as_ref().unwrap_or(before);
+        let [old, new] = [before, after].map(|policy| policy.dropped.iter().cloned().collect::<BTreeSet<_>>());
+        let mut crawl = changes(before, after);
+        crawl.remove("dropped");
+        Self {
+            hosts: plan.hosts.iter().map(of_host).collect(),
+            crawl,
+            dropped: (&new - &old).into_iter().collect(),
+            no_longer_dropped: (&old - &new).into_iter().collect(),
+        }
+    }
+
+    /// So that no text is too long to be sent.
+    fn in_parts(mut self) -> Vec<Self> {
+        let mut rest = self.hosts.split_off(self.hosts.len().min(HOSTS_AT_ONCE));
+        let mut parts = vec![self];
+        while !rest.is_empty() {
+            let more = rest.split_off(rest.len().min(HOSTS_AT_ONCE));
+            let hosts = std::mem::replace(&mut rest, more);
+            parts.push(Self {
+                hosts,
+                ..Self::default()
+            });
+        }
+        parts
+    }
+}
+
+fn fields_of(policy: &impl Serialize) -> Fields {
+    match serde_json::to_value(policy) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => Fields::new(),
+    }
+}
+
+fn changes(before: &impl Serialize, after: &impl Serialize) -> Fields {
+    let (before, mut after) = (fields_of(before), fields_of(after));
+    after.retain(|name, value| before.get(name) != Some(value));
+    after
+}
+
+fn changed<T: Serialize + DeserializeOwned>(policy: &T, changes: Fields) -> Result<T, serde_json::Error> {
+    let mut fields = fields_of(policy);
+    fields.extend(changes);
+    serde_json::from_value(fields.into())
+}
+
+/// Sets the policies that another partition was ordered.
+pub(crate) fn obey_told(
+    frontier: &mut Frontier,
+    canonicalizer: &Canonicalizer,
+    text: &[u8],
+    now: Time,
+) -> Result<Obeyed, OrderError> {
+    let told: Changed = serde_json::from_slice(text).map_err(|why| refused(&why))?;
+    let hosts = told.hosts.into_iter();
+    let hosts = hosts.map(|(host, changes)| changed(&frontier.policy(&host), changes).map(|policy| (host, policy)));
+    let hosts = hosts.collect::<Result<_, _>>().map_err(|why| refused(&why))?;
+    let before = frontier.crawl_policy();
+    let mut crawl = changed(before, told.crawl).map_err(|why| refused(&why))?;
+    crawl
+        .dropped
+        .retain(|pattern| !told.no_longer_dropped.contains(pattern));
+    let new = told.dropped.into_iter();
+    let new: Vec<_> = new.filter(|pattern| !crawl.dropped.contains(pattern)).collect();
+    crawl.dropped.extend(new);
+    let crawl = (crawl != *before).then_some(crawl);
+    set_policies(frontier, canonicalizer, hosts, crawl, now)
+}
+
+fn set_policies(
+    frontier: &mut Frontier,
+    canonicalizer: &Canonicalizer,
+    hosts: BTreeMap<HostKey, HostPolicy>,
+    crawl: Option<CrawlPolicy>,
+    now: Time,
+) -> Result<Obeyed, OrderError> {
     let mut obeyed = Obeyed::default();
-    if let Some(policy) = &plan.crawl {
+    let before = frontier.crawl_policy().dropped.clone();
+    if let Some(policy) = &crawl {
         frontier.set_crawl_policy(policy, now)?;
     }
-    for (host, policy) in &plan.hosts {
+    let is_gone = |pattern: &String| crawl.as_ref().is_some_and(|policy| !policy.dropped.contains(pattern));
+    let allowed: Vec<_> = before.into_iter().filter(is_gone).collect();
+    let mut opened = BTreeSet::new();
+    for (host, policy) in &hosts {
         let queued = |frontier: &Frontier| frontier.host_report(host, now).map(|host| host.queued);
-        let before = queued(frontier);
-        obeyed.unknown.extend(before.is_none().then(|| host.clone()));
+        let (before, was_closed) = (queued(frontier), frontier.is_closed(host));
+        let url = canonicalizer.parse(&format!("http://{host}/")).ok();
+        let is_own = url.is_none_or(|url| owner_elsewhere(frontier, &url).is_none());
+        obeyed
+            .unknown
+            .extend((before.is_none() && is_own).then(|| host.clone()));
         frontier.set_policy(host, policy, now)?;
         let (before, after) = (before.unwrap_or_default(), queued(frontier).unwrap_or_default());
         obeyed.dropped += before.saturating_sub(after);
         obeyed.queued += after.saturating_sub(before);
+        opened.extend((was_closed && !frontier.is_closed(host)).then_some(host));
     }
-    let mut opened = plan.closed;
-    opened.retain(|host| !frontier.is_closed(host));
-    if !opened.is_empty() || !plan.allowed.is_empty() {
-        let allowed = RegexSet::new(&plan.allowed).map_err(|why| refused(&why))?;
+    if !opened.is_empty() || !allowed.is_empty() {
+        let allowed = RegexSet::new(&allowed).map_err(|why| refused(&why))?;
         let is_meant = |url: &CanonicalUrl| opened.contains(&url.host()) || allowed.is_match(url.key());
         let (queued, without_room) = frontier.queue_dropped(is_meant, now)?;
         (obeyed.queued, obeyed.without_room) = (obeyed.queued + queued, without_room);
     }
-    add(frontier, &plan.seeds, &mut obeyed, now, offered)?;
-    frontier.sync_next();
-    (obeyed.hosts, obeyed.crawl) = (plan.hosts.into_iter().collect(), plan.crawl);
+    (obeyed.hosts, obeyed.crawl) = (hosts.into_iter().collect(), crawl);
     Ok(obeyed)
+}
+
+fn owner_elsewhere(frontier: &Frontier, url: &CanonicalUrl) -> Option<u32> {
+    let partition = frontier.partition()?;
+    (!partition.owns(url)).then(|| partition.owner_of(url))
 }
 
 fn refused(why: &dyn fmt::Display) -> OrderError {
@@ -243,9 +363,9 @@ fn add(
             obeyed.refused.push(format!("{}: {}", seed.url.url(), Refusal::ByOrder));
             continue;
         }
-        let verdict = frontier.add_seed(seed.clone(), now)?;
-        offered(std::slice::from_ref(seed), &[verdict]);
-        match verdict {
+        let verdicts = frontier.offer(std::slice::from_ref(seed), now)?;
+        offered(std::slice::from_ref(seed), &verdicts);
+        match verdicts.first().copied().unwrap_or(Verdict::Seen) {
             Verdict::Seen if *again => ended.push(seed.url.clone()),
             Verdict::Seen => obeyed.seen += 1,
             Verdict::Refused(why) => obeyed.refused.push(format!("{}: {why}", seed.url.url())),

@@ -65,8 +65,12 @@ pub type PeersError = Box<dyn Error + Send + Sync>;
 pub struct Exchanged {
     /// The links of each batch, with the verdicts on them.
     pub offered: Vec<(Vec<Link>, Vec<Verdict>)>,
+    /// What others have [told](Frontier::tell).
+    pub told: Vec<Box<[u8]>>,
     /// Whether more has come already.
     pub has_more: bool,
     /// Whether all processes are to stop.
     pub stop: bool,
+    /// Whether all are to pause, or to go on; `None` as before.
+    pub pause: Option<bool>,
 }

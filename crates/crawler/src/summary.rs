@@ -191,8 +191,7 @@ impl Summary {
 
     /// Returns whether a process that shares its crawl has nothing left to fetch, or has spent its page budget: it ends when the others do.
     pub fn waits_for_others(&self) -> bool {
-        let report = &self.report;
-        report.partition.is_some() && (report.is_budget_spent || report.queued + report.leased == 0)
+        self.report.waits_for_others()
     }
 
     /// Returns the links that stand on pages: those of the report without seeds and targets of redirects.

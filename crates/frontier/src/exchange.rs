@@ -68,16 +68,25 @@ impl Mark {
     }
 }
 
-/// Links from one partition to another.
+/// Links from one partition to another, or a [text](crate::Frontier::tell).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkBatch {
     /// The place of the batch before it.
     pub before: Mark,
     /// The place of this one.
     pub mark: Mark,
-    /// The links, in a format of the frontier.
+    /// The links or the text, in a format of the frontier.
     #[serde(with = "serde_bytes")]
     pub links: Box<[u8]>,
+}
+
+/// A text from one partition to all others, with its number there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) by: u32,
+    pub(crate) number: u64,
+    #[serde(with = "serde_bytes")]
+    pub(crate) text: Box<[u8]>,
 }
 
 /// What became of a batch that was received.
@@ -90,6 +99,8 @@ pub enum Received {
         /// The verdict on each.
         verdicts: Vec<Verdict>,
     },
+    /// It was the next one: a [text](crate::Frontier::tell) of the sender's. What you do with it is saved by the same commit, so do it before.
+    Told(Box<[u8]>),
     /// It was accepted before. Nothing has changed.
     Repeated,
     /// A batch before it is missing. Nothing has changed: it has to be sent again after that one.

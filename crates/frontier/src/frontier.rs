@@ -168,21 +168,12 @@ impl Frontier {
         }
         let mut verdicts = Vec::with_capacity(links.len());
         for alike in links.chunk_by(|one, next| one.is_seed() == next.is_seed()) {
-            if !alike[0].is_seed() {
-                verdicts.extend(self.apply(Call::Offer(alike.into()), now)?.verdicts);
-                continue;
-            }
-            let of_seeds = self.apply(Call::AddSeed(alike.into()), now)?.verdicts;
-            // The seeds of a crawl are known to all partitions. One that is offered later has to be sent to its own.
-            let elsewhere = alike
-                .iter()
-                .zip(&of_seeds)
-                .filter(|(_, verdict)| **verdict == Verdict::Elsewhere);
-            let elsewhere: Vec<_> = elsewhere.map(|(seed, _)| seed.clone()).collect();
-            if !elsewhere.is_empty() {
-                self.apply(Call::Offer(elsewhere.as_slice().into()), now)?;
-            }
-            verdicts.extend(of_seeds);
+            // The seeds of a crawl are known to all partitions. They are told those that are offered later.
+            let call = match alike[0].is_seed() && self.partition().is_none() {
+                true => Call::AddSeed(alike.into()),
+                false => Call::Offer(alike.into()),
+            };
+            verdicts.extend(self.apply(call, now)?.verdicts);
         }
         Ok(verdicts)
     }
@@ -308,7 +299,7 @@ impl Frontier {
     }
 
     /// Queues pages again, past the seen-set: those that were dropped [by order](crate::NotFetched::ByOrder) and that are meant, unless one still holds.
-    /// Returns how many were queued, and how many a limit refused. It looks only at what is [persisted](Self::persist): persist before. In memory it does nothing. Cost: a look at each page that failed, and at each entry that waits.
+    /// Returns how many were queued, and how many a limit refused. In memory it does nothing. Cost: a look at each page that failed, and at each entry that waits.
     ///
     /// # Errors
     ///

@@ -176,6 +176,11 @@ impl Report {
         self.queued == 0 && self.leased == 0
     }
 
+    /// Returns whether a partition has nothing left to fetch, or has spent its page budget: the crawl ends when all have.
+    pub fn waits_for_others(&self) -> bool {
+        self.partition.is_some() && (self.is_budget_spent || self.is_drained())
+    }
+
     /// Returns how many pages are left: queued, or in flight. A robots.txt, a sitemap or an address in flight counts, too.
     pub fn pages_left(&self) -> u64 {
         self.queued_pages + self.leased

@@ -30,7 +30,7 @@ use lease::Leases;
 
 pub(crate) use again::{PagesRead, Place};
 pub(crate) use call::{Answer, Call, Links};
-pub(crate) use outbox::links_of_batch;
+pub(crate) use outbox::read_batch;
 pub(crate) use seen::{Seen, StoredKeys};
 pub(crate) use widened::{OF_LINKS, is_widened};
 
@@ -129,7 +129,12 @@ impl State {
                 answer.verdicts = self.offer_links(&seeds.links, false, None, Sending::Nothing, now);
             }
             Call::Offer(offered) => {
-                answer.verdicts = self.offer_links(&offered.links, false, None, Sending::New, now);
+                let mut sending = Sending::New;
+                for seed in offered.links.iter().filter(|link| link.seed) {
+                    self.widen_reach(seed);
+                    sending = Sending::All;
+                }
+                answer.verdicts = self.offer_links(&offered.links, false, None, sending, now);
                 self.count_others(&offered.others);
             }
             Call::Lease(up_to) => answer.leasing = self.lease_ready(now, usize::try_from(*up_to).unwrap_or(usize::MAX)),
@@ -142,7 +147,13 @@ impl State {
             Call::ReleaseLeases => answer.released = self.release_all(now),
             Call::GiveBack(leases) => answer.released = self.release(leases, false, now),
             Call::CloseBatches => self.close_batches(),
-            Call::Receive { from, mark, links } => answer.verdicts = self.receive(*from, *mark, links, now),
+            Call::Tell(text) => self.tell(text, now),
+            Call::Receive {
+                from,
+                mark,
+                links,
+                told,
+            } => answer.verdicts = self.receive((*from, *mark), links, told.as_deref(), now),
             Call::Acknowledged { by, mark } => self.acknowledge(*by, *mark),
             Call::AcceptLoss {
                 peer,

@@ -135,7 +135,9 @@ impl Crawl {
         eventually(|| {
             let output = crate::program::crawler(&["cluster", "status", "--json", &self.address()]);
             let status: Value = serde_json::from_slice(&output.stdout).ok()?;
-            (status["partitions"][partition]["state"] == state).then_some(())
+            let found = &status["partitions"][partition]["state"];
+            // Who runs may wait for the others.
+            (found == state || found == "drained" && state == "running").then_some(())
         });
     }
 
@@ -286,7 +288,7 @@ fn a_process_that_was_killed_goes_on_where_it_was() {
         problem.starts_with("partition 1 has said nothing for ") && problem.contains("start its process again"),
         "{problem}"
     );
-    assert_eq!(status["partitions"][0]["state"], "running");
+    crawl.wait_for(0, "running");
     let text = succeeds(&["cluster", "status", &crawl.address()]).stdout;
     assert!(text.starts_with("! partition 1 has said nothing for "), "{text}");
     crawl.start_with(&format!("resume {}", crawl.state(1)), 1).ends(0);
@@ -378,6 +380,64 @@ fn cluster_stop_stops_all_processes_and_the_same_commands_go_on() {
             &["there is no crawl other in Redis"],
         );
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_order_to_one_process_holds_in_all_and_all_can_be_paused() {
+    let crawl = Crawl::with_delay("300ms", "cluster-orders");
+    let processes = [0, 1].map(|partition| crawl.start(partition));
+    for partition in [0, 1] {
+        crawl.wait_for_pages(partition, 2);
+        crawl.wait_for(partition as usize, "running");
+    }
+    let told = succeeds(&["cluster", "pause", &crawl.address()]).stdout;
+    assert_eq!(told, "2 processes were told to pause\n");
+    let is_paused = |partition: u32| {
+        let status = succeeds(&["status", "--json", &crawl.state(partition)]).stdout;
+        serde_json::from_str::<Value>(&status).unwrap()["paused"] == true
+    };
+    eventually(|| (is_paused(0) && is_paused(1)).then_some(()));
+    succeeds(&["cluster", "unpause", &crawl.address()]);
+
+    // A host of the other process, and a URL there.
+    let urls = |partition| {
+        let lines = lines_of(crawl.pages(partition)).into_iter();
+        lines.map(|line| line["url"].as_str().unwrap().to_owned())
+    };
+    let page = urls(1).next().unwrap();
+    let (host, _) = page["http://".len()..].split_once('/').unwrap();
+    let (site, _) = host.split_once(':').unwrap();
+    let added = format!("http://{host}/500");
+    let said = succeeds(&["add", "--class", "0", &crawl.state(0), &added]).stdout;
+    assert!(
+        said.contains("1 queued") && said.contains("the other partitions obey, too"),
+        "{said}"
+    );
+    fails(
+        &["add", "--again", &crawl.state(0), &page],
+        2,
+        &["only partition 1, which it belongs to"],
+    );
+    eventually(|| urls(1).any(|url| url == added).then_some(()));
+    succeeds(&["drop", &crawl.state(0), site]);
+    for process in processes {
+        process.ends(0);
+    }
+    let of_site = urls(1).filter(|url| url.contains(site)).count();
+    assert!((2..PAGES_OF_SITE).contains(&of_site), "{of_site}");
+    let hosts = succeeds(&["hosts", &crawl.state(1)]).stdout;
+    assert!(hosts.contains("dropped"), "{hosts}");
+    // Who has nothing left does not decide that all go on.
+    let refused = ["drop", &crawl.state(0), "other.example"];
+    fails(
+        &refused,
+        2,
+        &[
+            "nothing is left that this partition may fetch",
+            "crawler cluster status",
+        ],
+    );
 }
 
 #[test]

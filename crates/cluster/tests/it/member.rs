@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster::{End, EntryId, Kept, Limits, Member, MemberError, PartitionStatus, StreamEntry, Word, Words};
-use frontier::exchange::{LinkBatch, Mark};
+use frontier::exchange::{LinkBatch, Mark, Received};
 use frontier::{Canonicalizer, Frontier, FrontierConfig, Link, Partition, Reach, Time};
 
 const NOW: Time = Time::from_millis(1_700_000_000_000);
@@ -151,11 +151,8 @@ fn no_more_is_sent_than_the_window_and_no_more_trimmed_than_is_synced() {
     assert_eq!(sent.len() as u64, window);
     for (id, batch) in sent.iter().take(2).cloned() {
         let entry = StreamEntry { from: 0, id, batch };
-        second
-            .member
-            .receive(&entry, &mut second.frontier, NOW)
-            .unwrap()
-            .unwrap();
+        let received = second.member.receive(&entry, &mut second.frontier, NOW).unwrap();
+        assert!(matches!(received, Received::Accepted { .. }), "{received:?}");
     }
     let trim = |second: &mut Process| second.member.orders(&second.frontier, NOW).unwrap().trim;
     assert_eq!(trim(&mut second), []);
@@ -334,7 +331,10 @@ fn entries_that_are_none_are_trimmed_and_not_remembered() {
             id,
             batch: batch.to_vec(),
         };
-        assert_eq!(first.member.receive(&entry, &mut first.frontier, NOW).unwrap(), None);
+        assert_eq!(
+            first.member.receive(&entry, &mut first.frontier, NOW).unwrap(),
+            Received::Damaged
+        );
         last = id;
     }
     assert_eq!(first.member.orders(&first.frontier, NOW).unwrap().trim, [(1, last)]);
@@ -343,5 +343,8 @@ fn entries_that_are_none_are_trimmed_and_not_remembered() {
         id: last,
         batch: Vec::new(),
     };
-    assert_eq!(first.member.receive(&stranger, &mut first.frontier, NOW).unwrap(), None);
+    assert_eq!(
+        first.member.receive(&stranger, &mut first.frontier, NOW).unwrap(),
+        Received::Damaged
+    );
 }

@@ -21,8 +21,12 @@ use super::stop::Stop;
 use crate::error::CrawlError;
 use crate::event::Event;
 use crate::fetch::Fetcher;
+use crate::orders;
 use crate::peers::Peers;
 use crate::summary::Ending;
+
+/// How many hosts of an order are named.
+const HOSTS_NAMED: usize = 10;
 
 /// The others, and what they were told.
 pub(crate) struct Sharing {
@@ -59,6 +63,35 @@ impl<S: Fetcher> Run<S> {
             return Ok(Wake::Never);
         };
         let exchanged = sharing.peers.exchange(&mut self.frontier, self.clock.now())?;
+        // Before any commit: it saves that they were received.
+        for text in &exchanged.told {
+            sharing.nothing_left = None;
+            let urls = &self.config.options().canonicalizer;
+            match orders::obey_told(&mut self.frontier, urls, text, self.clock.now()) {
+                Ok(obeyed) => {
+                    let hosts = obeyed.hosts.iter().map(|(host, _)| host.to_string()).take(HOSTS_NAMED);
+                    let of: Vec<_> = obeyed
+                        .crawl
+                        .map(|_| "the crawl".to_owned())
+                        .into_iter()
+                        .chain(hosts)
+                        .collect();
+                    let more = if obeyed.hosts.len() > HOSTS_NAMED {
+                        ", and more hosts"
+                    } else {
+                        ""
+                    };
+                    log::warn!(target: "crawler::orders", "an order that another partition was given: {}{more}", of.join(", "));
+                }
+                Err(error) => match orders::failure(&error) {
+                    Some(failure) => return Err(failure),
+                    None => log::warn!(
+                        target: "crawler::orders",
+                        "an order that another partition was given cannot be obeyed: give it to this one, too ({error})"
+                    ),
+                },
+            }
+        }
         let mut has_new_reach = false;
         for (links, verdicts) in &exchanged.offered {
             sharing.nothing_left = None;
@@ -68,11 +101,16 @@ impl<S: Fetcher> Run<S> {
         if has_new_reach {
             self.offer_links_in_new_reach()?;
         }
-        if exchanged.stop {
-            self.requested
-                .send_modify(|orders| orders.stop = orders.stop.max(Stop::Finish));
+        let is_asked = exchanged.stop || exchanged.pause.is_some();
+        if is_asked {
+            self.requested.send_modify(|requested| {
+                if exchanged.stop {
+                    requested.stop = requested.stop.max(Stop::Finish);
+                }
+                requested.pause = exchanged.pause.unwrap_or(requested.pause);
+            });
         }
-        Ok(if exchanged.has_more || exchanged.stop {
+        Ok(if exchanged.has_more || is_asked {
             Wake::Now
         } else {
             Wake::Never

@@ -147,30 +147,37 @@ impl Durable {
             return Ok((0, 0));
         }
         let waiting = waiting_pages(state)?;
+        let dropped = |number: u64, page: &StoredPage| {
+            let is_dropped = page.end == PageEnd::NotFetched(NotFetched::ByOrder) && !waiting.contains(&number);
+            let link = link_of(page).filter(|link| is_dropped && is_meant(&link.url))?;
+            Some((number, page.end, link))
+        };
+        // These have no row yet, or an older one.
+        let ended = self.ended.iter();
+        let mut pages: Vec<_> = ended.filter_map(|(number, (page, _))| dropped(*number, page)).collect();
         let (mut place, mut queued, mut refused) = ((0, 0), 0, 0);
         loop {
-            let (from, mut pages) = (place, Vec::new());
+            for verdict in self.queue_pages(state, std::mem::take(&mut pages), now)? {
+                match verdict {
+                    Verdict::Queued => queued += 1,
+                    Verdict::Refused(Refusal::ByOrder) => {}
+                    _ => refused += 1,
+                }
+            }
+            let from = place;
             self.store.lock().pages(PageOrder::Failed, from, &mut |number, page| {
                 let page = pages::decode(number, &page)?;
                 if page.end.is_unanswered() || pages.len() >= AT_ONCE {
                     return Ok(ControlFlow::Break(()));
                 }
                 place = (page.saved_in, number + 1);
-                if page.end == PageEnd::NotFetched(NotFetched::ByOrder) && !waiting.contains(&number) {
-                    let link = link_of(&page).filter(|link| is_meant(&link.url));
-                    pages.extend(link.map(|link| (number, page.end, link)));
+                if !self.ended.contains_key(&number) {
+                    pages.extend(dropped(number, &page));
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
             if pages.is_empty() {
                 return Ok((queued, refused));
-            }
-            for verdict in self.queue_pages(state, pages, now)? {
-                match verdict {
-                    Verdict::Queued => queued += 1,
-                    Verdict::Refused(Refusal::ByOrder) => {}
-                    _ => refused += 1,
-                }
             }
         }
     }
@@ -209,6 +216,9 @@ impl Durable {
         pages: Vec<(u64, PageEnd, Link)>,
         now: Time,
     ) -> Result<Vec<Verdict>, FrontierError> {
+        if pages.is_empty() {
+            return Ok(Vec::new());
+        }
         let ends = pages.iter().map(|(number, end, _)| (*number, *end)).collect();
         let links: Vec<_> = pages.into_iter().map(|(.., link)| link).collect();
         let call = Call::QueueAgain {

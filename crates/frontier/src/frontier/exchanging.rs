@@ -1,10 +1,12 @@
 //! The exchange of links with the frontiers of other partitions.
 
+use std::borrow::Cow;
+
 use super::Frontier;
 use crate::error::FrontierError;
 use crate::exchange::{Acknowledged, LinkBatch, Mark, Peer, Received};
 use crate::partition::Partition;
-use crate::state::{Call, Links, links_of_batch};
+use crate::state::{Call, Links, read_batch};
 use crate::time::Time;
 
 impl Frontier {
@@ -67,17 +69,33 @@ impl Frontier {
         if batch.before != peer.received {
             return Ok(Received::OtherHistory);
         }
-        let links = links_of_batch(&batch.links).filter(|_| batch.before.then(&batch.links) == batch.mark);
-        let Some(links) = links else {
+        let read = read_batch(&batch.links).filter(|_| batch.before.then(&batch.links) == batch.mark);
+        let Some((links, told)) = read else {
             return Ok(Received::Damaged);
         };
+        let news = told.clone().filter(|told| self.state.is_news(told));
         let call = Call::Receive {
             from,
             mark: batch.mark,
             links: Links::from(links.as_slice()),
+            told: told.map(Cow::Owned),
         };
         let verdicts = self.apply(call, now)?.verdicts;
-        Ok(Received::Accepted { links, verdicts })
+        Ok(match news {
+            None => Received::Accepted { links, verdicts },
+            Some(told) => Received::Told(told.text),
+        })
+    }
+
+    /// Tells all other partitions a text of the caller's. Each receives it once, behind the links that are sent to it before, and behind the texts that this
+    /// frontier has received before. Without a [partition](Self::partition) it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`FrontierError::Poisoned`] after a call that panicked.
+    pub fn tell(&mut self, text: &[u8], now: Time) -> Result<(), FrontierError> {
+        self.apply(Call::Tell(Cow::Borrowed(serde_bytes::Bytes::new(text))), now)
+            .map(drop)
     }
 
     /// Goes on where another partition is, after one of both directories was lost, or replaced by an older copy. `its_received` is what it

@@ -357,7 +357,7 @@ fn what_is_no_store_of_this_version_is_refused_with_its_reason() {
             error,
             StoreError::Version {
                 found: 77,
-                supported: 26,
+                supported: 27,
                 ..
             }
         ),

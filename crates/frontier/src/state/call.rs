@@ -14,7 +14,7 @@ use serde_bytes::ByteBuf;
 use super::again::PagesRead;
 use crate::class::Class;
 use crate::entry::Entry;
-use crate::exchange::Mark;
+use crate::exchange::{Mark, Told};
 use crate::fingerprint::Fingerprint;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::{Link, OwnData, PreviousFetch};
@@ -38,10 +38,13 @@ pub(crate) enum Call<'a> {
     GiveBack(Cow<'a, [LeaseId]>),
     /// Gives links for other partitions their numbers.
     CloseBatches,
+    /// Puts a text of the caller's into the outbox of each other partition.
+    Tell(Cow<'a, serde_bytes::Bytes>),
     Receive {
         from: u32,
         mark: Mark,
         links: Links<'a>,
+        told: Option<Cow<'a, Told>>,
     },
     Acknowledged {
         by: u32,
@@ -79,11 +82,10 @@ impl<'a> Call<'a> {
     /// Leaves out of what is stored what changed nothing, or nothing but a count.
     pub(crate) fn trim(&mut self, answer: &'a Answer) {
         match self {
-            Self::Offer(links) => links.verdicts = Some(&answer.verdicts),
             Self::Settle(settlements) => settlements.settled = &answer.settled,
-            // A redirected seed changes more than the queue.
-            Self::Receive { links, .. } if links.links.iter().any(|link| link.seed) => {}
-            Self::Receive { links, .. } => links.verdicts = Some(&answer.verdicts),
+            // A seed changes more than the queue.
+            Self::Offer(links) | Self::Receive { links, .. } if links.links.iter().any(|link| link.seed) => {}
+            Self::Offer(links) | Self::Receive { links, .. } => links.verdicts = Some(&answer.verdicts),
             Self::QueueAgain { pages, ends, .. } => {
                 let queued = ends.iter().zip(&answer.verdicts);
                 let queued = queued.filter(|(_, verdict)| **verdict == Verdict::Queued);

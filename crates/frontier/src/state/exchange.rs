@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outbox::{Outbox, Segments};
 use super::{Links, State};
-use crate::exchange::{Acknowledged, ExchangeCounts, LinkBatch, Mark, Peer};
+use crate::exchange::{Acknowledged, ExchangeCounts, LinkBatch, Mark, Peer, Told};
 use crate::link::Link;
 use crate::partition::Partition;
 use crate::settlement::Verdict;
@@ -18,6 +18,8 @@ const SENT_LINKS: usize = 1 << 20;
 pub(super) struct Exchange {
     /// By their indices.
     peers: Vec<WithPeer>,
+    /// The number of the last text of each that is known here, by their indices.
+    told: Vec<u64>,
     counts: ExchangeCounts,
     /// The hashes of the links that were sent last: each has one place, where a later one replaces it.
     ///
@@ -49,6 +51,7 @@ impl Exchange {
         let count = partition.map_or(0, Partition::count) as usize;
         Self {
             peers: (0..count).map(|_| WithPeer::default()).collect(),
+            told: vec![0; count],
             ..Self::default()
         }
     }
@@ -94,7 +97,7 @@ impl State {
         self.tables.exchange.counts.sent += 1;
     }
 
-    /// Adds the target of a redirected seed to the reach, and tells all other partitions if that has grown.
+    /// Adds the target of a redirected seed, or a later seed, to the reach, and tells all other partitions if that has grown.
     ///
     /// Who is told tells all others, too. So each partition knows of it before it gets links that were found thanks to it, whoever sends them.
     pub(super) fn widen_reach(&mut self, target: &Link) {
@@ -102,6 +105,32 @@ impl State {
             for peer in self.partition.into_iter().flat_map(Partition::peers) {
                 self.put_in_outbox(target, peer);
             }
+        }
+    }
+
+    /// Tells all other partitions a text of the caller's. A directory that takes the place of a lost one goes on with higher numbers.
+    pub(super) fn tell(&mut self, text: &[u8], now: Time) {
+        let Some(by) = self.partition.map(Partition::index) else {
+            return;
+        };
+        let last = self.tables.exchange.told.get(by as usize).copied().unwrap_or_default();
+        let (number, text) = (now.as_millis().max(last + 1), text.into());
+        self.pass_on(&Told { by, number, text }, by);
+    }
+
+    pub(crate) fn is_news(&self, told: &Told) -> bool {
+        let last = self.tables.exchange.told.get(told.by as usize);
+        last.is_some_and(|last| told.number > *last) && self.partition.is_some_and(|own| own.index() != told.by)
+    }
+
+    /// Who is told tells all others, too: so all that is told after it, by whomever, arrives after it.
+    fn pass_on(&mut self, told: &Told, from: u32) {
+        if let Some(last) = self.tables.exchange.told.get_mut(told.by as usize) {
+            *last = told.number;
+        }
+        let peers = self.partition.into_iter().flat_map(Partition::peers);
+        for peer in peers.filter(|peer| ![from, told.by].contains(peer)) {
+            self.change_outbox(peer, |outbox, segments| outbox.push_text(told, segments));
         }
     }
 
@@ -179,8 +208,17 @@ impl State {
         self.change_outbox(by, |outbox, segments| outbox.drop_to(mark, segments));
     }
 
-    /// Offers the links of a batch, and moves the mark of its sender.
-    pub(super) fn receive(&mut self, from: u32, mark: Mark, links: &Links<'_>, now: Time) -> Vec<Verdict> {
+    /// Offers the links of a batch, passes its text on if it is new, and moves the mark of its sender.
+    pub(super) fn receive(
+        &mut self,
+        (from, mark): (u32, Mark),
+        links: &Links<'_>,
+        told: Option<&Told>,
+        now: Time,
+    ) -> Vec<Verdict> {
+        if let Some(told) = told.filter(|told| self.is_news(told)) {
+            self.pass_on(told, from);
+        }
         let exchange = &mut self.tables.exchange;
         if let Some(peer) = exchange.peers.get_mut(from as usize) {
             peer.received = mark;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::Links;
-use crate::exchange::{BATCH_BYTES, BATCH_LINKS, LinkBatch, Mark};
+use crate::exchange::{BATCH_BYTES, BATCH_LINKS, LinkBatch, Mark, Told};
 use crate::hosts::{Closed, SegmentStore};
 use crate::link::Link;
 
@@ -46,7 +46,14 @@ impl Outbox {
             return;
         }
         let open = std::mem::take(&mut self.open);
-        self.add(encode(&open.links), open.links.len() as u32, segments);
+        self.add(encode(&open.links, None), open.links.len() as u32, segments);
+    }
+
+    /// Adds a text as a batch of its own, behind all links. It waits as one link does.
+    pub(super) fn push_text(&mut self, told: &Told, segments: Segments<'_>) {
+        self.close(segments);
+        self.waiting += 1;
+        self.add(encode(&[], Some(told)), 1, segments);
     }
 
     fn add(&mut self, bytes: Vec<u8>, links: u32, segments: Segments<'_>) {
@@ -80,7 +87,8 @@ impl Outbox {
     /// Visits the links that wait, but for those that cannot be read.
     pub(super) fn visit(&self, segments: Segments<'_>, visit: &mut dyn FnMut(&Link)) {
         for batch in self.closed.iter(segments).flatten() {
-            links_of_batch(&batch).iter().flatten().for_each(&mut *visit);
+            let links = read_batch(&batch).map(|(links, _)| links);
+            links.iter().flatten().for_each(&mut *visit);
         }
         self.open.links.iter().for_each(visit);
     }
@@ -116,13 +124,13 @@ impl Outbox {
     }
 }
 
-fn encode(links: &[Link]) -> Vec<u8> {
+fn encode(links: &[Link], told: Option<&Told>) -> Vec<u8> {
     // Writing to memory cannot fail, and each part of a link can be written.
-    postcard::to_allocvec(&Links::from(links)).unwrap_or_default()
+    postcard::to_allocvec(&(Links::from(links), told)).unwrap_or_default()
 }
 
-/// Reads the bytes of a batch.
-pub(crate) fn links_of_batch(bytes: &[u8]) -> Option<Vec<Link>> {
-    let links: Links<'_> = postcard::from_bytes(bytes).ok()?;
-    Some(links.links.into_owned())
+/// Reads the bytes of a batch: links, or a text.
+pub(crate) fn read_batch(bytes: &[u8]) -> Option<(Vec<Link>, Option<Told>)> {
+    let (links, told): (Links<'_>, _) = postcard::from_bytes(bytes).ok()?;
+    Some((links.links.into_owned(), told))
 }

@@ -79,6 +79,58 @@ fn an_offered_seed_of_another_partition_is_sent_there() {
 }
 
 #[test]
+fn a_text_arrives_once_in_each_partition_behind_the_links_that_were_sent_before() {
+    let mut here = partition(0, 3);
+    here.offer(&[link(&url_of(1, 3, "a"))], NOW).unwrap();
+    here.tell(b"slower", NOW).unwrap();
+    here.offer(&[link(&url_of(1, 3, "b"))], NOW).unwrap();
+    assert_eq!(here.peer(1).unwrap().waiting, 3, "a text waits as a link does");
+    let mut there = partition(1, 3);
+    let received: Vec<_> = (0..3)
+        .map(|after| there.receive(0, &next(&mut here, 1, after), NOW).unwrap())
+        .collect();
+    assert!(matches!(received[0], Received::Accepted { .. }) && matches!(received[2], Received::Accepted { .. }));
+    assert_eq!(received[1], Received::Told((*b"slower").into()));
+    assert_eq!(
+        there.receive(0, &next(&mut here, 1, 1), NOW).unwrap(),
+        Received::Repeated
+    );
+    let mut third = partition(2, 3);
+    assert_eq!(
+        third.receive(0, &next(&mut here, 2, 0), NOW).unwrap(),
+        Received::Told((*b"slower").into())
+    );
+    let mark = there.peer(0).unwrap().received;
+    assert_eq!(here.acknowledged(1, mark, NOW).unwrap(), Acknowledged::Dropped(3));
+    // Who is told tells all others, too, and what comes a second time is nothing new.
+    assert_eq!(accepted(&mut third, 1, &next(&mut there, 2, 0)), []);
+    assert_eq!(accepted(&mut there, 2, &next(&mut third, 1, 0)), []);
+    assert_eq!(third.peer(1).unwrap().waiting, 1);
+    let mut alone = Frontier::in_memory(common::config()).unwrap();
+    alone.tell(b"slower", NOW).unwrap();
+}
+
+#[test]
+fn an_offered_seed_of_this_partition_widens_the_reach_of_all() {
+    let in_reach = |index| {
+        let mut config = config(index, 3);
+        config.scope.reach = Reach::Site;
+        Frontier::in_memory(config).unwrap()
+    };
+    let [mut here, mut there, mut third] = [0, 1, 2].map(in_reach);
+    let seed = url(&url_of(0, 3, "a"));
+    assert_eq!(here.offer(&[Link::seed(seed.clone())], NOW).unwrap(), [Verdict::Queued]);
+    for (to, frontier) in [(1, &mut there), (2, &mut third)] {
+        assert!(!frontier.reaches(&seed));
+        assert_eq!(accepted(frontier, 0, &next(&mut here, to, 0)), [Verdict::Elsewhere]);
+        assert!(frontier.reaches(&seed));
+    }
+    // Who is told tells all others, too.
+    assert_eq!(accepted(&mut third, 1, &next(&mut there, 2, 0)), [Verdict::Elsewhere]);
+    assert_eq!(here.report().queued_pages, 1);
+}
+
+#[test]
 fn only_the_next_batch_of_the_same_history_is_accepted() {
     let (mut here, mut there) = (partition(0, 2), partition(1, 2));
     let batches = ["a", "b", "c"].map(|kind| {

@@ -9,7 +9,7 @@ mod process;
 mod rng;
 mod web;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -70,6 +70,10 @@ struct World {
     /// When the last request to each host has ended, or was last seen in flight.
     last_end: BTreeMap<String, u64>,
     down_until: u64,
+    /// Orders that were answered, and how many may follow.
+    ordered: BTreeSet<u64>,
+    orders_left: u64,
+    order_rate: f64,
     faults_until: u64,
     fault_rate: f64,
     /// When another one follows, and of which process the last one was.
@@ -124,6 +128,9 @@ impl World {
             crashes: vec![0; count as usize],
             last_end: BTreeMap::new(),
             down_until: 0,
+            ordered: BTreeSet::new(),
+            orders_left: rng.one_of(&[0, 1, 4, 4]),
+            order_rate: rng.one_of(&[0.02, 0.002, 0.0005]),
             faults_until: START + rng.one_of(&[0, 3_000, 8_000, 8_000, 16_000]),
             fault_rate: rng.one_of(&[0.002, 0.01, 0.025]),
             next_fault: 0,
@@ -313,6 +320,11 @@ impl World {
                 assert_eq!(sent, received, "the end is declared while links are under way");
             }
         }
+        let knows_all = |process: &Process| process.saved.orders == self.ordered;
+        assert!(
+            self.processes.iter().all(knows_all),
+            "an order does not hold everywhere at the end"
+        );
         if end == End::Complete {
             self.check_complete();
         }
@@ -326,12 +338,16 @@ impl World {
     }
 
     fn check_complete(&self) {
-        let reachable: Vec<_> = self.web.reachable.iter().copied().collect();
-        assert_eq!(
-            self.lines(),
-            reachable,
-            "complete, but pages are missing or have two lines"
-        );
+        let (mut lines, reachable) = (self.lines(), &self.web.reachable);
+        if self.was_tampered {
+            // With a directory that went back, orders may have gone that nobody else had received.
+            let ordered = reachable.difference(&self.web.reachable_from_seeds);
+            lines.extend(ordered);
+            lines.sort_unstable();
+            lines.dedup();
+        }
+        let reachable: Vec<_> = reachable.iter().copied().collect();
+        assert_eq!(lines, reachable, "complete, but pages are missing or have two lines");
     }
 
     fn step(&mut self) {
@@ -349,6 +365,16 @@ impl World {
         }
         process.send_pending();
         process.link.cut_off(self.now < process.cut_off_until);
+        if self.orders_left > 0
+            && self.rng.chance(self.order_rate)
+            && let Some(seed) = self.web.seed_to_order(&mut self.rng)
+            && process.order(self.orders_left, &self.web.urls[seed], now)
+        {
+            self.ordered.insert(self.orders_left);
+            self.orders_left -= 1;
+            self.web.add_seed(seed);
+            return;
+        }
         let ended_before = process.member.ended();
         match process.step(&self.web, &mut self.rng, now) {
             Shown::Begins(lease) => self.begins(at, &lease),
@@ -356,9 +382,13 @@ impl World {
             Shown::Nothing => {}
         }
         let process = &self.processes[at];
+        assert!(
+            !process.is_out_of_order || self.was_tampered,
+            "an order comes twice, or too early"
+        );
         let waiting = process.frontier.report().exchange.waiting;
         let max_outbox = self.configs[at].limits.max_outbox;
-        let most = max_outbox + self.web.most_links * CONCURRENCY as u64;
+        let most = max_outbox + self.web.most_links * CONCURRENCY as u64 + 24 * self.ordered.len() as u64;
         assert!(
             waiting <= most || self.was_accepted,
             "{waiting} links in an outbox of {max_outbox}"

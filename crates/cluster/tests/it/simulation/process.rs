@@ -1,13 +1,15 @@
 //! One process: a frontier on a simulated disk, its member, and what crawls.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Kept, Limits, Member, MemberError, PartitionStatus, Post, ToSend};
+use frontier::exchange::Received;
 use frontier::simulation::Disk;
 use frontier::{
-    Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, ParseRules, Partition, PolitenessConfig,
-    Purpose, Reach, RobotsRules, SaveStatus, SeenSetConfig, Time, TrapConfig,
+    CanonicalUrl, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, ParseRules, Partition,
+    PolitenessConfig, Purpose, Reach, RobotsRules, SaveStatus, SeenSetConfig, Time, TrapConfig,
 };
 
 use super::log;
@@ -32,6 +34,8 @@ impl RobotsRules for AllowAll {
 pub(super) struct Saved {
     pub(super) is_seeded: bool,
     pub(super) lines: Vec<u32>,
+    /// The orders that were given here, and those that others told.
+    pub(super) orders: BTreeSet<u64>,
     kept: Kept,
 }
 
@@ -58,6 +62,8 @@ pub(super) struct Process {
     pub(super) pending: Option<ToSend>,
     pub(super) halted: Option<MemberError>,
     pub(super) has_exited: bool,
+    /// An order came twice, or before one that its giver knew.
+    pub(super) is_out_of_order: bool,
     pub(super) paused_until: u64,
     pub(super) cut_off_until: u64,
 }
@@ -127,6 +133,7 @@ impl Process {
             pending: None,
             halted: None,
             has_exited: false,
+            is_out_of_order: false,
             paused_until: 0,
             cut_off_until: 0,
         }
@@ -278,9 +285,27 @@ impl Process {
 
     fn read(&mut self, now: Time) -> Result<(), MemberError> {
         for entry in self.post.read().unwrap_or_default() {
-            self.member.receive(&entry, &mut self.frontier, now)?;
+            if let Received::Told(order) = self.member.receive(&entry, &mut self.frontier, now)? {
+                let (order, known): (u64, BTreeSet<u64>) = postcard::from_bytes(&order).unwrap();
+                // Whoever gave it knew others, which are obeyed before it.
+                self.is_out_of_order |= !known.is_subset(&self.saved.orders) || !self.saved.orders.insert(order);
+            }
         }
         Ok(())
+    }
+
+    /// Takes an order, with a seed: all partitions get to know both. Returns whether it did: then it is synced.
+    pub(super) fn order(&mut self, order: u64, seed: &CanonicalUrl, now: Time) -> bool {
+        let is_refused = !self.is_started || !self.saved.is_seeded || self.frontier.report().waits_for_others();
+        if !is_refused {
+            let text = postcard::to_allocvec(&(order, &self.saved.orders)).unwrap();
+            self.saved.orders.insert(order);
+            self.frontier.tell(&text, now).unwrap();
+            self.frontier.offer(&[Link::seed(seed.clone())], now).unwrap();
+            self.frontier.sync_next();
+            self.commit(now).unwrap();
+        }
+        !is_refused
     }
 
     fn hear(&mut self, now: Time) -> Result<(), MemberError> {

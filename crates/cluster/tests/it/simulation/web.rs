@@ -35,6 +35,8 @@ pub(super) struct Web {
     front: usize,
     pub(super) reach: Reach,
     pub(super) reachable: BTreeSet<usize>,
+    /// Without the seeds that were ordered.
+    pub(super) reachable_from_seeds: BTreeSet<usize>,
     pub(super) most_links: u64,
 }
 
@@ -106,18 +108,35 @@ impl Web {
             front,
             reach: if is_bounded { Reach::Site } else { Reach::Any },
             reachable: BTreeSet::new(),
+            reachable_from_seeds: BTreeSet::new(),
             most_links: 0,
         };
         let robots = (0..=SITES).map(|site| web.sitemaps_of(site).count());
         web.most_links = web.links.iter().map(Vec::len).chain(robots).max().unwrap_or(0) as u64;
-        let mut todo = web.seeds.clone();
+        for seed in web.seeds.clone() {
+            web.add_seed(seed);
+        }
+        web.reachable_from_seeds = web.reachable.clone();
+        web
+    }
+
+    /// Adds what a seed leads to.
+    pub(super) fn add_seed(&mut self, seed: usize) {
+        let mut todo = vec![seed];
         while let Some(page) = todo.pop() {
-            if web.reachable.insert(page) {
-                todo.extend(&web.links[page]);
-                todo.extend(web.sitemaps_of(web.sites[page]));
+            if self.reachable.insert(page) {
+                todo.extend(&self.links[page]);
+                todo.extend(self.sitemaps_of(self.sites[page]));
             }
         }
-        web
+    }
+
+    /// Returns a page that may be ordered as a seed. Behind the front it widens the reach as the redirect does.
+    pub(super) fn seed_to_order(&self, rng: &mut Rng) -> Option<usize> {
+        let first = rng.one_of(&[0, self.front]).min(self.urls.len() - 1);
+        let page = first + rng.below(self.urls.len() - first);
+        let is_in_reach = page < self.front || self.sites[page] == self.sites[self.front];
+        (is_in_reach && self.kinds[page] != Kind::Sitemap).then_some(page)
     }
 
     pub(super) fn page(&self, url: &str) -> Option<usize> {

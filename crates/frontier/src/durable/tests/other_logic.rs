@@ -288,7 +288,8 @@ fn stores_a_directory() {
     now = later(now);
     let seed = url(&url_of(0, "other"));
     let with_data = Link::seed(seed.clone()).with_data(b"7").unwrap();
-    frontier.offer(&[with_data], now).unwrap();
+    frontier.add_seed(with_data, now).unwrap();
+    frontier.tell(b"to all", now).unwrap();
     frontier.offer(&links(0, &["e", "f"]), now).unwrap();
     frontier.offer(&links(1, &["g"]), now).unwrap();
     let Leasing::Ready(leases) = frontier.lease(now, 9).unwrap() else {
@@ -339,6 +340,7 @@ fn stores_a_directory() {
         "Receive",
         "Acknowledged",
         "AcceptLoss",
+        "Tell",
         "BeginRetry",
         "QueueAgain",
     ];
