@@ -16,13 +16,15 @@ on another host, and pages that answer 503 once. Faults come at random moments, 
   flush        FLUSHALL; one kill and one flush more come when all pages are fetched, while the processes agree on the end;
   pause        a crawler is stopped, and continued after --pause seconds;
   split        Redis' answers to one crawler are lost for --pause seconds; needs root, not in --short and not with --redis-cluster;
-  fail_over    with --redis-cluster: a replica becomes a master; kill_redis is of a master, and a replica takes over.
+  fail_over    with --redis-cluster: a replica becomes a master; kill_redis is of a master, and a replica takes over;
+  order        a random crawler is ordered the policy of a host of any partition.
 
 Promises:
 
   * every process ends by itself with exit code 0, at most --limit seconds after the last fault and the last request. None ends
     otherwise, but one that is started while Redis is away, and is then started again;
   * every page is in the outputs once, and all lines of a site are in one output;
+  * at the end, all orders that were confirmed hold in all directories;
   * the requests that are repeated are at most --concurrency per kill of a crawler;
   * no request comes sooner than --delay after the end of the one before to the same host; but the first page comes right after robots.txt;
   * with --equal, URLs, statuses and hashes are those of one process without Redis and faults.
@@ -187,8 +189,8 @@ class Part:
     """The process of a partition. It is started again after a kill or a failure, as systemd does."""
 
     def __init__(self, command, folder, number):
-        self.output, self.log = folder / f"{number}.jsonl", folder / f"{number}.log"
-        self.command = [str(word) for word in [*command, "--state", folder / f"{number}.state", "--output", self.output]]
+        self.output, self.log, self.state = (folder / f"{number}.{kind}" for kind in ["jsonl", "log", "state"])
+        self.command = [str(word) for word in [*command, "--state", self.state, "--output", self.output]]
         self.failures, self.is_paused, self.has_ended = [], False, False
         self.start()
 
@@ -239,8 +241,9 @@ class Run:
         kinds, tenth = {} if is_reference else {"kill": arguments.kills}, -(-arguments.kills // 10)
         if redis:
             kinds |= {"kill_redis": tenth, "flush": arguments.flushes, "pause": 1, "split": int(redis.network is not None)}
+            kinds |= {"order": arguments.kills}
             kinds |= {"fail_over": tenth if redis.is_cluster else 0}
-        self.wanted = kinds
+        self.wanted, self.crawler, self.hosts, self.orders = kinds, arguments.crawler, [web.host(at) for at in range(web.hosts)], {}
         plan = [(web.requests() * self.draw.uniform(0, 0.9), kind) for kind, count in kinds.items() for _ in range(count)]
         self.plan = sorted(plan) + [(web.requests(), kind) for kind in ["kill", "flush"] if kinds.get(kind)]
         self.due, self.undo, self.played, self.last_fault = [], [], collections.Counter(), 0
@@ -273,7 +276,18 @@ class Run:
             fact(all(self.played[kind] >= count for kind, count in self.wanted.items()), f"faults: {faults or 'none'}", [self.wanted]),
             fact(ended == len(self.parts), f"{ended} processes ended by themselves, {quiet:.1f} s after the last request and the last fault"),
             fact(not other, f"{len(other)} times a process ended otherwise; {len(failures) - len(other)} starts failed while Redis was away", other),
+            *self.orders_hold(),
         ]
+
+    def orders_hold(self):
+        if not self.orders:
+            return []
+        lacking = []
+        for at, part in enumerate(self.parts):
+            hosts = subprocess.run([self.crawler, "hosts", part.state], capture_output=True, check=True, text=True).stdout
+            found = {line.split()[0]: line for line in hosts.splitlines() if line.strip()}
+            lacking += [(at, host) for host, pages in self.orders.items() if f"max-pages={pages}" not in found.get(host, "")]
+        return [fact(not lacking, f"{len(self.orders)} orders hold in all directories", lacking)]
 
     def was_away(self, at, started):
         """Returns whether Redis was away during a start of a partition."""
@@ -305,6 +319,15 @@ class Run:
         if part := self.any_running():
             part.kill()
             return []
+
+    def order(self):
+        """One that is refused, or that a kill has cut short, comes later: again, or of another host."""
+        if part := self.any_running():
+            host, pages = self.draw.choice(self.hosts), 1_000_000 + self.played["order"]
+            command = [self.crawler, "set", part.state, host, f"max-pages={pages}"]
+            if host not in self.orders and subprocess.run(command, capture_output=True, check=False).returncode == 0:
+                self.orders[host] = pages
+                return []
 
     def pause(self):
         if part := self.any_running():
