@@ -56,6 +56,7 @@ pub struct Cluster {
     thread: Option<JoinHandle<()>>,
     process: Joining,
     has_news: bool,
+    is_paused: bool,
     /// When all were told something last, by its field.
     signalled_at: [u64; 2],
     /// What the others said when this process joined.
@@ -107,6 +108,7 @@ impl Cluster {
             thread: Some(thread::spawn(|| courier.run())),
             process,
             has_news: false,
+            is_paused: false,
             signalled_at: [0; 2],
             said,
         }
@@ -195,10 +197,15 @@ impl Peers for Cluster {
             waiting: summary.report.queued_pages,
             to_send: summary.report.exchange.waiting,
             repeated: summary.repeated_batches,
+            is_paused: self.is_paused,
             has_left: false,
         };
         self.member.synced(frontier, is_drained, status, now);
         self.has_news = true;
+    }
+
+    fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
     }
 
     fn knows_end(&self) -> bool {

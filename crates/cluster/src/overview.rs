@@ -38,7 +38,7 @@ pub struct Overview {
 pub struct Row {
     /// Its index.
     pub partition: u32,
-    /// `running`, `drained` (it has nothing left that it may fetch, and waits for the others), `ended`, `stopped`, `unreadable`, or `silent`: it has
+    /// `running`, `paused`, `drained` (it has nothing left that it may fetch, and waits for the others), `ended`, `stopped`, `unreadable`, or `silent`: it has
     /// said nothing for five seconds, or never.
     pub state: &'static str,
     /// The machine and the process that has it; nothing before its first word.
@@ -181,6 +181,7 @@ impl Row {
             () if word.ended.is_some() => "ended",
             () if status.has_left => "stopped",
             () if age > DEAD_AFTER => "silent",
+            () if status.is_paused => "paused",
             () if word.is_drained => "drained",
             () => "running",
         };

@@ -84,6 +84,8 @@ pub struct PartitionStatus {
     pub to_send: u64,
     /// Batches that were sent again, because they were not acknowledged in time.
     pub repeated: u64,
+    /// Whether the crawl is paused there.
+    pub is_paused: bool,
     /// Whether the process has ended by itself, or was stopped.
     pub has_left: bool,
 }

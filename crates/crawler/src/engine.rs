@@ -199,6 +199,7 @@ impl<S: Fetcher> Run<S> {
     fn set_paused(&mut self, is_paused: bool) -> Result<(), CrawlError> {
         if is_paused != self.clock.is_paused() {
             self.mark_paused(is_paused);
+            self.tell_pause(is_paused);
         }
         if is_paused && !self.clock.is_paused() {
             self.give_back_held()?;

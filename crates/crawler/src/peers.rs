@@ -37,6 +37,9 @@ pub trait Peers: Send {
     /// more. The summary is as of `now`.
     fn synced(&mut self, frontier: &Frontier, is_drained: bool, summary: &Summary, now: Time);
 
+    /// The crawl pauses, or goes on: of the next state that is synced, people are told so.
+    fn pause(&mut self, _is_paused: bool) {}
+
     /// Whether it is known that the crawl has ended in all processes, maybe from an earlier run: then nothing begins anew.
     fn knows_end(&self) -> bool;
 

@@ -64,7 +64,8 @@ fn columns(host: &HostFigures) -> [String; 9] {
         .filter(|_| host.left.is_some() || health.state == Health::Closed)
         .map(|time| time.to_string());
     let ordered = (host.policy != HostPolicy::default()).then(|| show_policy(&host.policy));
-    let until_why: Vec<_> = until.into_iter().chain(why).chain(ordered).collect();
+    let spent = (host.budget == Some(0)).then(|| "its page budget is spent".to_owned());
+    let until_why: Vec<_> = until.into_iter().chain(why).chain(spent).chain(ordered).collect();
     [
         host.host.to_string(),
         host.state_in_words(),

@@ -398,6 +398,7 @@ fn an_order_to_one_process_holds_in_all_and_all_can_be_paused() {
         serde_json::from_str::<Value>(&status).unwrap()["paused"] == true
     };
     eventually(|| (is_paused(0) && is_paused(1)).then_some(()));
+    crawl.wait_for(0, "paused");
     succeeds(&["cluster", "unpause", &crawl.address()]);
 
     // A host of the other process, and a URL there.

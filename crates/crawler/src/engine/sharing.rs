@@ -166,6 +166,13 @@ impl<S: Fetcher> Run<S> {
         })
     }
 
+    pub(super) fn tell_pause(&mut self, is_paused: bool) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.peers.pause(is_paused);
+            sharing.is_told = false;
+        }
+    }
+
     /// Tells the others what is on the medium, if all is, and something has changed.
     pub(super) fn tell_others(&mut self, is_committed: bool) {
         if self.sharing.is_none() {

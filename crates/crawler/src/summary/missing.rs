@@ -232,7 +232,7 @@ impl Summary {
             add(kind, why, number, unit, fate, option);
         }
         if is_lifted {
-            let what = "links were refused in an earlier run, by a limit that was lifted since";
+            let what = "links were refused earlier, by a limit or an order that was lifted since";
             let remedy = "a crawl in a new directory finds them";
             missing.push(Missing::new("refused_earlier", 0, what, remedy));
         }
