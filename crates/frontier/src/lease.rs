@@ -137,7 +137,7 @@ impl fmt::Display for NotFetched {
             Self::NearDuplicates => "too many near-duplicates",
             Self::HostBudget => "page budget of the host spent",
             Self::HostDown => "its origin was given up",
-            Self::ByOrder => "dropped by policy or order",
+            Self::ByOrder => "dropped by order or policy",
         })
     }
 }

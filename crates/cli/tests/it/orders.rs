@@ -90,7 +90,7 @@ fn a_crawl_that_runs_obeys_each_order_and_says_what_it_did() {
     assert_eq!(running.give("drop", &host)["dropped"], 10);
     let refused = crawler(&format!("add {state} {seed}extra"));
     assert_eq!(refused.status.code(), Some(3), "a seed was refused");
-    assert!(String::from_utf8_lossy(&refused.stdout).ends_with("extra: dropped by policy or order\n"));
+    assert!(String::from_utf8_lossy(&refused.stdout).ends_with("extra: dropped by order or policy\n"));
     assert_eq!(running.give("allow", &host)["queued"], 10);
     assert_eq!(running.give("allow", &host)["queued"], 0, "they wait");
     assert_eq!(running.give("drop", "shop.example")["unknown"][0], "shop.example");

@@ -54,7 +54,7 @@ impl Summary {
         match (dropped, refused) {
             (0, 0) => "yes".to_owned(),
             (0, links) => format!("yes, but for {} refused by order", counted(links, "link")),
-            (pages, _) => format!("yes, but for {} dropped by policy or order", counted(pages, "page")),
+            (pages, _) => format!("yes, but for {} dropped by order or policy", counted(pages, "page")),
         }
     }
 

@@ -102,7 +102,7 @@ fn orders_change_what_is_asked_from_then_on_and_no_page_is_lost_or_asked_twice()
             .await;
         let added = added.unwrap();
         assert_eq!((added.queued, added.seen, added.refused.len()), (1, 1, 1));
-        assert_eq!(added.refused, ["http://b.example/x: dropped by policy or order"]);
+        assert_eq!(added.refused, ["http://b.example/x: dropped by order or policy"]);
         for bad in [
             add(&["http://d.example/", "::"], false),
             vec![Order::Crawl(Box::new(|policy| policy.dropped.push("(".to_owned())))],

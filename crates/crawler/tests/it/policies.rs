@@ -527,7 +527,7 @@ fn a_crawl_of_which_a_host_was_closed_is_complete_but_for_what_waited_there() {
     assert!(run.summary.missing().is_empty(), "{:?}", run.summary.missing());
     let text = run.summary.to_string();
     assert!(
-        text.contains("yes, but for 2 pages dropped by policy or order"),
+        text.contains("yes, but for 2 pages dropped by order or policy"),
         "{text}"
     );
 }

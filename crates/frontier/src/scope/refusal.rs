@@ -83,7 +83,7 @@ impl Refusal {
             Self::TooManyHops => ("too_many_hops", "too many redirects"),
             Self::HostBudget => ("host_budget", "page budget of the host spent"),
             Self::QueueFull => ("queue_full", "queue full"),
-            Self::ByOrder => ("by_order", "dropped by policy or order"),
+            Self::ByOrder => ("by_order", "dropped by order or policy"),
             Self::TooManyHosts => ("too_many_hosts", "too many hosts"),
             Self::HostDown => ("host_down", "origin given up"),
             Self::Saturated => ("saturated", "seen-set full"),
