@@ -60,7 +60,7 @@ pub(super) fn run(of: &DirArgs, url: &str) -> Result<u8, StateFailure> {
         (answer.place, answer.rule) = (Some(*place), rule.as_deref());
     }
     if answer.state == "unknown" && was_refused {
-        answer.explanation += "; it may have been refused earlier, by a limit or an order that was lifted since";
+        answer.explanation += "; it may have been refused in an earlier run, or by an order that was lifted since";
     }
     let text = if of.json {
         serde_json::to_string(&answer).map_err(io::Error::from)? + "\n"

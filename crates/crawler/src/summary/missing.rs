@@ -184,6 +184,11 @@ impl Summary {
         let (report, sitemaps, place) = (&self.report, &self.sitemaps, self.where_anew());
         let mut missing = Vec::new();
         let mut add = |kind, why: &dyn fmt::Display, lost, unit, fate, option: &str| {
+            let or = if option == HOST_BUDGET {
+                ", or max-pages of the host"
+            } else {
+                ""
+            };
             let may_be_lifted = report.refused_earlier && [REFUSED, NOT_FETCHED].contains(&fate);
             let limited = Missing {
                 kind,
@@ -194,9 +199,8 @@ impl Summary {
                     _ if option.is_empty() => String::new(),
                     // A broken one has no remedy.
                     "sitemaps_broken" => format!("if too long, raise {{{option}}}{place}"),
-                    _ if may_be_lifted => format!("{{{option}}} of this run or an earlier one"),
-                    _ if option == HOST_BUDGET => format!("raise {{{option}}}, or max-pages of the host{place}"),
-                    _ => format!("raise {{{option}}}{place}"),
+                    _ if may_be_lifted => format!("{{{option}}}{or} of this run or an earlier one"),
+                    _ => format!("raise {{{option}}}{or}{place}"),
                 },
             };
             missing.extend((lost > 0).then_some(limited));
@@ -232,7 +236,7 @@ impl Summary {
             add(kind, why, number, unit, fate, option);
         }
         if is_lifted {
-            let what = "links were refused earlier, by a limit or an order that was lifted since";
+            let what = "links were refused in an earlier run or by an order that was lifted since";
             let remedy = "a crawl in a new directory finds them";
             missing.push(Missing::new("refused_earlier", 0, what, remedy));
         }

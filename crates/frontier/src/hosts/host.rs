@@ -9,6 +9,7 @@ mod state;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 pub(crate) use state::HostState;
@@ -45,8 +46,8 @@ pub(crate) struct Host {
     /// The `Crawl-delay` of its robots.txt files, in milliseconds; zero for none.
     crawl_delay: u32,
     requests: u32,
-    /// The shortest time between the end of a request and the start of the next, in milliseconds.
-    shortest_gap: Option<u32>,
+    /// The shortest time between the end of a request and the start of the next, in milliseconds, and one more; `None` is not known.
+    shortest_gap: Option<NonZeroU32>,
     /// Whether a page or a sitemap was ever queued: it counts among the hosts of its site.
     pub(crate) is_counted: bool,
 }

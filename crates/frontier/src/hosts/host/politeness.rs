@@ -1,5 +1,6 @@
 //! The politeness of a host: its delays, its rests, and its requests so far.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::Host;
@@ -28,8 +29,8 @@ impl Host {
         self.give_back(entry);
         self.pace.end(now);
         self.requests = self.requests.saturating_add(1);
-        let gaps = [self.shortest_gap, gap.map(milliseconds)];
-        self.shortest_gap = gaps.into_iter().flatten().min();
+        let gap = gap.map(|gap| NonZeroU32::MIN.saturating_add(milliseconds(gap)));
+        self.shortest_gap = [self.shortest_gap, gap].into_iter().flatten().min();
     }
 
     /// Records the end of a lease for which no request was made.
@@ -129,7 +130,8 @@ impl Host {
     }
 
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
-        self.shortest_gap.map(|gap| Duration::from_millis(gap.into()))
+        self.shortest_gap
+            .map(|gap| Duration::from_millis(u64::from(gap.get()) - 1))
     }
 
     pub(crate) fn free_from(&self, config: &HostConfig) -> Time {

@@ -12,6 +12,7 @@
 //! stay for a whole round. Those that pass are evicted in the order in which they were used, so they come back together, too.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +37,25 @@ pub(super) struct Resident {
     place: Option<Place>,
 }
 
-/// A place in the line, of which the smallest goes first: its rank, and a number that grows.
-type Place = (Rank, u64);
+/// A place in the line, of which the smallest goes first: its rank in the two highest bits, and a number that grows from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(NonZeroU64);
+
+impl Place {
+    const RANK_AT: u32 = 62;
+
+    fn new(rank: Rank, number: NonZeroU64) -> Self {
+        Self(number | (rank as u64) << Self::RANK_AT)
+    }
+
+    fn rank(self) -> Rank {
+        match self.0.get() >> Self::RANK_AT {
+            0 => Rank::NothingWaits,
+            1 => Rank::Passes,
+            _ => Rank::HasSeat,
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -58,7 +76,7 @@ impl Resident {
     }
 
     fn rank(&self) -> Option<Rank> {
-        self.place.map(|(rank, _)| rank)
+        self.place.map(Place::rank)
     }
 }
 
@@ -135,7 +153,7 @@ impl Workbench {
 
     fn enter_line(&mut self, key: &HostKey, resident: &mut Resident, rank: Rank) {
         self.places += 1;
-        let place = (rank, self.places);
+        let place = Place::new(rank, NonZeroU64::MIN.saturating_add(self.places));
         resident.place = Some(place);
         self.line.insert(place, key.clone());
         if rank == Rank::HasSeat {
@@ -146,7 +164,7 @@ impl Workbench {
     fn leave_line(&mut self, resident: &mut Resident) {
         let Some(place) = resident.place.take() else { return };
         self.line.remove(&place);
-        if place.0 == Rank::HasSeat {
+        if place.rank() == Rank::HasSeat {
             self.seated_bytes -= u64::from(resident.bytes);
         }
     }
