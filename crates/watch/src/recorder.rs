@@ -29,6 +29,7 @@ impl Watch {
         let named: Vec<_> = named.map(|seed| shortened(seed.url.url().as_str())).collect();
         let more = seeds.len() - named.len();
         status.seeds = (named, more);
+        status.max_time = crawl.config().options().max_time;
         status.disks.state = state.map(Path::to_owned);
         status.series = state.map(Series::read).unwrap_or_default();
         let (sender, receiver) = watch::channel(Arc::new(status.clone()));

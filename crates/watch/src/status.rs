@@ -43,6 +43,8 @@ pub struct Status {
     pub(crate) disks: Disks,
     /// When this process began to watch, in seconds since 1970.
     pub(crate) started_at: f64,
+    /// How long a run may take.
+    pub(crate) max_time: Option<Duration>,
 }
 
 /// The requests and the commits of this process. The copies of a histogram are one.
@@ -109,6 +111,7 @@ impl Status {
     /// | `summary` | those of [`Summary::to_json`]; `ending` is null while the crawl runs |
     /// | `point` | what [`series_to_json`](Self::series_to_json) has lists of, now |
     /// | `left` | how many pages are left: at least, about (null if nobody knows), and how many new ones each page led to |
+    /// | `time_limit_seconds` | until the time limit of this run; null without one |
     /// | `next_level_seconds`, `next_level_keys` | in how many seconds the seen-set has so many keys that it reaches its next level |
     /// | `last_pages`, `last_failures` | at most ten each, the last one first |
     pub fn to_json(&self, name: impl Fn(&str) -> String) -> Value {
@@ -135,12 +138,19 @@ impl Status {
             "origins_away": self.origins_away(),
             "point": self.summary.as_ref().map(Point::of),
             "left": left.map(Remaining::to_json),
+            "time_limit_seconds": self.time_limit().map(|left| left.as_secs_f64()),
             "next_level_seconds": self.next_level_seconds(),
             "next_level_keys": self.next_level_keys(),
             "last_pages": last_pages,
             "last_failures": last_failures,
             "summary": summary,
         })
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        let summary = self.summary.as_ref().filter(|_| !self.is_finished)?;
+        let of_run = summary.elapsed.saturating_sub(summary.elapsed_before);
+        Some(self.max_time?.saturating_sub(of_run))
     }
 
     pub(crate) fn origins_away(&self) -> u64 {

@@ -114,13 +114,14 @@ const LOWEST_RATE = 1;
 /** Whether all that waits for a host waits behind all other pages. */
 const isBehind = (one) => one.postponed > 0 && one.postponed === one.waiting && one.in_flight === 0;
 
-/** Says how long what is left takes: all at the present rate, or at least what waits for the slowest host, and then behind all others. */
-function timeLeft({ left, summary }) {
+/** Says how long what is left takes: all at the present rate, or at least what waits for the slowest host, and then behind all others; not longer than the time limit. */
+function timeLeft({ left, summary, time_limit_seconds: limit }) {
   const at = summary.recent_pages_per_second;
   const all = at >= LOWEST_RATE && left && left.about !== null ? left.about / at : 0;
   const longest = (hosts) => Math.max(0, ...hosts.map((one) => one.left_seconds ?? 0));
   const others = summary.host_table.filter((one) => !isBehind(one));
   const held = longest(others) + longest(summary.host_table.filter(isBehind));
+  if ((limit ?? Infinity) < Math.max(all, held)) return [limit, "up to"];
   return all >= held ? [all, "about"] : [held, "at least"];
 }
 

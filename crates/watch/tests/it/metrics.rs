@@ -341,6 +341,24 @@ fn a_file_of_metrics_is_replaced_as_a_whole_and_has_the_end_of_a_short_crawl() {
     let _ = fs::remove_dir_all(&folder);
 }
 
+#[test]
+fn until_the_time_limit_is_what_is_left_of_this_run() {
+    let (mut summary, _) = crawl(&Site::default(), options(), None);
+    (summary.elapsed, summary.elapsed_before) = (Duration::from_secs(90), Duration::from_secs(60));
+    let left = |max_time| {
+        let mut options = options();
+        options.max_time = max_time;
+        let crawl = Crawl::builder(options).unwrap().build_with(Site::default()).unwrap();
+        let (watch, mut recorder) = Watch::new(&crawl, None);
+        recorder.on(&Event::Tick(&summary)).unwrap();
+        watch.status().to_json(str::to_owned)["time_limit_seconds"].clone()
+    };
+    assert_eq!(
+        [left(None), left(Some(Duration::from_secs(100)))],
+        [Value::Null, 70.0.into()]
+    );
+}
+
 /// An output on a full disk.
 struct Full;
 
