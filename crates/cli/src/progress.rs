@@ -175,8 +175,8 @@ impl Reporter {
                 let (left, is_limit) = self.pace.remaining(hosts.left(), is_bound).unzip();
                 let (at_most, at_least) = match left == hosts.left() {
                     _ if is_bound || is_limit == Some(true) => ("<", ""),
-                    // What hangs has spent attempts.
-                    true if hosts.held_up_by().is_some_and(|host| host.health.pages_hang()) => ("~", ""),
+                    // What hangs has spent attempts, so it takes less.
+                    true if hosts.held_up_by().is_some_and(|host| host.health.pages_hang()) => ("<", ""),
                     true => ("", "+"),
                     false => ("", ""),
                 };

@@ -122,7 +122,8 @@ function timeLeft({ left, summary, time_limit_seconds: limit }) {
   const others = summary.host_table.filter((one) => !isBehind(one));
   const held = longest(others) + longest(summary.host_table.filter(isBehind));
   if ((limit ?? Infinity) < Math.max(all, held)) return [limit, "up to"];
-  return all >= held ? [all, "about"] : [held, "at least"];
+  const most = summary.held_up_by?.left?.startsWith("up to");
+  return all >= held ? [all, "about"] : [held, most ? "up to" : "at least"];
 }
 
 function showLeft(status) {

@@ -188,6 +188,11 @@ impl World {
         self.processes[at] = opened;
     }
 
+    /// Whether a process knows the end, and may leave without a word if it believes that the others know it.
+    fn knows_end(&self) -> bool {
+        self.processes.iter().any(|process| process.member.ended().is_some())
+    }
+
     fn fault(&mut self) {
         let mut kinds = vec![
             Fault::Kill,
@@ -223,7 +228,7 @@ impl World {
         let longest_pause = 3 * SILENCE.as_millis() as usize;
         let until = self.now + 1 + self.rng.below(longest_pause) as u64;
         let loses_words = matches!(kind, Fault::Flush | Fault::FailOver | Fault::Damage);
-        self.has_lost_end |= loses_words && self.processes.iter().any(|process| process.has_exited);
+        self.has_lost_end |= loses_words && self.knows_end();
         match kind {
             Fault::Pause => {
                 self.processes[at].paused_until = until;
@@ -273,7 +278,7 @@ impl World {
         if matches!(crash, Fault::OldCopy | Fault::Empty) && self.rng.chance(0.3) {
             // The log was on that machine.
             self.server.flush();
-            self.has_lost_end |= self.processes.iter().any(|process| process.has_exited);
+            self.has_lost_end |= self.knows_end();
         }
         self.reopen(at, disk, false);
         if matches!(crash, Fault::PowerCut | Fault::OldCopy | Fault::Empty) {
