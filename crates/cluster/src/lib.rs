@@ -12,7 +12,7 @@
 //! | [`Post`] | a log, and how far its streams were read: it takes the [`ToSend`] of a member there, and brings what is new | decide anything |
 //! | [`RedisLog`] | the log in a Redis server or a Redis Cluster | decide anything, or remember anything that has to last |
 //! | [`Cluster`] | a member in the loop of the crawl, and a post over a `RedisLog` on a thread, which waits for the network | – |
-//! | [`Overview`], [`signal`] | what a person sees of all partitions, and what all are told at once | belong to the protocol |
+//! | [`Overview`], [`signal`] | what a person sees of all partitions, and signals to all: stop, pause, go on | belong to the protocol |
 //!
 //! A [`Word`] says what a partition has synced: how far it has sent and received, and whether it is drained. Other members hear it.
 //! [`Kept`] is what a member needs after a restart: commit it together with the frontier.

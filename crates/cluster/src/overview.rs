@@ -1,4 +1,4 @@
-//! A look at all partitions of a crawl, and what all are told at once.
+//! A look at all partitions of a crawl, and signals to all.
 
 use std::fmt;
 
@@ -98,7 +98,7 @@ fn observe(address: Address) -> Result<(RedisLog, Founded), OverviewError> {
     Ok((log, founded))
 }
 
-/// Tells something to all processes of a crawl. Processes that start later are not meant. Returns how many run.
+/// Sends a signal to all processes of a crawl, but not to those that start later. Returns how many run.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What all processes of a crawl are told at once.
+//! Signals to all processes of a crawl: stop, pause, go on.
 
 use serde::{Deserialize, Serialize};
 

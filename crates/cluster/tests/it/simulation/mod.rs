@@ -393,7 +393,7 @@ impl World {
         );
         let waiting = process.frontier.report().exchange.waiting;
         let max_outbox = self.configs[at].limits.max_outbox;
-        let most = max_outbox + self.web.most_links * CONCURRENCY as u64 + 24 * self.ordered.len() as u64;
+        let most = max_outbox + self.web.most_links * CONCURRENCY as u64 + 9 * self.ordered.len() as u64;
         assert!(
             waiting <= most || self.was_accepted,
             "{waiting} links in an outbox of {max_outbox}"
