@@ -201,10 +201,10 @@ pub(crate) fn obey(
         return Err(refused(&NOTHING_LEFT));
     }
     let plan = Plan::of(frontier, canonicalizer, orders)?;
-    let changed = Changed::by(frontier, &plan);
-    let mut obeyed = set_policies(frontier, canonicalizer, plan.hosts, plan.crawl, now)?;
     let is_shared = frontier.partition().is_some();
-    if is_shared && !(obeyed.hosts.is_empty() && obeyed.crawl.is_none()) {
+    let changed = is_shared.then(|| Changed::by(frontier, &plan));
+    let mut obeyed = set_policies(frontier, canonicalizer, plan.hosts, plan.crawl, now)?;
+    if let Some(changed) = changed.filter(|_| !obeyed.hosts.is_empty() || obeyed.crawl.is_some()) {
         obeyed.are_others_told = true;
         // Before what is added, which may be meant. Policies can always be written.
         for changed in changed.in_parts() {
