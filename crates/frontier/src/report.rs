@@ -267,6 +267,8 @@ pub struct QueuePlace {
     pub in_flight: u32,
     /// What comes first.
     pub class: Class,
+    /// Requests for it that failed, and counted.
+    pub attempts: u32,
 }
 
 impl fmt::Display for QueuePlace {

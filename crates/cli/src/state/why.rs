@@ -180,6 +180,9 @@ impl<'a> Answer<'a> {
                 .rule
                 .map_or_else(String::new, |rule| format!(", by the rule {rule}"));
             rows.add("class", format!("{}{rule}", place.class));
+            if place.attempts > 0 {
+                rows.add("attempts", place.attempts);
+            }
         }
         let Some(ended) = &self.ended else { return rows };
         if let Some(status) = ended.status {

@@ -172,7 +172,7 @@ fn check_the_middle(state: &str, seed: &str) {
     let later = why_at("later", 0);
     has(&later, json!({"state": "waiting", "reason": "in_flight"}));
     has(&later, json!({"ahead": 0, "others_of_host": 0, "in_flight": 1}));
-    has(&later, json!({"class": 7, "rule": "later$"}));
+    has(&later, json!({"class": 7, "rule": "later$", "attempts": 0}));
     assert_eq!(why_at("unheard", 3)["state"], "unknown");
     let other = why(state, "https://other.example/", 3);
     has(&other, json!({"state": "refused", "reason": "other_host"}));

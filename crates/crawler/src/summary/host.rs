@@ -272,7 +272,7 @@ impl HostFigures {
     /// Returns what an operator can do about the state.
     pub fn advice(&self, name: &dyn Fn(&str) -> String) -> Option<String> {
         Some(match self.health.state {
-            Health::Resting if self.is_blocked_by_policy() => return None,
+            Health::Resting if self.is_blocked_by_policy() => "an earlier closed-until opens it sooner".to_owned(),
             // No delay is as long as an hour.
             Health::Resting if self.health.asked_for > Some(Duration::from_secs(3600)) => {
                 let (state, sooner) = (name("state"), name("max_throttles"));
@@ -410,7 +410,8 @@ mod tests {
                     (host.report.health.state, host.report.health.until) = (Health::Resting, until);
                     host.report.policy.closed_until = until;
                 }),
-                "resting; asked again in 60.0 s, at 1970-01-01T00:01:00.000Z, as its closed-until says; 37 waiting, at least 6.2 min left",
+                "resting; asked again in 60.0 s, at 1970-01-01T00:01:00.000Z, as its closed-until says; 37 waiting, at least 6.2 min left; \
+                 an earlier closed-until opens it sooner",
             ),
             (
                 explained(|host| host.report.policy.closed = Some(true)),

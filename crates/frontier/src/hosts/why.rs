@@ -42,6 +42,7 @@ impl HostQueues {
             others_of_host: (host.queued() + host.postponed()).saturating_sub(1),
             in_flight: host.pace.in_flight(),
             class: entry.class,
+            attempts: entry.attempts,
         };
         let rule = self.config.order.rule_of(entry.key());
         let rule = rule

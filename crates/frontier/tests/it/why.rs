@@ -394,8 +394,8 @@ fn the_place_in_the_queue_is_the_number_of_leases_before_it() {
     let others = waiting.len() as u64 - 1;
     let of_retry = place(&frontier, retry, START).unwrap();
     assert_eq!(
-        (of_retry.ahead, of_retry.others_of_host),
-        (others, others),
+        (of_retry.ahead, of_retry.others_of_host, of_retry.attempts),
+        (others, others, 1),
         "it is not due"
     );
 
