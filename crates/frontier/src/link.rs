@@ -107,8 +107,7 @@ pub struct Link {
     /// Data of the caller, which come back with its lease, its row and its redirects. The first link to a URL counts: one that was seen changes none.
     pub data: Option<OwnData>,
     /// What comes first: see [`Class`]. `None` lets the [rules of the order](crate::FrontierConfig::order) decide when it is queued. The first link to a URL
-    /// counts here, too. A redirect keeps it, unless it is the default; links of its page do not get it, and when the
-    /// page is fetched again, the rules decide.
+    /// counts here, too. A redirect and a fetch again keep it, unless it is the default; links of its page do not get it.
     pub class: Option<Class>,
 }
 

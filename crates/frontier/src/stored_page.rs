@@ -6,6 +6,7 @@ use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
+use crate::class::Class;
 use crate::entry::Entry;
 use crate::failure::FailureKind;
 use crate::fingerprint::Fingerprint;
@@ -30,6 +31,8 @@ pub struct StoredPage {
     pub time: Time,
     /// The number of links on the first path from a seed; 0 for a seed.
     pub depth: u32,
+    /// What comes first: the class that it waited in.
+    pub class: Class,
     /// Requests of its last fetch that counted as attempts.
     pub attempts: u32,
     /// The page with the first link to it; `None` for a seed.
@@ -150,6 +153,7 @@ impl StoredPage {
             end,
             time,
             depth: entry.depth,
+            class: entry.class,
             attempts: entry.attempts,
             referrer: entry.metadata.referrer.clone(),
             embedded: entry.metadata.embedded,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::{Durable, pages};
+use crate::class::Class;
 use crate::error::FrontierError;
 use crate::lease::NotFetched;
 use crate::link::{Link, PreviousFetch};
@@ -321,6 +322,7 @@ fn link_of(page: &StoredPage) -> Option<Link> {
         depth: page.depth,
         embedded: page.embedded,
         data: page.data.clone(),
+        class: (page.class != Class::default()).then_some(page.class),
         seed: page.referrer.is_none() && page.depth == 0,
         previous,
         ..Link::seed(url)

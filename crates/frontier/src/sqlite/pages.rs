@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Error, Result, Row, params};
 
 use super::sealed::checksum;
+use crate::class::Class;
 use crate::fingerprint::Fingerprint;
 use crate::link::{OwnData, Validators};
 use crate::store::Space;
@@ -14,24 +15,33 @@ use crate::time::Time;
 /// The statements that make the table, its indexes and its view.
 pub(super) const SCHEMA: &str = include_str!("pages.sql");
 
+/// The words of the view for the numbers of `end`.
+const ENDS: [&str; 5] = ["done", "redirected", "rejected", "gave_up", "not_fetched"];
+
+/// What the view adds to a class.
+const USUAL_CLASS: i64 = 3;
+
 pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8]) -> Result<()> {
     let page: StoredPage = postcard::from_bytes(value).map_err(|error| Error::ToSqlConversionFailure(error.into()))?;
     let ((end, reason), answer, visits) = (page.end.names(), &page.answer, page.visits);
     // Mostly 0, which takes no byte.
-    let since = |time| page.time.as_millis().wrapping_sub(time).cast_signed();
-    let millis = |time: Option<Time>| time.map(|time| time.as_millis().cast_signed());
-    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let since = |time: Option<Time>| Some(page.time.as_millis().wrapping_sub(time?.as_millis()).cast_signed());
+    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     connection.prepare_cached(sql)?.execute(params![
         key,
         seal,
         page.saved_in.cast_signed(),
         page.url,
         page.key,
-        end,
+        (0_u8..)
+            .zip(ENDS)
+            .find(|(_, name)| *name == end)
+            .map(|(number, _)| number),
         reason,
         page.cause.map(|cause| cause.name()),
-        millis(Some(page.time)),
+        page.time.as_millis().cast_signed(),
         page.depth,
+        i64::from(page.class.number()) - USUAL_CLASS,
         page.embedded,
         page.attempts,
         page.referrer.as_deref(),
@@ -44,9 +54,9 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
         answer.fingerprint.text.map(|hash| hash.bits().cast_signed()),
         visits.count,
         visits.changes,
-        millis(visits.first),
-        visits.last.map(|last| since(last.as_millis())),
-        millis(visits.last_change),
+        since(visits.first),
+        since(visits.last),
+        since(visits.last_change),
         page.end.failed_unanswered(),
     ])?;
     Ok(())
@@ -73,18 +83,29 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
     };
     let word = |column| row.get::<_, Option<Box<str>>>(column);
     let number = |column| Ok::<_, Error>(row.get::<_, Option<i64>>(column)?.map(i64::cast_unsigned));
-    let time = |column| Ok::<_, Error>(number(column)?.map(Time::from_millis));
+    let before = |column| {
+        let since = number(column)?;
+        Ok::<_, Error>(since.map(|since| Time::from_millis(ended_at.wrapping_sub(since))))
+    };
     Ok(StoredPage {
         saved_in: number(next())?.unwrap_or_default(),
         url: row.get(next())?,
         key: row.get(next())?,
         end: {
-            let (end, reason) = (row.get::<_, Box<str>>(next())?, word(next())?);
-            PageEnd::of_names(&end, reason.as_deref()).ok_or(Error::QueryReturnedNoRows)?
+            let (end, reason) = (row.get::<_, u8>(next())?, word(next())?);
+            let end = ENDS
+                .get(usize::from(end))
+                .and_then(|end| PageEnd::of_names(end, reason.as_deref()));
+            end.ok_or(Error::QueryReturnedNoRows)?
         },
         cause: word(next())?.as_deref().and_then(named),
-        time: time(next())?.unwrap_or_default(),
+        time: number(next())?.map(Time::from_millis).unwrap_or_default(),
         depth: row.get(next())?,
+        class: {
+            let class = u8::try_from(row.get::<_, i64>(next())? + USUAL_CLASS).ok();
+            let class = class.and_then(|class| Class::try_from(class).ok());
+            class.ok_or(Error::QueryReturnedNoRows)?
+        },
         embedded: row.get(next())?,
         attempts: row.get(next())?,
         referrer: word(next())?.map(Into::into),
@@ -110,9 +131,9 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
         visits: Visits {
             count: row.get(next())?,
             changes: row.get(next())?,
-            first: time(next())?,
-            last: number(next())?.map(|since| Time::from_millis(ended_at.wrapping_sub(since))),
-            last_change: time(next())?,
+            first: before(next())?,
+            last: before(next())?,
+            last_change: before(next())?,
         },
     })
 }

@@ -115,6 +115,7 @@ fn page(bytes: &[u8]) -> Vec<u8> {
         end: ends[usize::from(byte(2)) % ends.len()],
         time: Time::from_millis(byte(3).into()),
         depth: u32::MAX - u32::from(byte(4)),
+        class: (byte(21) % 8).try_into().unwrap(),
         attempts: byte(5).into(),
         referrer: some(6).map(|at| format!("https://example.com/{}", text(at as usize % 2)).into()),
         embedded: byte(7),
@@ -357,7 +358,7 @@ fn what_is_no_store_of_this_version_is_refused_with_its_reason() {
             error,
             StoreError::Version {
                 found: 77,
-                supported: 27,
+                supported: 28,
                 ..
             }
         ),

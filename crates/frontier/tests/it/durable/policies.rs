@@ -1,10 +1,12 @@
 //! Policies of hosts, in a directory.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use frontier::{
-    CanonicalUrl, Class, CrawlPolicy, Frontier, HostPolicy, Leasing, NotFetched, OrderRule, Outcome, Refetch,
+    CanonicalUrl, Class, CrawlPolicy, Entry, Frontier, HostPolicy, Leasing, Link, NotFetched, OrderRule, Outcome,
+    Refetch,
 };
 
 use super::TemporaryDir;
@@ -140,7 +142,9 @@ fn what_was_dropped_is_queued_again_once_it_is_allowed_and_each_page_once() {
     let mut config = config();
     config.politeness.delay = Duration::ZERO;
     let mut frontier = dir.open(config.clone(), NOW).frontier;
-    frontier.offer(&pages("http://a.example/", PAGES), NOW).unwrap();
+    let first = |link: Link| link.with_class(Class::FIRST);
+    let of_a: Vec<_> = pages("http://a.example/", PAGES).into_iter().map(first).collect();
+    frontier.offer(&of_a, NOW).unwrap();
     frontier.offer(&pages("http://b.example/", 3), NOW).unwrap();
     let ordered = CrawlPolicy {
         dropped: vec!["a.example/1".to_owned()],
@@ -165,6 +169,11 @@ fn what_was_dropped_is_queued_again_once_it_is_allowed_and_each_page_once() {
     let kept = (0..PAGES).filter(|n| !n.to_string().starts_with('1')).count();
     let barred = (PAGES - kept) as u64;
     assert_eq!(frontier.queue_dropped(is_meant, NOW), Ok((kept as u64, 0)));
+    let mut has_class = |entry: Entry| {
+        assert_eq!(entry.class, Class::FIRST, "as before");
+        ControlFlow::Continue(())
+    };
+    frontier.visit_waiting(&mut has_class).unwrap();
     frontier.persist(b"", NOW).unwrap();
     common::ready(&mut frontier, NOW);
     assert_eq!(
