@@ -108,9 +108,11 @@ pub(crate) fn continued(crawl: &Crawl, state: &Path) {
             "orders of earlier runs hold: for the crawl {ordered}, and for {hosts} hosts; crawler set and crawler allow take them back"
         );
     }
+    let options = crawl.config().options();
+    let is_fetched_again = options.refresh.is_some() || options.frontier.freshness.keeps_fresh;
     let message = if report.is_drained() && crawl.has_unanswered() {
         format!("the crawl in {shown} has ended: pages that got no answer are tried again")
-    } else if report.is_drained() && report.partition.is_none() && crawl.config().options().refresh.is_none() {
+    } else if report.is_drained() && report.partition.is_none() && !is_fetched_again {
         format!("the crawl in {shown} has ended: nothing is left to fetch")
     } else {
         format!("continuing the crawl in {shown}: {queued} pages are queued")

@@ -22,6 +22,7 @@ pub(crate) mod open;
 mod options;
 pub(crate) mod pages;
 mod parts;
+mod planning;
 mod removal;
 pub(crate) mod restore;
 mod saving;
@@ -40,6 +41,8 @@ use checkpoint::Checkpointer;
 pub use going_back::{OtherLogic, Unsynced};
 use keys::SharedKeys;
 use pages::{EndedPages, Tags};
+pub use planning::FreshnessReport;
+use planning::Planner;
 use removal::Removal;
 use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;
@@ -91,6 +94,8 @@ pub(crate) struct Durable {
     calls: Vec<u8>,
     ended: EndedPages,
     tags: Tags,
+    /// When pages are visited next, if they are kept fresh.
+    planner: Option<Planner>,
     /// Whether a call since the last row has changed more than the time.
     has_unsaved: bool,
     /// The caller's own text of the last row.

@@ -91,6 +91,8 @@ pub(crate) struct HostConfig {
     pub(crate) policies: Policies,
     /// What is dropped: [`CrawlPolicy::dropped`](crate::CrawlPolicy::dropped).
     pub(crate) dropped: Option<RegexSet>,
+    /// The share of revisits: [`FreshnessConfig::turns`](crate::FreshnessConfig).
+    pub(crate) revisit_turns: u32,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
@@ -106,6 +108,7 @@ impl HostConfig {
             order: Order::new(&config.order)?,
             policies: Policies::new(&config.hosts)?,
             dropped: compile("drop", dropped)?,
+            revisit_turns: config.freshness.turns(),
             segments: None,
         })
     }

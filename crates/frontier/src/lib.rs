@@ -268,6 +268,7 @@ mod error;
 pub mod exchange;
 pub mod failure;
 pub mod fingerprint;
+pub(crate) mod freshness;
 mod frontier;
 mod hosts;
 mod keyed_hash;
@@ -302,13 +303,14 @@ pub use canonical::{Canonicalizer, NotCrawlable};
 pub use class::{Class, NoClass, OrderRule};
 #[doc(inline)]
 pub use config::{
-    FrontierConfig, FrontierConfigError, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig, TrapConfig,
+    FreshnessConfig, FrontierConfig, FrontierConfigError, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig,
+    TrapConfig,
 };
 #[cfg(feature = "durable")]
 #[doc(inline)]
 pub use directory::Directory;
 #[doc(inline)]
-pub use durable::{PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage, Visits};
+pub use durable::{FreshnessReport, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage, Visits};
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
 #[doc(inline)]

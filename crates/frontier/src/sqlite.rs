@@ -325,13 +325,13 @@ impl Store for SqliteStore {
     }
 
     fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError> {
-        let (failed, first) = match order {
-            PageOrder::Saved => ("", ""),
-            PageOrder::Failed => ("unanswered IS NOT NULL AND ", "unanswered, "),
-            PageOrder::Unanswered => ("unanswered = 1 AND ", ""),
+        let (failed, first, by) = match order {
+            PageOrder::Saved => ("", "", "saved_in"),
+            PageOrder::Failed => ("unanswered IS NOT NULL AND ", "unanswered, ", "saved_in"),
+            PageOrder::Unanswered => ("unanswered = 1 AND ", "", "saved_in"),
+            PageOrder::Due => ("", "", "next_visit"),
         };
-        let after = "saved_in >= ?1 AND (saved_in > ?1 OR key >= ?2)";
-        let which = format!("{failed}{after} ORDER BY {first}saved_in, key");
+        let which = format!("{failed}{by} >= ?1 AND ({by} > ?1 OR key >= ?2) ORDER BY {first}{by}, key");
         self.visit(Space::Page, &which, &[signed(from.0), signed(from.1)], visit)
             .map(drop)
     }

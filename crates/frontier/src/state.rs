@@ -28,7 +28,7 @@ use sieve::{SeenSet, Sieve};
 use exchange::{Exchange, Sending};
 use lease::Leases;
 
-pub(crate) use again::{PagesRead, Place};
+pub(crate) use again::{Again, PagesRead, Place};
 pub(crate) use call::{Answer, Call, Links};
 pub(crate) use outbox::read_batch;
 pub(crate) use seen::{Seen, StoredKeys};
@@ -164,15 +164,10 @@ impl State {
                 self.tables.pages_read.retry_end = *end;
                 self.hosts().reopen_all(now);
             }
-            Call::QueueAgain {
-                pages,
-                ends,
-                is_retry,
-                read,
-            } => {
+            Call::QueueAgain { pages, ends, why, read } => {
                 let pages = pages.links.iter().zip(&**ends);
                 answer.verdicts = pages
-                    .map(|(link, end)| self.queue_one_again(link, *end, *is_retry, now))
+                    .map(|(link, end)| self.queue_one_again(link, *end, *why, now))
                     .collect();
                 self.tables.pages_read = *read;
             }
@@ -203,6 +198,16 @@ impl State {
 
     pub(crate) fn latest(&self) -> Time {
         self.tables.latest
+    }
+
+    /// Says that pages before this row of the journal were not planned as they ended.
+    pub(crate) fn plan_from(&mut self, row: u64) {
+        self.tables.pages_read.planned_from = row;
+    }
+
+    /// The number of the last page that has ended.
+    pub(crate) fn pages_ended(&self) -> u64 {
+        self.tables.pages_ended
     }
 
     pub(crate) fn pages_read(&self) -> PagesRead {

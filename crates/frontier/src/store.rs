@@ -97,7 +97,7 @@ impl Batch {
     }
 }
 
-/// An order of pages: those that were saved first come first, and of a row those with a lower number.
+/// An order of pages: those that were saved first come first, or whose next visit is; and then those with a lower number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageOrder {
     /// All.
@@ -106,6 +106,8 @@ pub(crate) enum PageOrder {
     Failed,
     /// Those that ended without a page, and may have one another time.
     Unanswered,
+    /// Those that have a time of their next visit, which stands for the row.
+    Due,
 }
 
 /// What is called with keys and values. Its error ends the visit.
@@ -151,7 +153,7 @@ pub(crate) trait Store: fmt::Debug + Send {
         Ok(last.filter(|(at, _)| *at == key).map(|(_, value)| value))
     }
 
-    /// Visits pages in an order, from a row of the journal and a number on, until the visitor breaks.
+    /// Visits pages in an order, from a row of the journal (or a time) and a number on, until the visitor breaks.
     fn pages(&self, order: PageOrder, from: (u64, u64), visit: &mut VisitUntil<'_>) -> Result<(), StoreError>;
 
     /// The greatest key of a space. Its value is not read.

@@ -10,6 +10,7 @@ use crate::class::Class;
 use crate::entry::Entry;
 use crate::failure::FailureKind;
 use crate::fingerprint::Fingerprint;
+use crate::freshness::Observed;
 use crate::lease::{Dropped, NotFetched};
 use crate::link::{OwnData, Validators};
 use crate::settlement::{Outcome, Settlement};
@@ -47,6 +48,10 @@ pub struct StoredPage {
     pub answer: StoredAnswer,
     /// The fetches that did not fail.
     pub visits: Visits,
+    /// When it is visited next; `None` if it never is, or [pages are not kept fresh](crate::FreshnessConfig::keeps_fresh).
+    pub next_visit: Option<Time>,
+    /// What its visits saw; `None` as above.
+    pub(crate) observed: Option<Observed>,
 }
 
 /// What a page answered.
@@ -161,6 +166,8 @@ impl StoredPage {
             cause: None,
             answer: StoredAnswer::default(),
             visits: Visits::default(),
+            next_visit: None,
+            observed: None,
         }
     }
 
@@ -206,7 +213,7 @@ impl StoredPage {
     /// The row after another end: the last answer stays until there is another one.
     pub(crate) fn after(mut self, earlier: Self) -> Self {
         if !self.end.has_answer() && earlier.was_fetched() {
-            (self.answer, self.visits) = (earlier.answer, earlier.visits);
+            (self.answer, self.visits, self.observed) = (earlier.answer, earlier.visits, earlier.observed);
         } else if self.end.has_answer() {
             if self.answer.status == Some(304) && earlier.was_fetched() {
                 let validators = std::mem::take(&mut self.answer.validators);
@@ -218,9 +225,15 @@ impl StoredPage {
             let (new, old) = (&mut self.answer.fingerprint, earlier.answer.fingerprint);
             // Only if both are known.
             let is_same = new.content.zip(old.content).map(|(new, old)| new == old);
+            let is_same_text = new.text.zip(old.text).map(|(new, old)| new == old).or(is_same);
             new.text = new.text.or(old.text.filter(|_| is_same == Some(true)));
             let head = |answer: &StoredAnswer| (answer.status, answer.target.clone());
             let is_changed = head(&self.answer) != head(&earlier.answer) || is_same == Some(false);
+            let has_other_text = head(&self.answer) != head(&earlier.answer) || is_same_text == Some(false);
+            self.observed = earlier.visits.last.map(|last| {
+                let seen = earlier.observed.unwrap_or_default();
+                seen.with(self.time.since(last), has_other_text)
+            });
             self.visits = earlier.visits;
             self.visits.add(self.time, is_changed && earlier.was_fetched());
         }

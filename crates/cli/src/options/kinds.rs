@@ -58,6 +58,13 @@ kind!(
 );
 kind!(Share<f64>: parse_rate, f64::to_string);
 kind!(
+    PerSecond<f64>: |text: &str| {
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+        number.ok_or_else(|| "write a number above zero, such as 0.5".to_owned())
+    },
+    f64::to_string
+);
+kind!(
     /// A number, or 0 for no limit.
     Limit<Option<NonZeroU32>>: |text| parse_count(text).map(NonZeroU32::new),
     |limit: &Option<NonZeroU32>| show_count(limit.map_or(0, NonZeroU32::get).into())

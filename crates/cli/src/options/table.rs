@@ -1,8 +1,8 @@
 //! The options and settings of the table, in the groups of the help.
 
 use super::kinds::{
-    Count, First, Hash, Hidden, Host, Kind, Last, Limit, Line, LongTime, Many, Maybe, Name, Off, Positive, Rule, Share,
-    Size, Switch, Text, Time,
+    Count, First, Hash, Hidden, Host, Kind, Last, Limit, Line, LongTime, Many, Maybe, Name, Off, PerSecond, Positive,
+    Rule, Share, Size, Switch, Text, Time,
 };
 use super::settings::Form::{Choice, Flag, List, SetOnly, Value};
 use super::settings::Setting;
@@ -273,6 +273,16 @@ pub(crate) const ALL: &[Setting] = table! {
         ["throttle-wait"] Time => crawl.frontier.retries.throttle_wait, SetOnly;
         /// Throttling answers (429, 503 with Retry-After) in a row after which an origin is given up; also how often one URL is put off.
         ["max-throttles"] Positive => crawl.frontier.retries.max_throttles, SetOnly;
+    }
+    "Freshness" {
+        /// Share of the requests that politeness allows a host, for visiting pages again.
+        ["revisit-share"] Share => crawl.frontier.freshness.revisit_share, SetOnly;
+        /// Maximum visits again per second, of all hosts.
+        ["revisits-per-second"] Maybe<PerSecond> => crawl.frontier.freshness.revisits_per_second, SetOnly;
+        /// No page is visited again sooner.
+        ["min-age"] LongTime => crawl.frontier.freshness.min_age, SetOnly;
+        /// Every page is visited again after this time, as far as hosts and budget allow.
+        ["max-age"] LongTime => crawl.frontier.freshness.max_age, SetOnly;
     }
     "Traps" {
         /// Near-duplicates after which a path prefix or a site goes last; 0: no limit.

@@ -107,6 +107,8 @@ impl<S: Fetcher> Run<S> {
                     self.offer_held_links(true)?;
                 }
                 Leasing::Drained if self.queue_again()? => {}
+                // The next second looks again.
+                Leasing::Drained if self.keeps_fresh() => return Ok(Next::Continue(Wake::Never)),
                 Leasing::Drained => return Ok(self.end_with_others(Ending::Drained)),
             }
         }

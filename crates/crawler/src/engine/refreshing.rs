@@ -109,6 +109,19 @@ impl<S: Fetcher> Run<S> {
         self.refresh()
     }
 
+    /// Which pages are fetched again as time passes.
+    fn refetched(&self) -> Option<Refetch> {
+        let options = self.config.options();
+        let of_age = options.refresh.map(Refetch::OlderThan);
+        let due = options.frontier.freshness.keeps_fresh.then_some(Refetch::Due);
+        of_age.or(due).filter(|_| self.is_durable())
+    }
+
+    /// Whether the crawl goes on when nothing is left.
+    pub(super) fn keeps_fresh(&self) -> bool {
+        self.refetched() == Some(Refetch::Due)
+    }
+
     fn is_refresh_due(&self) -> bool {
         // A retry may find the same pages.
         self.next_look.retry.is_none() && self.next_look.refresh <= self.clock.now()
@@ -116,12 +129,12 @@ impl<S: Fetcher> Run<S> {
 
     /// Queues pages again that have come of age. Returns whether any were read.
     fn refresh(&mut self) -> Result<bool, CrawlError> {
-        let Some(age) = self.config.options().refresh.filter(|_| self.is_durable()) else {
+        let Some(which) = self.refetched() else {
             self.next_look.refresh = Time::from_millis(u64::MAX);
             return Ok(false);
         };
         let now = self.clock.now();
-        let refreshed = self.queue_all_again(Refetch::OlderThan(age))?;
+        let refreshed = self.queue_all_again(which)?;
         self.next_look.refresh = match refreshed.next {
             Some(time) if time > now || refreshed.has_moved() => time,
             _ => now + PAUSE,

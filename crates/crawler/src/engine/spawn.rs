@@ -43,7 +43,10 @@ impl<S: Fetcher> Run<S> {
     fn wanted(&self, lease: &Lease) -> ReadOptions {
         let options = self.config.options();
         let mut wanted = ReadOptions {
-            fingerprint: lease.wants_fingerprint || options.reports.fingerprints || options.refresh.is_some(),
+            fingerprint: lease.wants_fingerprint
+                || options.reports.fingerprints
+                || options.refresh.is_some()
+                || options.frontier.freshness.keeps_fresh,
             // A seed is read as what it is.
             sitemap: (options.pages.sitemaps || lease.entry.depth == 0).then(|| options.pages.sitemap_limits()),
             ..self.config.read_options.clone()

@@ -19,14 +19,14 @@ use crate::lease::NotFetched;
 use crate::link::{Link, PreviousFetch};
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
-use crate::state::{Call, Links, Place, State};
+use crate::state::{Again, Call, Links, Place, State};
 use crate::store::PageOrder;
 use crate::stored_page::{PageEnd, StoredPage};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
 /// Pages that are queued by one call of the journal.
-const AT_ONCE: usize = 1024;
+pub(super) const AT_ONCE: usize = 1024;
 
 /// Pages that one call reads in vain, so that the caller gets on.
 pub(super) const MOST_PASSED: u64 = 4096;
@@ -45,6 +45,9 @@ pub enum Refetch {
     /// never away. Otherwise the call continues the retry that has begun, if any, also of an earlier run. Each page is queued once in a
     /// retry, and fewer than `up_to` at once if half of the [queue](crate::LimitConfig::max_queued) is taken.
     Unanswered,
+    /// Those whose next visit is due, if pages are [kept fresh](crate::FreshnessConfig::keeps_fresh), and only as many as hosts and budget allow
+    /// now: the others are planned anew.
+    Due,
 }
 
 /// What a call of [`Frontier::queue_again`](crate::Frontier::queue_again) did.
@@ -90,6 +93,9 @@ impl Durable {
         up_to: usize,
         now: Time,
     ) -> Result<QueuedAgain, FrontierError> {
+        if which == Refetch::Due {
+            return self.queue_due(state, up_to, now);
+        }
         let is_retry = which == Refetch::Unanswered;
         if is_retry {
             self.begin_retry(state, now)?;
@@ -117,7 +123,7 @@ impl Durable {
         let call = Call::QueueAgain {
             pages: Links::from(&*due.links),
             ends: due.pages.iter().map(|(number, page)| (*number, page.end)).collect(),
-            is_retry,
+            why: if is_retry { Again::Retry } else { Again::Wanted },
             read,
         };
         let verdicts = self.apply(state, call, now)?.verdicts;
@@ -225,7 +231,7 @@ impl Durable {
         let call = Call::QueueAgain {
             pages: Links::from(&*links),
             ends,
-            is_retry: false,
+            why: Again::Wanted,
             read: state.pages_read(),
         };
         Ok(self.apply(state, call, now)?.verdicts)
@@ -249,7 +255,7 @@ impl Durable {
         let (read, queues) = (state.pages_read(), state.queues());
         let (order, place, other, room) = match which {
             Refetch::OlderThan(_) => (PageOrder::Saved, read.by_age, read.unanswered, queues.room()),
-            Refetch::Unanswered => (
+            _ => (
                 PageOrder::Unanswered,
                 read.unanswered,
                 read.by_age,
@@ -267,7 +273,7 @@ impl Durable {
             let time = match which {
                 Refetch::OlderThan(age) => page.time + age,
                 Refetch::Unanswered if here.0 >= read.retry_end => return Ok(ControlFlow::Break(())),
-                Refetch::Unanswered => now,
+                _ => now,
             };
             // What has no answer and lies before the other place was queued there.
             let link = again(&page).filter(|_| here >= other || !page.end.is_unanswered());
@@ -302,7 +308,7 @@ fn waiting_pages(state: &State) -> Result<HashSet<u64>, FrontierError> {
 }
 
 /// The link to fetch a page again; `None` if no other fetch would end otherwise.
-fn again(page: &StoredPage) -> Option<Link> {
+pub(super) fn again(page: &StoredPage) -> Option<Link> {
     let is_final = matches!(page.end, PageEnd::NotFetched(_)) && !page.end.is_unanswered();
     link_of(page).filter(|_| !is_final)
 }

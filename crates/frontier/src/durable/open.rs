@@ -128,6 +128,9 @@ fn under(mut restored: Restored, config: &FrontierConfig, source: Source<'_>) ->
     let ordered = restored.state.ordered().clone();
     let [before, after] = [&restored.config, config].map(|config| config.under(&ordered));
     restored.state.note_widened_limits(&before, &after)?;
+    if config.freshness.keeps_fresh && !restored.config.freshness.keeps_fresh {
+        restored.state.plan_from(restored.next_row);
+    }
     Ok(restored)
 }
 

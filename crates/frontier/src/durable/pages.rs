@@ -156,10 +156,14 @@ impl Durable {
         } else {
             page(&**self.store.lock(), number)?
         };
-        let page = match replaced.clone() {
+        let mut page = match replaced.clone() {
             Some(earlier) => end.after(earlier),
             None => end,
         };
+        match &mut self.planner {
+            Some(planner) => planner.plan(number, &mut page),
+            None => page.observed = None,
+        }
         self.ended.insert(number, (page, replaced));
         Ok(())
     }

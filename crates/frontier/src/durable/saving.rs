@@ -8,7 +8,7 @@ use super::removal::Removal;
 use super::restore::Restored;
 use super::seen_set::encode_seen_set;
 use super::segments::StoredSegments;
-use super::{Durable, EndedPages, Source, Tags, going_back, journal};
+use super::{Durable, EndedPages, Planner, Source, Tags, going_back, journal};
 use crate::config::FrontierConfig;
 use crate::error::{FrontierError, OpenError};
 use crate::state::State;
@@ -24,6 +24,7 @@ impl Durable {
         now: Time,
     ) -> Self {
         Self {
+            planner: config.freshness.keeps_fresh.then(|| Planner::new(config.freshness)),
             store: source.store.clone(),
             segments,
             keys,

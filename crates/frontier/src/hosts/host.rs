@@ -57,6 +57,8 @@ pub(crate) struct Host {
 struct Rare {
     policy: Option<Box<ResolvedPolicy>>,
     blocked_until: Time,
+    /// When the next revisit may be requested: see [`book_revisit`](Host::book_revisit).
+    next_revisit: Time,
     origins_given_up: u32,
     postponed: u32,
     /// Whether a postponed page was queued.

@@ -62,6 +62,9 @@ pub(crate) enum Consequence {
     Final,
 }
 
+/// An origin that was given up is asked again after this time, if a revisit is due.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
+
 impl HostQueues {
     /// Records a request that failed. Returns what that means for its entry, by whose failure it is: a table. Adds what an operator should
     /// know.
@@ -313,6 +316,7 @@ impl HostQueues {
             let is_new = host.give_up(id);
             if is_new {
                 host.origin(id).health_mut().note(Health::GivenUp, cause, None, now);
+                host.put_revisits_off(now + ASKED_AGAIN_AFTER);
             }
             is_new
         });

@@ -108,6 +108,11 @@ impl OriginQueue {
             self.rare().sitemaps.push_back(entry);
         } else if entry.was_asked_for() {
             self.rare().retries.of(entry.class).push_back(entry);
+        } else if entry.due > Time::EPOCH && entry.is_refresh() {
+            // A revisit whose time has come.
+            let retries = self.rare().retries.of(entry.class);
+            let at = retries.iter().take_while(|entry| !entry.was_asked_for()).count();
+            retries.insert(at, entry);
         } else {
             let origin_ref = OriginRef::new(&entry.queue, origin_text(&entry.url), segments).of_class(entry.class);
             self.pages_of(entry.class).push(&entry, origin_ref);

@@ -17,6 +17,11 @@ impl Pace {
         now.max(Time::from_millis(1))
     }
 
+    /// How long the last request took, if none is in flight; a minute at most, as one that a crash has cut short counts as ended much later.
+    pub(crate) fn last_took(&self) -> Duration {
+        self.last_end.since(self.last_start).min(Duration::from_secs(60))
+    }
+
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }

@@ -1,5 +1,7 @@
 //! The host queues as the queue of the frontier's sieve.
 
+use std::time::Duration;
+
 use super::HostQueues;
 use crate::entry::Entry;
 use crate::link::Link;
@@ -32,6 +34,19 @@ impl HostQueues {
             None if self.hosts.len() >= self.config.limits.max_hosts => Err(Refusal::TooManyHosts),
             _ => Ok(()),
         }
+    }
+
+    /// Takes the time of the next revisit of a host.
+    pub(crate) fn book_revisit(&mut self, key: &HostKey, now: Time) -> Time {
+        let mut at = now;
+        self.change(key, now, |host, config| at = host.book_revisit(now, config));
+        at.max(Time::from_millis(1))
+    }
+
+    /// When the next revisit of a host may be requested, and the time between two.
+    pub(crate) fn next_revisit(&self, key: &HostKey) -> Option<(Time, Duration)> {
+        let host = self.get(key)?;
+        Some((host.next_revisit(&self.config), host.revisit_interval(&self.config)))
     }
 
     pub(crate) fn has_spent_budget(&self, key: &HostKey) -> bool {

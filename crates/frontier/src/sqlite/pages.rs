@@ -7,6 +7,7 @@ use rusqlite::{Connection, Error, Result, Row, params};
 use super::sealed::checksum;
 use crate::class::Class;
 use crate::fingerprint::Fingerprint;
+use crate::freshness::Observed;
 use crate::link::{OwnData, Validators};
 use crate::store::Space;
 use crate::stored_page::{PageEnd, StoredAnswer, StoredPage, Visits, named};
@@ -26,7 +27,7 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
     let ((end, reason), answer, visits) = (page.end.names(), &page.answer, page.visits);
     // Mostly 0, which takes no byte.
     let since = |time: Option<Time>| Some(page.time.as_millis().wrapping_sub(time?.as_millis()).cast_signed());
-    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     connection.prepare_cached(sql)?.execute(params![
         key,
         seal,
@@ -57,6 +58,10 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
         since(visits.first),
         since(visits.last),
         since(visits.last_change),
+        page.next_visit.map(|time| time.as_millis().cast_signed()),
+        page.observed.map(|seen| seen.changes),
+        page.observed.map(|seen| seen.changed_over.cast_signed()),
+        page.observed.map(|seen| seen.unchanged_over.cast_signed()),
         page.end.failed_unanswered(),
     ])?;
     Ok(())
@@ -134,6 +139,17 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
             first: before(next())?,
             last: before(next())?,
             last_change: before(next())?,
+        },
+        next_visit: number(next())?.map(Time::from_millis),
+        observed: {
+            let changes: Option<u32> = row.get(next())?;
+            let over = number(next())?.zip(number(next())?);
+            let seen = changes.zip(over);
+            seen.map(|(changes, (changed_over, unchanged_over))| Observed {
+                changes,
+                changed_over,
+                unchanged_over,
+            })
         },
     })
 }

@@ -14,6 +14,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{SIZES, Sizes, SqliteStore};
+use crate::freshness::Observed;
 use crate::store::{Batch, Change, MemoryStore, PageOrder, Space, Store, StoreError};
 use crate::{FailureKind, Fingerprint, NotFetched, PageEnd, StoredAnswer, StoredPage, Time, Validators, Visits};
 
@@ -144,6 +145,12 @@ fn page(bytes: &[u8]) -> Vec<u8> {
             last: time(18),
             last_change: time(19),
         },
+        next_visit: some(22).map(Time::from_millis),
+        observed: some(23).map(|seen| Observed {
+            changes: seen as u32,
+            changed_over: u64::MAX - seen,
+            unchanged_over: seen,
+        }),
     };
     postcard::to_allocvec(&page).unwrap()
 }
@@ -208,7 +215,7 @@ proptest! {
             }).unwrap();
             found
         };
-        for order in [PageOrder::Saved, PageOrder::Failed, PageOrder::Unanswered] {
+        for order in [PageOrder::Saved, PageOrder::Failed, PageOrder::Unanswered, PageOrder::Due] {
             for (from, most) in [((0, 0), 100), ((10, 0), 3), ((0, 5), 2), ((200, 40), 100)] {
                 prop_assert_eq!(some_pages(store, order, from, most), some_pages(&model, order, from, most));
             }

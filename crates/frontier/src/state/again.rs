@@ -22,6 +22,21 @@ pub(crate) struct PagesRead {
     pub(crate) unanswered: Place,
     /// The row before which the last retry ends.
     pub(crate) retry_end: u64,
+    /// All pages before it, in the order of their next visits, were queued.
+    pub(crate) due: Place,
+    /// Pages before this row were not planned as they ended. Those of them are that lie before `by_age`.
+    pub(crate) planned_from: u64,
+}
+
+/// Why pages are queued again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Again {
+    /// They are of age, or ordered.
+    Wanted,
+    /// A retry, which has opened the origins that were given up.
+    Retry,
+    /// A visit is due.
+    Revisit,
 }
 
 impl PagesRead {
@@ -40,14 +55,14 @@ impl State {
 
     /// Queues a page again, whose last fetch ended so: a failure counts no longer. A page that was fetched before has a previous fetch of this
     /// crawl; any other counts as never fetched. An origin that was given up or closed is asked again, but in a retry, which has done so as it began.
-    pub(super) fn queue_one_again(&mut self, link: &Link, again: (u64, PageEnd), is_retry: bool, now: Time) -> Verdict {
+    pub(super) fn queue_one_again(&mut self, link: &Link, again: (u64, PageEnd), why: Again, now: Time) -> Verdict {
         let admitted = self.scope.judge(link);
-        if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(link, is_retry)) {
+        if let Err(refusal) = admitted.and_then(|()| self.sieve.queue().admit_again(link, why == Again::Retry)) {
             return Verdict::Refused(refusal);
         }
         let (page, end) = again;
         let entry = self.sieve.queue().entry_of(link);
-        let entry = Entry { page, ..entry };
+        let mut entry = Entry { page, ..entry };
         match end {
             PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected => {}
             PageEnd::GaveUp(_) => {
@@ -68,8 +83,11 @@ impl State {
                 self.tables.not_fetched.retain(|_, pages| *pages > 0);
             }
         }
-        if !is_retry {
+        if why != Again::Retry {
             self.hosts().reopen(&entry.queue, &entry.url, now);
+        }
+        if why == Again::Revisit {
+            entry.due = self.hosts().book_revisit(&entry.queue, now);
         }
         if !entry.is_refresh() && self.sieve.queue().has_spent_budget(&entry.queue) {
             self.hosts().drop_entry(entry, NotFetched::HostBudget, None);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::ByteBuf;
 
-use super::again::PagesRead;
+use super::again::{Again, PagesRead};
 use crate::class::Class;
 use crate::entry::Entry;
 use crate::exchange::{Mark, Told};
@@ -63,7 +63,7 @@ pub(crate) enum Call<'a> {
         pages: Links<'a>,
         /// The number of each, and how its last fetch has ended.
         ends: Cow<'a, [(u64, PageEnd)]>,
-        is_retry: bool,
+        why: Again,
         read: PagesRead,
     },
 }

@@ -60,8 +60,10 @@ impl Store for MemoryStore {
                 PageOrder::Saved => Some((false, at)),
                 PageOrder::Failed => failed.map(|is_unanswered| (is_unanswered, at)),
                 PageOrder::Unanswered => failed.filter(|is_unanswered| *is_unanswered).map(|_| (true, at)),
+                PageOrder::Due => page.next_visit.map(|time| (false, (time.as_millis(), *number))),
             };
-            pages.extend(place.filter(|_| at >= from).map(|place| (place, bytes)));
+            let place = place.filter(|(_, at)| *at >= from);
+            pages.extend(place.map(|place| (place, bytes)));
         }
         for ((_, (_, number)), bytes) in pages {
             if visit(number, bytes.clone())?.is_break() {

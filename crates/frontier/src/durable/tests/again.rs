@@ -1,6 +1,7 @@
 //! Pages are fetched again: those that come of age, and those that got no answer.
 
 mod budgets;
+mod due;
 mod going_back;
 mod random;
 mod refresh;

@@ -11,6 +11,9 @@ use crate::rules::Policy;
 use crate::time::Time;
 use crate::url::HostKey;
 
+/// While new pages wait, a revisit takes at least as long as so many requests.
+const LEAST_TURNS: u32 = 4;
+
 impl Host {
     /// Records a lease, and returns the time since the end of the last request.
     pub(crate) fn lease(&mut self, entry: &Entry, now: Time) -> Option<Duration> {
@@ -132,6 +135,36 @@ impl Host {
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
         self.shortest_gap
             .map(|gap| Duration::from_millis(u64::from(gap.get()) - 1))
+    }
+
+    /// The least time between two revisits, so that they have their share of what politeness allows.
+    pub(crate) fn revisit_interval(&self, config: &HostConfig) -> Duration {
+        let turns = match self.queued_pages() {
+            0 => config.revisit_turns,
+            _ => config.revisit_turns.max(LEAST_TURNS),
+        };
+        (self.delay(config) + self.pace.last_took()) * turns
+    }
+
+    /// When the next revisit may be requested.
+    pub(crate) fn next_revisit(&self, config: &HostConfig) -> Time {
+        let booked = self.rare.as_ref().map_or(Time::EPOCH, |rare| rare.next_revisit);
+        booked.max(self.blocked_until()).max(self.free_from(config))
+    }
+
+    /// Takes the time of the next revisit, from now on.
+    pub(crate) fn book_revisit(&mut self, now: Time, config: &HostConfig) -> Time {
+        let interval = self.revisit_interval(config);
+        let rare = self.rare();
+        let at = rare.next_revisit.max(now);
+        rare.next_revisit = at + interval;
+        at
+    }
+
+    /// No revisit is requested before this time.
+    pub(crate) fn put_revisits_off(&mut self, until: Time) {
+        let rare = self.rare();
+        rare.next_revisit = rare.next_revisit.max(until);
     }
 
     pub(crate) fn free_from(&self, config: &HostConfig) -> Time {

@@ -1,5 +1,5 @@
 //! The order in which the entries of an origin are leased: sitemaps and pages take turns, pages by their [class](crate::Class), and those of a class
-//! before its retries, as `take_entry` takes them and `find_queued` counts them. Postponed pages come last: they are queued anew when nothing
+//! behind revisits whose time has come and before its retries, as `take_entry` takes them and `find_queued` counts them. Postponed pages come last: they are queued anew when nothing
 //! else is left (`HostQueues::release_postponed`).
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +32,11 @@ impl OriginQueue {
     }
 
     fn take_page(&mut self, host: &HostKey, class: Class, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
+        let revisits = self.rare.as_mut().and_then(|rare| rare.retries.get_mut(class));
+        let revisits = revisits.filter(|retries| retries.front().is_some_and(|entry| !entry.was_asked_for()));
+        if let Some(revisits) = revisits {
+            return take_first(revisits);
+        }
         let origin = &self.id.text(host);
         let origin_ref = OriginRef::new(host, origin, segments).of_class(class);
         let is_usual = class == Class::default();
@@ -72,8 +77,14 @@ impl OriginQueue {
             let pages = pages.flat_map(|(_, pages)| pages.iter(origin_ref.of_class(class)));
             let retries = rare.into_iter().flat_map(|rare| rare.retries.iter());
             let retries = retries.filter(|(of, _)| *of == class);
-            let retries = retries.flat_map(|(_, retries)| retries.iter().cloned());
-            if let Some((at, entry)) = find(pages.chain(retries), key) {
+            let retries = retries.flat_map(|(_, retries)| retries);
+            let (retries, revisits): (Vec<_>, Vec<_>) = retries.partition(|entry| entry.was_asked_for());
+            let all = revisits
+                .into_iter()
+                .cloned()
+                .chain(pages)
+                .chain(retries.into_iter().cloned());
+            if let Some((at, entry)) = find(all, key) {
                 let at = ahead(counts, turns, class, at);
                 let before = of_sitemaps.min(at + u64::from(!self.page_is_next));
                 return Some((entry, at + before, false));

@@ -1,0 +1,481 @@
+//! When pages are visited next, and which visits are due: the policy of [`freshness`](crate::freshness) on the rows of pages.
+//!
+//! As a page ends, its row gets the time of its next visit. When that has come, its value is asked once more, as thresholds move; then it is queued, if its
+//! host has a turn for a revisit soon, or else it gets a later time. What is queued again goes into the call, and how far the plan was read:
+//! the state reads no row, and no number of the policy.
+//!
+//! The thresholds are found from a sample of the pages: those whose numbers have the least hashes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::again::{AT_ONCE, QueuedAgain, again};
+use super::{Durable, pages};
+use crate::config::FreshnessConfig;
+use crate::error::FrontierError;
+use crate::freshness::{Ages, Page, importance};
+use crate::link::Link;
+use crate::scope::Refusal;
+use crate::settlement::Verdict;
+use crate::state::{Again, Call, Links, Place, State};
+use crate::store::{PageOrder, Space, Store, StoreError};
+use crate::stored_page::{PageEnd, StoredPage};
+use crate::time::Time;
+use crate::url::HostKey;
+
+/// The most pages of a sample.
+const SAMPLE: usize = 65_536;
+/// The fewest pages of a host in the sample from which it gets a threshold of its own.
+const LEAST_OF_HOST: usize = 8;
+/// Pages that are read for the sample at once, after a directory was opened.
+const READ_AT_ONCE: u64 = 4096;
+/// The share of what a host allows that is planned: the rest drains a backlog.
+const PLANNED: f64 = 0.95;
+/// The longest time that a revisit waits in the queue of its host, or an interval of the host.
+const LANE: Duration = Duration::from_secs(10);
+/// A page that failed is asked again after this time, doubling to a day.
+const SHORTEST_REST: Duration = Duration::from_secs(3600);
+const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
+
+/// How fresh the pages are that were fetched, by a sample of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct FreshnessReport {
+    /// The share of pages that have not changed since their last visit, by their importance: Σ w·e^(−d·t) / Σ w.
+    pub fresh: f64,
+    /// The standard deviation of that, if the rates are right.
+    pub spread: f64,
+    /// The age of the page that was visited longest ago.
+    pub oldest: Duration,
+    /// The age at which each page is visited: [`FreshnessConfig::max_age`], or the one that the budget can meet.
+    pub max_age: Duration,
+}
+
+/// Plans visits.
+#[derive(Debug)]
+pub(super) struct Planner {
+    config: FreshnessConfig,
+    ages: Ages,
+    sample: BTreeMap<u64, Sampled>,
+    /// Numbers with a hash up to this are in the sample.
+    most_hash: u64,
+    /// The pages up to this number were read.
+    read: u64,
+    all: Plan,
+    /// Of the hosts that are the bottleneck.
+    hosts: HashMap<HostKey, Plan>,
+    solved: Option<Time>,
+    /// When the budget of all hosts allows another revisit.
+    next_of_all: Time,
+    /// Until when the revisits of hosts are given away that are the bottleneck.
+    crowded: HashMap<HostKey, Time>,
+}
+
+#[derive(Debug)]
+struct Sampled {
+    host: HostKey,
+    page: Page,
+    last: Time,
+}
+
+/// The value from which a visit is worth its cost, and the longest time between two.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    threshold: f64,
+    max_age: f64,
+    /// By how much more is planned than the budget: as thresholds move, pages are put off, and never preferred.
+    excess: f64,
+    /// Visits since it was made.
+    made: u32,
+}
+
+impl Plan {
+    /// The budget that is planned: what was missing since the last time raises it within a round of all pages.
+    fn planned(&mut self, budget: f64, pages: f64, elapsed: f64) -> f64 {
+        let missing = budget * elapsed - f64::from(std::mem::take(&mut self.made));
+        self.excess = (self.excess + missing / pages).clamp(0.0, 1.0);
+        budget * (1.0 + self.excess)
+    }
+}
+
+impl Planner {
+    pub(super) fn new(config: FreshnessConfig) -> Self {
+        Self {
+            config,
+            ages: Ages::new(),
+            sample: BTreeMap::new(),
+            most_hash: u64::MAX,
+            read: 0,
+            all: Plan {
+                threshold: 0.0,
+                max_age: millis(config.max_age),
+                excess: 0.0,
+                made: 0,
+            },
+            hosts: HashMap::new(),
+            solved: None,
+            next_of_all: Time::EPOCH,
+            crowded: HashMap::new(),
+        }
+    }
+
+    /// Sets the next visit of a page that has ended.
+    pub(super) fn plan(&mut self, number: u64, page: &mut StoredPage) {
+        page.next_visit = self.next_visit(number, page);
+        self.note(number, page);
+    }
+
+    /// When a page is worth a visit; `None` if it never is.
+    fn next_visit(&self, number: u64, page: &StoredPage) -> Option<Time> {
+        let host = again(page)?.url.host();
+        let (begin, age) = match (page.end, page.visits.last) {
+            (PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected, Some(last)) => (last, self.age(&host, page)),
+            // The longer it fails, the longer it rests.
+            (_, Some(last)) => {
+                let rest = page.time.since(last).clamp(SHORTEST_REST, LONGEST_REST);
+                (page.time, rest)
+            }
+            // Those of a host that was given up come one after the other.
+            (_, None) => {
+                let spread = hash_of(number) % millis(LONGEST_REST - SHORTEST_REST) as u64;
+                (page.time, SHORTEST_REST + Duration::from_millis(spread))
+            }
+        };
+        Some((begin + age).max(page.time + Duration::from_millis(1)))
+    }
+
+    /// The age at which a page that was fetched is worth a visit.
+    fn age(&self, host: &HostKey, page: &StoredPage) -> Duration {
+        let plan = self.hosts.get(host).unwrap_or(&self.all);
+        let age = match page.answer.status {
+            Some(404 | 410) => plan.max_age,
+            _ => self.ages.of(of_row(page), plan.threshold),
+        };
+        let least = millis(self.config.min_age);
+        Duration::from_millis(age.clamp(least, plan.max_age.max(least)) as u64)
+    }
+
+    fn note(&mut self, number: u64, page: &StoredPage) {
+        let host = again(page).map(|link| link.url.host());
+        match host.zip(page.visits.last).filter(|_| hash_of(number) <= self.most_hash) {
+            Some((host, last)) => {
+                let page = of_row(page);
+                self.sample.insert(number, Sampled { host, page, last });
+            }
+            None => _ = self.sample.remove(&number),
+        }
+        while self.sample.len() > SAMPLE {
+            self.most_hash /= 2;
+            self.sample.retain(|number, _| hash_of(*number) <= self.most_hash);
+        }
+    }
+
+    /// Reads more pages for the sample that have ended in earlier runs.
+    fn read(&mut self, store: &dyn Store, last: u64) -> Result<(), StoreError> {
+        let mut left = READ_AT_ONCE;
+        while left > 0 && self.read < last {
+            self.read += 1;
+            if hash_of(self.read) > self.most_hash || self.sample.contains_key(&self.read) {
+                continue;
+            }
+            left -= 1;
+            if let Some(page) = store.get(Space::Page, self.read)? {
+                self.note(self.read, &pages::decode(self.read, &page)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the thresholds anew, if it is time to.
+    fn solve(&mut self, state: &State, now: Time) {
+        let every = self
+            .config
+            .min_age
+            .clamp(Duration::from_secs(10), Duration::from_secs(3600));
+        if self.sample.is_empty() || self.solved.is_some_and(|solved| now.since(solved) < every) {
+            return;
+        }
+        let elapsed = self.solved.replace(now).map_or(0.0, |solved| millis(now.since(solved)));
+        let mut hosts: BTreeMap<&HostKey, Vec<Page>> = BTreeMap::new();
+        for one in self.sample.values() {
+            hosts.entry(&one.host).or_default().push(one.page);
+        }
+        let (ages, min_age, max_age) = (&self.ages, millis(self.config.min_age), millis(self.config.max_age));
+        let scale = (state.pages_ended() as f64 / self.sample.len() as f64).max(1.0);
+        let demand = |pages: &[Page], plan: Plan| {
+            let age = |page: &Page| ages.of(*page, plan.threshold).clamp(min_age, plan.max_age.max(min_age));
+            scale * pages.iter().map(|page| 1.0 / age(page)).sum::<f64>()
+        };
+        // What the longest age demands may take half of a budget.
+        let longest = |pages: usize, budget: f64| max_age.max(2.0 * scale * pages as f64 / budget);
+        let allowed = |host: &HostKey| {
+            let interval = state
+                .queues()
+                .next_revisit(host)
+                .map_or(0.0, |(_, every)| millis(every));
+            PLANNED / interval
+        };
+        let hosts: Vec<_> = hosts
+            .into_iter()
+            .map(|(host, pages)| (host, allowed(host), pages))
+            .collect();
+        let mut all = Plan {
+            threshold: 0.0,
+            max_age,
+            ..self.all
+        };
+        if let Some(budget) = self.config.revisits_per_second {
+            let budget = all.planned(budget / 1000.0, state.pages_ended() as f64, elapsed);
+            all.max_age = longest(self.sample.len(), budget);
+            let of_all = |threshold| {
+                let plan = Plan { threshold, ..all };
+                let demands = hosts
+                    .iter()
+                    .map(|(_, allowed, pages)| demand(pages, plan).min(*allowed));
+                demands.sum()
+            };
+            all.threshold = Ages::threshold(of_all, budget, 0.0);
+        }
+        let mut before = std::mem::take(&mut self.hosts);
+        for (host, allowed, pages) in &hosts {
+            if pages.len() < LEAST_OF_HOST || demand(pages, all) <= *allowed {
+                continue;
+            }
+            let mut plan = before.remove(*host).unwrap_or(Plan {
+                excess: 0.0,
+                made: 0,
+                ..all
+            });
+            let allowed = plan.planned(*allowed, scale * pages.len() as f64, elapsed);
+            plan.max_age = all.max_age.max(longest(pages.len(), allowed));
+            plan.threshold = Ages::threshold(
+                |threshold| demand(pages, Plan { threshold, ..plan }),
+                allowed,
+                all.threshold,
+            );
+            self.hosts.insert((*host).clone(), plan);
+        }
+        self.all = all;
+        self.crowded.retain(|_, until| *until > now);
+    }
+
+    /// What the sample says of all pages.
+    fn report(&self, now: Time) -> FreshnessReport {
+        let mut report = FreshnessReport::default();
+        let (mut all, mut spread) = (0.0, 0.0);
+        for one in self.sample.values() {
+            let (weight, age) = (one.page.importance, millis(now.since(one.last)));
+            let fresh = one.page.fresh_at(age);
+            all += weight;
+            report.fresh += weight * fresh;
+            spread += weight * weight * fresh * (1.0 - fresh);
+            report.oldest = report.oldest.max(now.since(one.last));
+        }
+        if all > 0.0 {
+            report.fresh /= all;
+            report.spread = spread.sqrt() / all;
+        }
+        report.max_age = Duration::from_millis(self.all.max_age as u64);
+        report
+    }
+
+    /// When a revisit of a host may be requested, if not soon; else takes the next slot of the host. A page that was put off has waited for its slot.
+    fn too_early(&mut self, host: &HostKey, slot: &mut (Time, Duration), was_put_off: bool, now: Time) -> Option<Time> {
+        let (next, every) = slot;
+        let crowded = self.crowded.get(host).copied().unwrap_or_default().max(*next);
+        let at = if was_put_off { *next } else { crowded };
+        if at > now + LANE.max(*every) {
+            self.crowded.insert(host.clone(), crowded + *every);
+            return Some(crowded);
+        }
+        *next = at.max(now) + *every;
+        self.all.made += 1;
+        if let Some(plan) = self.hosts.get_mut(host) {
+            plan.made += 1;
+        }
+        if let Some(budget) = self.config.revisits_per_second {
+            self.next_of_all = self.next_of_all.max(now) + Duration::from_secs_f64(1.0 / budget);
+        }
+        None
+    }
+}
+
+/// What is read of the plan at once.
+#[derive(Default)]
+struct Due {
+    pages: Vec<(u64, StoredPage)>,
+    links: Vec<Link>,
+    /// Pages that are visited later.
+    put_off: Vec<(u64, StoredPage, Time)>,
+    place: Place,
+    next: Option<Time>,
+}
+
+impl Durable {
+    pub(crate) fn freshness(&self, now: Time) -> Option<FreshnessReport> {
+        self.planner.as_ref().map(|planner| planner.report(now))
+    }
+
+    /// Queues pages whose next visit is due.
+    pub(super) fn queue_due(
+        &mut self,
+        state: &mut State,
+        up_to: usize,
+        now: Time,
+    ) -> Result<QueuedAgain, FrontierError> {
+        let Some(planner) = &mut self.planner else {
+            return Ok(QueuedAgain::default());
+        };
+        planner.read(&**self.store.lock(), state.pages_ended())?;
+        planner.solve(state, now);
+        let before = state.pages_read();
+        let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
+        // What has ended since the last commit is in no row yet, and must not be passed.
+        let of_ended = self.ended.values().filter_map(|(page, _)| page.next_visit).min();
+        let before_these = of_ended.map(|time| Time::from_millis(time.as_millis().saturating_sub(1)));
+        let until = now.min(before_these.unwrap_or(now));
+        let due = self.read_planned(state, before.due, up_to, until)?;
+        let mut queued = QueuedAgain {
+            next: [due.next, of_ended, unplanned.next].into_iter().flatten().min(),
+            passed: (due.put_off.len() + unplanned.put_off.len()) as u64,
+            ..QueuedAgain::default()
+        };
+        let mut read = before;
+        (read.due, read.by_age) = (due.place, unplanned.place);
+        if read == before {
+            return Ok(queued);
+        }
+        let call = Call::QueueAgain {
+            pages: Links::from(&*due.links),
+            ends: due.pages.iter().map(|(number, page)| (*number, page.end)).collect(),
+            why: Again::Revisit,
+            read,
+        };
+        let verdicts = self.apply(state, call, now)?.verdicts;
+        for (number, page, later) in due.put_off.into_iter().chain(unplanned.put_off) {
+            // The plan was read up to now.
+            self.put_off(number, page, later.max(now + Duration::from_millis(1)));
+        }
+        for (verdict, (number, page)) in verdicts.into_iter().zip(due.pages) {
+            let Verdict::Refused(why) = verdict else {
+                queued.pages.push(page);
+                continue;
+            };
+            queued.refused += 1;
+            let rest = match why {
+                Refusal::QueueFull | Refusal::TooManyHosts => LANE,
+                _ => LONGEST_REST,
+            };
+            self.put_off(number, page, now + rest);
+        }
+        Ok(queued)
+    }
+
+    fn put_off(&mut self, number: u64, page: StoredPage, later: Time) {
+        let planned = StoredPage {
+            next_visit: Some(later),
+            ..page.clone()
+        };
+        self.ended.entry(number).or_insert((planned, Some(page)));
+    }
+
+    /// Reads pages that have ended while none were planned.
+    fn read_unplanned(&mut self, place: Place, end: u64) -> Result<Due, FrontierError> {
+        let mut due = Due {
+            place,
+            ..Due::default()
+        };
+        let Some(planner) = self.planner.as_mut().filter(|_| place.0 < end) else {
+            return Ok(due);
+        };
+        let mut visit = |number, page: StoredPage| {
+            if due.put_off.len() >= AT_ONCE {
+                due.next = Some(Time::EPOCH);
+            } else if page.saved_in >= end {
+                due.place = (end, 0);
+            } else {
+                due.place = (page.saved_in, number + 1);
+                if page.next_visit.is_none()
+                    && let Some(next) = planner.next_visit(number, &page)
+                {
+                    due.put_off.push((number, page, next));
+                }
+                return ControlFlow::Continue(());
+            }
+            ControlFlow::Break(())
+        };
+        self.store.lock().pages(PageOrder::Saved, place, &mut |number, page| {
+            Ok(visit(number, pages::decode(number, &page)?))
+        })?;
+        if due.next.is_none() {
+            due.place = (end, 0);
+        }
+        Ok(due)
+    }
+
+    /// Reads pages whose next visit is due, from the place on that the last call came to.
+    fn read_planned(&mut self, state: &State, place: Place, up_to: usize, now: Time) -> Result<Due, FrontierError> {
+        let mut due = Due {
+            place,
+            ..Due::default()
+        };
+        let Some(planner) = &mut self.planner else {
+            return Ok(due);
+        };
+        let room = usize::try_from(state.queues().room_for_retries()).unwrap_or(usize::MAX);
+        let (most, mut rows) = (up_to.min(room).min(AT_ONCE), Vec::new());
+        // Hosts may lie in the store, too: none is looked at meanwhile.
+        self.store.lock().pages(PageOrder::Due, place, &mut |number, page| {
+            let page = pages::decode(number, &page)?;
+            let time = page.next_visit.unwrap_or_default();
+            if time > now || rows.len() >= most {
+                due.next = Some(time);
+                return Ok(ControlFlow::Break(()));
+            }
+            rows.push((number, time, page));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut slots = HashMap::new();
+        for (number, time, page) in rows {
+            let budget = planner.next_of_all;
+            if budget > now + Duration::from_secs(1) {
+                due.next = Some(budget);
+                break;
+            }
+            due.place = (time.as_millis(), number + 1);
+            let Some(link) = again(&page) else { continue };
+            // The threshold has moved since: is it still worth a visit?
+            let planned = planner.next_visit(number, &page).unwrap_or(time);
+            let worth = Some(planned).filter(|planned| *planned > now);
+            let host = link.url.host();
+            let slot = slots.entry(host.clone());
+            let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
+            match worth.or_else(|| planner.too_early(&host, slot, planned < time, now)) {
+                Some(later) => due.put_off.push((number, page, later)),
+                None => {
+                    due.links.push(link);
+                    due.pages.push((number, page));
+                }
+            }
+        }
+        Ok(due)
+    }
+}
+
+fn of_row(page: &StoredPage) -> Page {
+    Page {
+        importance: importance(page.class),
+        rate: page.observed.unwrap_or_default().rate(),
+    }
+}
+
+fn hash_of(number: u64) -> u64 {
+    xxh3_64(&number.to_le_bytes())
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

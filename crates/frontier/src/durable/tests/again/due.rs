@@ -1,0 +1,210 @@
+//! Pages are visited again as planned: none is forgotten, none is early, and hosts have their share, over any failures and kills.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Crawl, DAY, asking_robots, page};
+use crate::{FailureKind, FreshnessConfig, FrontierConfig, Leasing, PageEnd, Purpose, Refetch, Time};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn kept_fresh() -> FrontierConfig {
+    let mut config = asking_robots();
+    config.politeness.delay = Duration::from_secs(1);
+    config.freshness = FreshnessConfig {
+        keeps_fresh: true,
+        min_age: 2 * HOUR,
+        max_age: DAY,
+        ..FreshnessConfig::default()
+    };
+    config
+}
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Kill,
+    Save,
+    Pass(u32),
+    Again(usize),
+    Fetch(Vec<Option<FailureKind>>),
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let kind = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(FailureKind::Timeout)),
+        1 => Just(Some(FailureKind::Connect)),
+        1 => Just(Some(FailureKind::Status)),
+    ];
+    let one = prop_oneof![
+        1 => Just(Happening::Kill),
+        2 => Just(Happening::Save),
+        3 => prop_oneof![1..100_u32, 1000..30_000_u32].prop_map(Happening::Pass),
+        3 => (1_usize..6).prop_map(Happening::Again),
+        4 => prop::collection::vec(kind, 1..5).prop_map(Happening::Fetch),
+    ];
+    prop::collection::vec(one, 0..120)
+}
+
+/// When pages were visited, by their URLs: what a kill undid is not there.
+#[derive(Default)]
+struct Visits(BTreeMap<String, Time>);
+
+impl Visits {
+    /// Leases what is ready, and settles it.
+    fn fetch(&mut self, crawl: &mut Crawl, kinds: &[Option<FailureKind>]) {
+        match crawl.frontier.lease(crawl.now, kinds.len()).unwrap() {
+            Leasing::Ready(leases) => {
+                for (lease, kind) in leases.iter().zip(kinds) {
+                    if lease.entry.purpose == Purpose::Page && lease.entry.is_refresh() {
+                        let since = self.0.get(&*lease.entry.url).map(|last| crawl.now.since(*last));
+                        assert!(since.is_none_or(|since| since >= 2 * HOUR), "{lease:?} after {since:?}");
+                    }
+                    crawl.settle(lease, *kind);
+                    if kind.is_none() {
+                        self.0.insert(lease.entry.url.to_string(), crawl.now);
+                    }
+                }
+            }
+            Leasing::NotUntil(time) if time.since(crawl.now) < HOUR => crawl.now = time,
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::cases::cases(100), ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_page_is_forgotten_and_none_is_early(all in happenings(), late in any::<bool>()) {
+        let mut config = kept_fresh();
+        let freshness = config.freshness;
+        // What has ended before is planned later.
+        config.freshness.keeps_fresh = !late;
+        let mut crawl = Crawl::new(config);
+        let pages: Vec<_> = (0..3).flat_map(|host| (0..5).map(move |n| page(host, n))).collect();
+        crawl.offer(&pages);
+        crawl.save();
+        let mut visits = Visits::default();
+        let half = all.len() / 2;
+        for (step, one) in all.into_iter().enumerate() {
+            if step == half {
+                crawl.config.freshness = freshness;
+                crawl.save();
+                crawl.kill();
+            }
+            match one {
+                Happening::Kill => {
+                    crawl.pass(Duration::from_secs(1));
+                    crawl.kill();
+                    visits.0.clear();
+                }
+                Happening::Save => crawl.save(),
+                Happening::Pass(seconds) => crawl.pass(Duration::from_secs(seconds.into())),
+                Happening::Again(up_to) => _ = crawl.again(Refetch::Due, up_to),
+                Happening::Fetch(kinds) => visits.fetch(&mut crawl, &kinds),
+            }
+            let mut waiting = crawl.waiting();
+            waiting.sort_unstable();
+            let in_all = waiting.len();
+            waiting.dedup();
+            prop_assert_eq!(waiting.len(), in_all, "no page waits twice");
+        }
+        crawl.config.freshness = freshness;
+        crawl.save();
+        crawl.kill();
+        let begin = crawl.now;
+        // Failures rest for a day at most, and then each page is visited once a day.
+        while crawl.now < begin + 4 * DAY {
+            let next = crawl.again(Refetch::Due, 100).next;
+            for _ in 0..10 {
+                visits.fetch(&mut crawl, &[None; 8]);
+            }
+            crawl.save();
+            crawl.now = next.unwrap_or_default().clamp(crawl.now + HOUR / 4, crawl.now + HOUR);
+        }
+        let rows = crawl.pages();
+        prop_assert_eq!(rows.len(), pages.len());
+        for (url, page) in rows {
+            let last = page.visits.last.unwrap_or_default();
+            prop_assert!(page.end == PageEnd::Done && crawl.now.since(last) < DAY + 2 * HOUR, "{}: {:?}", url, page);
+        }
+    }
+}
+
+/// Visits for some days, and returns how many there were on each day, by host.
+fn visits_of_days(crawl: &mut Crawl, days: u32) -> BTreeMap<String, Vec<u64>> {
+    let (begin, mut visits) = (crawl.now, BTreeMap::<String, Vec<u64>>::new());
+    while crawl.now < begin + DAY * days {
+        let next = crawl.again(Refetch::Due, 1000).next;
+        let next = next.unwrap_or_default().clamp(crawl.now + HOUR / 12, crawl.now + HOUR);
+        match crawl.frontier.lease(crawl.now, 64).unwrap() {
+            Leasing::Ready(leases) => {
+                for lease in &leases {
+                    let day = (crawl.now.since(begin).as_secs() / DAY.as_secs()) as usize;
+                    let of_days = visits.entry(lease.entry.queue.to_string()).or_default();
+                    of_days.resize(of_days.len().max(day + 1), 0);
+                    of_days[day] += u64::from(lease.entry.purpose == Purpose::Page);
+                    crawl.settle(lease, None);
+                }
+            }
+            Leasing::NotUntil(time) => crawl.now = time.min(next),
+            _ => crawl.now = next,
+        }
+        crawl.save();
+    }
+    visits
+}
+
+#[test]
+fn a_host_has_its_share_for_revisits_and_the_crawl_its_budget() {
+    let mut config = kept_fresh();
+    config.politeness.delay = Duration::from_secs(240);
+    let mut crawl = Crawl::new(config.clone());
+    crawl.offer(&(0..150).map(|n| page(0, n)).collect::<Vec<_>>());
+    crawl.offer(&(0..2).map(|n| page(1, n)).collect::<Vec<_>>());
+    crawl.fetch(|_| None);
+    // A tenth of 360 requests a day, once the first are worth a visit; each of the other two pages every two hours.
+    let visits = visits_of_days(&mut crawl, 14);
+    let [most, few] = ["host0.example", "host1.example"].map(|host| &visits[host][..]);
+    assert!(most.iter().all(|visits| (0..=37).contains(visits)), "{most:?}");
+    assert!((8 * 30..=8 * 37).contains(&most[6..14].iter().sum::<u64>()), "{most:?}");
+    assert!(few[1..].iter().all(|visits| (20..=25).contains(visits)), "{few:?}");
+
+    config.freshness.revisits_per_second = Some(20.0 / 86_400.0);
+    crawl.config = config;
+    crawl.save();
+    crawl.kill();
+    let visits = visits_of_days(&mut crawl, 16);
+    let on = |day: usize| visits.values().filter_map(|days| days.get(day)).sum::<u64>();
+    let last: Vec<_> = (8..16).map(on).collect();
+    assert!(last.iter().all(|visits| (0..=21).contains(visits)), "{last:?}");
+    assert!((8 * 16..=8 * 21).contains(&last.iter().sum::<u64>()), "{last:?}");
+}
+
+#[test]
+fn revisits_are_not_kept_back_by_new_pages_and_take_a_quarter_at_most() {
+    let mut config = kept_fresh();
+    config.freshness.revisit_share = 1.0;
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&(0..100).map(|n| page(0, n)).collect::<Vec<_>>());
+    crawl.fetch(|_| None);
+    crawl.pass(DAY);
+    crawl.offer(&(100..400).map(|n| page(0, n)).collect::<Vec<_>>());
+    let mut revisits = Vec::new();
+    while revisits.len() < 200 {
+        crawl.again(Refetch::Due, 1000);
+        for lease in crawl.leases(1) {
+            if lease.entry.purpose == Purpose::Page {
+                revisits.push(lease.entry.is_refresh());
+            }
+            crawl.settle(&lease, None);
+        }
+        crawl.save();
+        crawl.pass(Duration::from_secs(1));
+    }
+    let in_all = revisits.iter().filter(|is_revisit| **is_revisit).count();
+    assert!((40..=51).contains(&in_all), "{in_all} of 200");
+}

@@ -1,0 +1,232 @@
+//! When a page is worth another visit.
+//!
+//! A page of importance `w` that changes at rate `d` (a Poisson process) is fresh with the chance e^(−d·t) at age `t`. Its **crawl value**
+//! is `V(t) = w/d · (1 − (1 + d·t)·e^(−d·t))`: what a visit then adds to the share of time in which the copy is right. For a budget of visits it is optimal
+//! to visit each page when its value reaches one threshold (Azar et al., "Tractable near-optimal policies for crawling", PNAS 2018; Kolobov et al., NeurIPS
+//! 2019). So a visit sets the next: at the age at which the value has that threshold.
+//!
+//! The rate is learned from what each visit saw, and intervals differ: see [`Observed::rate`].
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+
+/// Of 100, how much of what was seen counts still after another visit: rates change.
+const KEPT: u64 = 90;
+
+/// One visit that saw a change, in the unit of [`Observed::changes`].
+const ONE: u32 = 100;
+
+/// Before the first visit a page is taken to change once in this time: log-normal, [`SPREAD`] wide.
+const USUAL_INTERVAL: Duration = Duration::from_secs(20 * 24 * 3600);
+
+/// The standard deviation of the logarithm of the rates of pages.
+const SPREAD: f64 = 2.0;
+
+/// What the visits of a page saw, the older ones with less weight.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Observed {
+    /// Visits that saw a change, in hundredths.
+    pub(crate) changes: u32,
+    /// The milliseconds before those.
+    pub(crate) changed_over: u64,
+    /// The milliseconds before the others.
+    pub(crate) unchanged_over: u64,
+}
+
+impl Observed {
+    /// What is known after another visit, so long after the one before.
+    pub(crate) fn with(self, gap: Duration, is_changed: bool) -> Self {
+        let kept = |amount: u64| amount.saturating_mul(KEPT) / 100;
+        let gap = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
+        let [changed, unchanged] = if is_changed { [gap, 0] } else { [0, gap] };
+        Self {
+            changes: kept(self.changes.into()) as u32 + u32::from(is_changed) * ONE,
+            changed_over: kept(self.changed_over).saturating_add(changed),
+            unchanged_over: kept(self.unchanged_over).saturating_add(unchanged),
+        }
+    }
+
+    /// The most likely rate of changes, per millisecond: the maximum of `n·ln(1 − e^(−d·C/n)) − d·U − (ln d − ln d₀)²/(2σ²)` for `n` visits that saw a change
+    /// over times that sum to `C`, and times without one that sum to `U`. Where the derivative by ln d is zero, by bisection: it falls.
+    pub(crate) fn rate(self) -> f64 {
+        let usual = -(USUAL_INTERVAL.as_millis() as f64).ln();
+        let changes = f64::from(self.changes) / f64::from(ONE);
+        let between = match self.changes {
+            0 => 0.0,
+            _ => self.changed_over as f64 / changes,
+        };
+        let slope = |log: f64| {
+            let rate = log.exp();
+            let expected = rate * between;
+            let of_changes = if expected > 0.0 {
+                expected / expected.exp_m1()
+            } else {
+                1.0
+            };
+            changes * of_changes - rate * self.unchanged_over as f64 - (log - usual) / (SPREAD * SPREAD)
+        };
+        let (mut low, mut high) = (usual - 12.0, usual + 18.0);
+        for _ in 0..40 {
+            let middle = f64::midpoint(low, high);
+            if slope(middle) > 0.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low.exp()
+    }
+}
+
+/// How important pages of a class are: a class is worth twice the next.
+pub(crate) fn importance(class: Class) -> f64 {
+    2_f64.powi(i32::from(Class::default().number()) - i32::from(class.number()))
+}
+
+/// A page as the policy sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Page {
+    pub(crate) importance: f64,
+    /// Changes per millisecond.
+    pub(crate) rate: f64,
+}
+
+impl Page {
+    /// The chance that the copy is right at an age in milliseconds.
+    pub(crate) fn fresh_at(self, age: f64) -> f64 {
+        (-self.rate * age).exp()
+    }
+}
+
+/// The inverse of `1 − (1 + x)·e^(−x)`, by a table.
+#[derive(Debug)]
+pub(crate) struct Ages(Vec<(f64, f64)>);
+
+impl Ages {
+    pub(crate) fn new() -> Self {
+        let changes = (0..1400).map(|step| 1e-5 * 1.011_f64.powi(step));
+        // Without cancellation: 1 − e^(−x) − x·e^(−x).
+        Self(changes.map(|x| (-(-x).exp_m1() - x * (-x).exp(), x)).collect())
+    }
+
+    /// The age in milliseconds at which the value of a page reaches a threshold; infinite if it never does.
+    pub(crate) fn of(&self, page: Page, threshold: f64) -> f64 {
+        let wanted = threshold * page.rate / page.importance;
+        let at = self.0.partition_point(|(value, _)| *value < wanted);
+        let changes = match (at.checked_sub(1).and_then(|before| self.0.get(before)), self.0.get(at)) {
+            // The value begins as x²/2.
+            (None, _) => (2.0 * wanted).sqrt(),
+            (Some((below, x)), Some((above, next))) => x + (next - x) * (wanted - below) / (above - below),
+            (Some(_), None) => return f64::INFINITY,
+        };
+        changes / page.rate
+    }
+
+    /// The threshold, `at_least` this, from which a demand that falls with it is at most a budget: by bisection of its logarithm.
+    pub(crate) fn threshold(demand: impl Fn(f64) -> f64, most: f64, at_least: f64) -> f64 {
+        if demand(at_least) <= most {
+            return at_least;
+        }
+        let (mut low, mut high) = (at_least.max(1.0).ln(), 80.0);
+        for _ in 0..40 {
+            let middle = f64::midpoint(low, high);
+            if demand(middle.exp()) > most {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high.exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: f64 = 86_400_000.0;
+
+    fn days(days: f64) -> Duration {
+        Duration::from_secs_f64(days * 86_400.0)
+    }
+
+    fn rate_after(visits: u32, gap: f64, is_changed: impl Fn(u32) -> bool) -> f64 {
+        let all = (0..visits).fold(Observed::default(), |seen, visit| {
+            seen.with(days(gap), is_changed(visit))
+        });
+        all.rate() * DAY
+    }
+
+    fn is_near(found: f64, expected: f64) -> bool {
+        (0.6..1.6).contains(&(found / expected))
+    }
+
+    #[test]
+    fn the_rate_is_learned_from_what_each_visit_saw() {
+        assert!(
+            is_near(Observed::default().rate() * DAY, 1.0 / 20.0),
+            "nothing is known"
+        );
+        // Half of the visits see a change: ln 2 of them in each interval.
+        for gap in [1.0 / 24.0, 1.0, 7.0] {
+            let rate = rate_after(40, gap, |visit| visit % 2 == 0);
+            assert!(is_near(rate, std::f64::consts::LN_2 / gap), "{gap}: {rate}");
+        }
+        let [always, never] = [true, false].map(|is_changed| rate_after(40, 1.0, |_| is_changed));
+        assert!((1.5..6.0).contains(&always), "more often than it is visited: {always}");
+        assert!((0.002..0.03).contains(&never), "{never}");
+        let changed_later = rate_after(80, 1.0, |visit| visit >= 60);
+        assert!(
+            changed_later > 1.0,
+            "what was seen long ago is forgotten: {changed_later}"
+        );
+    }
+
+    #[test]
+    fn an_age_is_the_one_whose_value_is_the_threshold() {
+        let ages = Ages::new();
+        let value = |page: Page, age: f64| {
+            let x = page.rate * age;
+            page.importance / page.rate * (1.0 - (1.0 + x) * (-x).exp())
+        };
+        for rate in [0.001, 0.1, 3.0] {
+            for importance in [0.0625, 1.0, 8.0] {
+                let page = Page {
+                    importance,
+                    rate: rate / DAY,
+                };
+                for share in [1e-8, 0.01, 0.5, 0.99] {
+                    let threshold = share * importance / page.rate;
+                    let found = value(page, ages.of(page, threshold));
+                    assert!(
+                        (found / threshold - 1.0).abs() < 0.01,
+                        "{rate} {importance} {share}: {found} {threshold}"
+                    );
+                }
+                let never = ages.of(page, 1.01 * importance / page.rate);
+                assert!(never.is_infinite(), "it changes too often");
+                assert!(ages.of(page, 0.0) <= 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_threshold_spends_the_budget() {
+        let ages = Ages::new();
+        let pages: Vec<_> = (1..100)
+            .map(|n| Page {
+                importance: 1.0,
+                rate: f64::from(n) / (50.0 * DAY),
+            })
+            .collect();
+        let demand = |threshold: f64| pages.iter().map(|page| 1.0 / ages.of(*page, threshold)).sum::<f64>();
+        let budget = 20.0 / DAY;
+        let threshold = Ages::threshold(demand, budget, 0.0);
+        assert!((demand(threshold) / budget - 1.0).abs() < 0.02);
+        let larger = Ages::threshold(demand, budget, 2.0 * threshold);
+        assert!((larger / threshold - 2.0).abs() < 1e-9, "it may not be lower");
+    }
+}
