@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{Refusal, Report};
+use frontier::{FreshnessReport, Refusal, Report};
 
 pub(crate) use answers::AnswerTimes;
 pub use counts::{ANSWER_SECONDS, AnswerCounts, Counts, FailureCounts, OutputCounts, UnfollowedLinks};
@@ -108,6 +108,8 @@ pub struct Summary {
     pub host_table: Arc<HostTable>,
     /// Whether links between processes that share the crawl were lost with a state directory, in this process or another one.
     pub has_lost_links: bool,
+    /// How fresh its pages are, if they are [kept fresh](frontier::FreshnessConfig::keeps_fresh); of a directory that is only read, `None`.
+    pub freshness: Option<FreshnessReport>,
     /// Batches of links that this process has sent again to others.
     pub repeated_batches: u64,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
@@ -169,6 +171,7 @@ impl Summary {
             report,
             host_table: Arc::default(),
             has_lost_links: false,
+            freshness: None,
             repeated_batches: 0,
             peak_memory_bytes: None,
         }

@@ -71,9 +71,9 @@ pub(crate) struct Site {
         help_heading = "Input"
     )]
     pub(crate) refresh: Option<Duration>,
-    /// Keep the pages of --state fresh: the crawl does not end when nothing is left, but visits each page again when that is worth most.
+    /// Keep the pages of --state fresh: visit each again when that is worth most.
     ///
-    /// How often a page changes is learned at each visit; pages of a better class are worth more. Hosts and budget bound the visits: --set revisit-share,
+    /// The crawl does not end when nothing is left. How often a page changes is learned at each visit; pages of a better class are worth more. Hosts and budget bound the visits: --set revisit-share,
     /// revisits-per-second, min-age and max-age. It ends by --max-time, a signal, or once --max-pages is spent.
     #[arg(long, requires = "state", conflicts_with = "refresh", help_heading = "Input")]
     pub(crate) keep_fresh: bool,

@@ -48,7 +48,7 @@ A bare number is bytes or seconds. Where no default is given, the option is off 
 "#;
 
 /// The headings, in the order of the document.
-const HEADINGS: [&str; 13] = [
+const HEADINGS: [&str; 14] = [
     "Input",
     "Output",
     "Scope",
@@ -56,6 +56,7 @@ const HEADINGS: [&str; 13] = [
     "Politeness",
     "Requests",
     "Retries",
+    "Freshness",
     "Traps",
     "Seen-set",
     "Durability",
@@ -216,7 +217,8 @@ fn every_option_has_a_heading_and_a_short_first_sentence() {
 fn the_demo_takes_every_option_of_a_crawl() {
     let command = command();
     let demo = command.find_subcommand("demo").unwrap();
-    let of_sites = "seeds refresh state sync-interval memory cluster partition accept-loss version".split(' ');
+    let of_sites =
+        "seeds refresh keep-fresh state sync-interval memory cluster partition accept-loss version".split(' ');
     for option in command.get_arguments().filter_map(Arg::get_long) {
         let has_it = demo.get_arguments().any(|argument| argument.get_long() == Some(option));
         assert!(

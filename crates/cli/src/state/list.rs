@@ -80,6 +80,8 @@ pub(super) struct LastFetch<'a> {
     pub(super) depth: u32,
     pub(super) attempts: u32,
     pub(super) referrer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next_visit: Option<String>,
 }
 
 impl<'a> PageLine<'a> {
@@ -104,6 +106,7 @@ impl<'a> LastFetch<'a> {
             depth: page.depth,
             attempts: page.attempts,
             referrer: page.referrer.as_deref(),
+            next_visit: page.next_visit.map(|time| time.to_string()),
         }
     }
 }

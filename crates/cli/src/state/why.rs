@@ -189,6 +189,9 @@ impl<'a> Answer<'a> {
             rows.add("status", status);
         }
         rows.add("at", &ended.ended_at);
+        if let Some(next) = &ended.next_visit {
+            rows.add("next visit", next);
+        }
         rows.add("attempts", ended.attempts);
         rows.add("depth", ended.depth);
         match ended.referrer {

@@ -129,6 +129,12 @@ impl Summary {
                 format!("{pages}, {unchanged} of them unchanged, {gone} gone, {failed} with another error status");
             rows.add("refreshed", text);
         }
+        if let Some(freshness) = &self.freshness {
+            let [fresh, spread] = [freshness.fresh, freshness.spread].map(|share| share * 100.0);
+            let [oldest, max_age] = [freshness.oldest, freshness.max_age].map(duration);
+            let text = format!("about {fresh:.1} % ± {spread:.1}; oldest visit {oldest} ago, of at most {max_age}");
+            rows.add("fresh", text);
+        }
         rows.add_number("redirects", self.report.pages.redirected);
         rows.add("bytes", size(self.answers.bytes));
         rows.add_counts(
@@ -303,6 +309,10 @@ impl Summary {
             "refreshed_unchanged": self.refreshed.unchanged,
             "refreshed_gone": self.refreshed.gone,
             "refreshed_failed": self.refreshed.failed,
+            "fresh": self.freshness.map(|freshness| freshness.fresh),
+            "fresh_spread": self.freshness.map(|freshness| freshness.spread),
+            "oldest_seconds": self.freshness.map(|freshness| freshness.oldest.as_secs_f64()),
+            "max_age_seconds": self.freshness.map(|freshness| freshness.max_age.as_secs_f64()),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::scripted;
 use crawler::output::pages::Pages;
 use crawler::output::{Format, Sink};
 use crawler::{Crawl, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
-use frontier::Validators;
+use frontier::{FreshnessConfig, Validators};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -139,6 +139,42 @@ fn check_second_lines(folder: &Folder) {
     assert_eq!(folder.of("/6", "unchanged"), [Value::Null, false.into()]);
     // A page that only a changed page links to is found.
     assert_eq!(folder.of("/new", "unchanged"), [Value::Null]);
+}
+
+#[test]
+fn pages_are_kept_fresh_over_kills_and_the_crawl_does_not_end_by_itself() {
+    let (folder, site) = (Folder::new("kept-fresh"), Site::default());
+    let mut options = options(None);
+    options.frontier.freshness = FreshnessConfig {
+        keeps_fresh: true,
+        min_age: Duration::from_secs(1000),
+        max_age: Duration::from_secs(5000),
+        ..FreshnessConfig::default()
+    };
+    options.max_time = Some(Duration::from_secs(60_000));
+    assert!(run(&folder, &site, options.clone(), Duration::from_secs(30_000)).is_none());
+    let before = site.times();
+    let summary = run(&folder, &site, options, FOREVER).unwrap();
+    assert_eq!(summary.ending, Ending::TimeUp);
+    for (path, times) in site.times() {
+        // The first answer of one takes a quarter of the time.
+        let least = if path == "/slow" { 2 } else { 5 };
+        let first = before.get(&path).copied().unwrap_or_default();
+        assert!((least..=31).contains(&first), "{path}: {first}");
+        assert!((11..=61).contains(&(times - first)), "{path}: {times} after {first}");
+        let lines = folder.of(&path, "status").len();
+        assert!(lines == times || lines + 1 == times, "{path}: {lines} lines of {times}");
+    }
+    let fresh = summary.freshness.unwrap();
+    assert!(
+        fresh.fresh > 0.9 && fresh.oldest < Duration::from_secs(6000),
+        "{fresh:?}"
+    );
+    assert_eq!(folder.of("/3", "status")[..3], [200, 304, 304]);
+    assert_eq!(
+        folder.of("/4", "unchanged")[..3],
+        [Value::Null, false.into(), true.into()]
+    );
 }
 
 #[test]

@@ -191,73 +191,38 @@ impl Planner {
 
     /// Finds the thresholds anew, if it is time to.
     fn solve(&mut self, state: &State, now: Time) {
-        let every = self
-            .config
-            .min_age
-            .clamp(Duration::from_secs(10), Duration::from_secs(3600));
+        let (shortest, longest) = (Duration::from_secs(10), Duration::from_secs(3600));
+        let every = self.config.min_age.clamp(shortest, longest);
         if self.sample.is_empty() || self.solved.is_some_and(|solved| now.since(solved) < every) {
             return;
         }
         let elapsed = self.solved.replace(now).map_or(0.0, |solved| millis(now.since(solved)));
-        let mut hosts: BTreeMap<&HostKey, Vec<Page>> = BTreeMap::new();
-        for one in self.sample.values() {
-            hosts.entry(&one.host).or_default().push(one.page);
-        }
-        let (ages, min_age, max_age) = (&self.ages, millis(self.config.min_age), millis(self.config.max_age));
-        let scale = (state.pages_ended() as f64 / self.sample.len() as f64).max(1.0);
-        let demand = |pages: &[Page], plan: Plan| {
-            let age = |page: &Page| ages.of(*page, plan.threshold).clamp(min_age, plan.max_age.max(min_age));
-            scale * pages.iter().map(|page| 1.0 / age(page)).sum::<f64>()
-        };
-        // What the longest age demands may take half of a budget.
-        let longest = |pages: usize, budget: f64| max_age.max(2.0 * scale * pages as f64 / budget);
-        let allowed = |host: &HostKey| {
-            let interval = state
-                .queues()
-                .next_revisit(host)
-                .map_or(0.0, |(_, every)| millis(every));
-            PLANNED / interval
-        };
-        let hosts: Vec<_> = hosts
-            .into_iter()
-            .map(|(host, pages)| (host, allowed(host), pages))
-            .collect();
-        let mut all = Plan {
-            threshold: 0.0,
-            max_age,
-            ..self.all
-        };
+        let (mut all, mut hosts) = (self.all, std::mem::take(&mut self.hosts));
+        let demand = Demand::of(self, state);
+        all.max_age = demand.max_age;
+        all.threshold = 0.0;
         if let Some(budget) = self.config.revisits_per_second {
-            let budget = all.planned(budget / 1000.0, state.pages_ended() as f64, elapsed);
-            all.max_age = longest(self.sample.len(), budget);
-            let of_all = |threshold| {
-                let plan = Plan { threshold, ..all };
-                let demands = hosts
-                    .iter()
-                    .map(|(_, allowed, pages)| demand(pages, plan).min(*allowed));
-                demands.sum()
-            };
-            all.threshold = Ages::threshold(of_all, budget, 0.0);
+            let pages = demand.scale * self.sample.len() as f64;
+            let budget = all.planned(budget / 1000.0, pages, elapsed);
+            all.max_age = demand.longest(pages, budget);
+            all.threshold = Ages::threshold(|threshold| demand.of_all(Plan { threshold, ..all }), budget, 0.0);
         }
-        let mut before = std::mem::take(&mut self.hosts);
-        for (host, allowed, pages) in &hosts {
-            if pages.len() < LEAST_OF_HOST || demand(pages, all) <= *allowed {
-                continue;
-            }
-            let mut plan = before.remove(*host).unwrap_or(Plan {
+        let bottlenecks = demand.hosts.iter().filter_map(|(host, allowed, pages)| {
+            let has_own = pages.len() >= LEAST_OF_HOST && demand.of_pages(pages, all) > *allowed;
+            let fresh = Plan {
                 excess: 0.0,
                 made: 0,
                 ..all
-            });
-            let allowed = plan.planned(*allowed, scale * pages.len() as f64, elapsed);
-            plan.max_age = all.max_age.max(longest(pages.len(), allowed));
-            plan.threshold = Ages::threshold(
-                |threshold| demand(pages, Plan { threshold, ..plan }),
-                allowed,
-                all.threshold,
-            );
-            self.hosts.insert((*host).clone(), plan);
-        }
+            };
+            let mut plan = has_own.then(|| hosts.remove(*host).unwrap_or(fresh))?;
+            let of_host = demand.scale * pages.len() as f64;
+            let allowed = plan.planned(*allowed, of_host, elapsed);
+            plan.max_age = all.max_age.max(demand.longest(of_host, allowed));
+            let visits = |threshold| demand.of_pages(pages, Plan { threshold, ..plan });
+            plan.threshold = Ages::threshold(visits, allowed, all.threshold);
+            Some(((*host).clone(), plan))
+        });
+        self.hosts = bottlenecks.collect();
         self.all = all;
         self.crowded.retain(|_, until| *until > now);
     }
@@ -300,6 +265,61 @@ impl Planner {
             self.next_of_all = self.next_of_all.max(now) + Duration::from_secs_f64(1.0 / budget);
         }
         None
+    }
+}
+
+/// What the pages of the sample demand, in visits per millisecond.
+struct Demand<'p> {
+    ages: &'p Ages,
+    /// The pages that each page of the sample stands for.
+    scale: f64,
+    min_age: f64,
+    max_age: f64,
+    /// Each with the visits that it allows.
+    hosts: Vec<(&'p HostKey, f64, Vec<Page>)>,
+}
+
+impl<'p> Demand<'p> {
+    fn of(planner: &'p Planner, state: &State) -> Self {
+        let mut hosts: BTreeMap<&HostKey, Vec<Page>> = BTreeMap::new();
+        for one in planner.sample.values() {
+            hosts.entry(&one.host).or_default().push(one.page);
+        }
+        let allowed = |host: &HostKey| {
+            let interval = state
+                .queues()
+                .next_revisit(host)
+                .map_or(0.0, |(_, every)| millis(every));
+            PLANNED / interval
+        };
+        Self {
+            ages: &planner.ages,
+            scale: (state.pages_ended() as f64 / planner.sample.len() as f64).max(1.0),
+            min_age: millis(planner.config.min_age),
+            max_age: millis(planner.config.max_age),
+            hosts: hosts
+                .into_iter()
+                .map(|(host, pages)| (host, allowed(host), pages))
+                .collect(),
+        }
+    }
+
+    fn of_pages(&self, pages: &[Page], plan: Plan) -> f64 {
+        let longest = plan.max_age.max(self.min_age);
+        let age = |page: &Page| self.ages.of(*page, plan.threshold).clamp(self.min_age, longest);
+        self.scale * pages.iter().map(|page| 1.0 / age(page)).sum::<f64>()
+    }
+
+    fn of_all(&self, plan: Plan) -> f64 {
+        let hosts = self.hosts.iter();
+        hosts
+            .map(|(_, allowed, pages)| self.of_pages(pages, plan).min(*allowed))
+            .sum()
+    }
+
+    /// The longest age whose demand is half of a budget at most.
+    fn longest(&self, pages: f64, budget: f64) -> f64 {
+        self.max_age.max(2.0 * pages / budget)
     }
 }
 

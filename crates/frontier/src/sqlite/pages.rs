@@ -141,15 +141,14 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
             last_change: before(next())?,
         },
         next_visit: number(next())?.map(Time::from_millis),
-        observed: {
-            let changes: Option<u32> = row.get(next())?;
-            let over = number(next())?.zip(number(next())?);
-            let seen = changes.zip(over);
-            seen.map(|(changes, (changed_over, unchanged_over))| Observed {
-                changes,
-                changed_over,
-                unchanged_over,
-            })
-        },
+        observed: observed([number(next())?, number(next())?, number(next())?]),
+    })
+}
+
+fn observed([changes, changed_over, unchanged_over]: [Option<u64>; 3]) -> Option<Observed> {
+    Some(Observed {
+        changes: u32::try_from(changes?).ok()?,
+        changed_over: changed_over?,
+        unchanged_over: unchanged_over?,
     })
 }
