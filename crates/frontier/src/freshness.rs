@@ -19,8 +19,8 @@ const KEPT: u64 = 90;
 /// One visit that saw a change, in the unit of [`Observed::changes`].
 const ONE: u32 = 100;
 
-/// Before the first visit a page is taken to change once in this time: log-normal, [`SPREAD`] wide.
-const USUAL_INTERVAL: Duration = Duration::from_secs(20 * 24 * 3600);
+/// Before the first visits a page is taken to change once in 20 days, and then as others do: the logarithm of that rate, per millisecond.
+pub(crate) const USUAL: f64 = -21.27;
 
 /// The standard deviation of the logarithm of the rates of pages.
 const SPREAD: f64 = 2.0;
@@ -49,10 +49,9 @@ impl Observed {
         }
     }
 
-    /// The most likely rate of changes, per millisecond: the maximum of `n·ln(1 − e^(−d·C/n)) − d·U − (ln d − ln d₀)²/(2σ²)` for `n` visits that saw a change
+    /// The most likely rate of changes, per millisecond: the maximum of `n·ln(1 − e^(−d·C/n)) − d·U − (ln d − usual)²/(2σ²)` for `n` visits that saw a change
     /// over times that sum to `C`, and times without one that sum to `U`. Where the derivative by ln d is zero, by bisection: it falls.
-    pub(crate) fn rate(self) -> f64 {
-        let usual = -(USUAL_INTERVAL.as_millis() as f64).ln();
+    pub(crate) fn rate(self, usual: f64) -> f64 {
         let changes = f64::from(self.changes) / f64::from(ONE);
         let between = match self.changes {
             0 => 0.0,
@@ -157,7 +156,7 @@ mod tests {
         let all = (0..visits).fold(Observed::default(), |seen, visit| {
             seen.with(days(gap), is_changed(visit))
         });
-        all.rate() * DAY
+        all.rate(USUAL) * DAY
     }
 
     fn is_near(found: f64, expected: f64) -> bool {
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn the_rate_is_learned_from_what_each_visit_saw() {
         assert!(
-            is_near(Observed::default().rate() * DAY, 1.0 / 20.0),
+            is_near(Observed::default().rate(USUAL) * DAY, 1.0 / 20.0),
             "nothing is known"
         );
         // Half of the visits see a change: ln 2 of them in each interval.

@@ -16,7 +16,7 @@ use super::again::{AT_ONCE, QueuedAgain, again};
 use super::{Durable, pages};
 use crate::config::FreshnessConfig;
 use crate::error::FrontierError;
-use crate::freshness::{Ages, Page, importance};
+use crate::freshness::{Ages, Observed, Page, USUAL, importance};
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
@@ -34,6 +34,8 @@ const LEAST_OF_HOST: usize = 8;
 const READ_AT_ONCE: u64 = 4096;
 /// The share of what a host allows that is planned: the rest drains a backlog.
 const PLANNED: f64 = 0.95;
+/// What is taken to be usual counts as so many pages.
+const PRIOR_PAGES: f64 = 20.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
 const LANE: Duration = Duration::from_secs(10);
 /// A page that failed is asked again after this time, doubling to a day.
@@ -64,6 +66,8 @@ pub(super) struct Planner {
     most_hash: u64,
     /// The pages up to this number were read.
     read: u64,
+    /// The mean logarithm of the rates of pages.
+    usual: f64,
     all: Plan,
     /// Of the hosts that are the bottleneck.
     hosts: HashMap<HostKey, Plan>,
@@ -78,6 +82,7 @@ pub(super) struct Planner {
 struct Sampled {
     host: HostKey,
     page: Page,
+    seen: Option<Observed>,
     last: Time,
 }
 
@@ -109,6 +114,7 @@ impl Planner {
             sample: BTreeMap::new(),
             most_hash: u64::MAX,
             read: 0,
+            usual: USUAL,
             all: Plan {
                 threshold: 0.0,
                 max_age: millis(config.max_age),
@@ -152,18 +158,42 @@ impl Planner {
         let plan = self.hosts.get(host).unwrap_or(&self.all);
         let age = match page.answer.status {
             Some(404 | 410) => plan.max_age,
-            _ => self.ages.of(of_row(page), plan.threshold),
+            _ => self.ages.of(self.of_row(page), plan.threshold),
         };
         let least = millis(self.config.min_age);
         Duration::from_millis(age.clamp(least, plan.max_age.max(least)) as u64)
+    }
+
+    fn of_row(&self, page: &StoredPage) -> Page {
+        Page {
+            importance: importance(page.class),
+            rate: page.observed.unwrap_or_default().rate(self.usual),
+        }
+    }
+
+    /// Learns how often pages change, and so what those do of which little is known.
+    fn learn(&mut self) {
+        let known = self.sample.values().filter(|one| one.seen.is_some());
+        let (pages, logs) = known.fold((PRIOR_PAGES, PRIOR_PAGES * USUAL), |(pages, logs), one| {
+            (pages + 1.0, logs + one.page.rate.ln())
+        });
+        self.usual = logs / pages;
+        for one in self.sample.values_mut() {
+            one.page.rate = one.seen.unwrap_or_default().rate(self.usual);
+        }
     }
 
     fn note(&mut self, number: u64, page: &StoredPage) {
         let host = again(page).map(|link| link.url.host());
         match host.zip(page.visits.last).filter(|_| hash_of(number) <= self.most_hash) {
             Some((host, last)) => {
-                let page = of_row(page);
-                self.sample.insert(number, Sampled { host, page, last });
+                let sampled = Sampled {
+                    host,
+                    page: self.of_row(page),
+                    seen: page.observed,
+                    last,
+                };
+                self.sample.insert(number, sampled);
             }
             None => _ = self.sample.remove(&number),
         }
@@ -197,6 +227,7 @@ impl Planner {
             return;
         }
         let elapsed = self.solved.replace(now).map_or(0.0, |solved| millis(now.since(solved)));
+        self.learn();
         let (mut all, mut hosts) = (self.all, std::mem::take(&mut self.hosts));
         let demand = Demand::of(self, state);
         all.max_age = demand.max_age;
@@ -262,7 +293,8 @@ impl Planner {
             plan.made += 1;
         }
         if let Some(budget) = self.config.revisits_per_second {
-            self.next_of_all = self.next_of_all.max(now) + Duration::from_secs_f64(1.0 / budget);
+            self.next_of_all =
+                self.next_of_all.max(now) + Duration::try_from_secs_f64(1.0 / budget).unwrap_or(Duration::MAX);
         }
         None
     }
@@ -294,7 +326,8 @@ impl<'p> Demand<'p> {
         };
         Self {
             ages: &planner.ages,
-            scale: (state.pages_ended() as f64 / planner.sample.len() as f64).max(1.0),
+            scale: u64::MAX as f64 / planner.most_hash as f64
+                * (state.pages_ended() as f64 / planner.read.max(1) as f64),
             min_age: millis(planner.config.min_age),
             max_age: millis(planner.config.max_age),
             hosts: hosts
@@ -482,13 +515,6 @@ impl Durable {
             }
         }
         Ok(due)
-    }
-}
-
-fn of_row(page: &StoredPage) -> Page {
-    Page {
-        importance: importance(page.class),
-        rate: page.observed.unwrap_or_default().rate(),
     }
 }
 

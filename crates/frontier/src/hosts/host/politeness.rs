@@ -143,7 +143,8 @@ impl Host {
             0 => config.revisit_turns,
             _ => config.revisit_turns.max(LEAST_TURNS),
         };
-        (self.delay(config) + self.pace.last_took()) * turns
+        let request = self.delay(config).saturating_add(self.pace.last_took());
+        request.saturating_mul(turns)
     }
 
     /// When the next revisit may be requested.
