@@ -15,6 +15,7 @@
 
 mod again;
 pub(crate) mod checkpoint;
+mod due;
 pub(crate) mod going_back;
 pub(crate) mod journal;
 pub(crate) mod keys;

@@ -69,6 +69,11 @@ fn tag(key: &str) -> [u8; 2] {
     (xxh3_64(key.as_bytes()) as u16).to_le_bytes()
 }
 
+/// The hash of a page's number, by which samples are taken.
+pub(super) fn hash_of(number: u64) -> u64 {
+    xxh3_64(&number.to_le_bytes())
+}
+
 pub(super) fn decode(number: u64, page: &[u8]) -> Result<StoredPage, StoreError> {
     let damaged = |error| StoreError::damaged(Path::new("the store"), format!("page {number} cannot be read: {error}"));
     postcard::from_bytes(page).map_err(damaged)

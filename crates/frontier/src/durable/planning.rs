@@ -1,27 +1,16 @@
-//! When pages are visited next, and which visits are due: the policy of [`freshness`](crate::freshness) on the rows of pages.
-//!
-//! As a page ends, its row gets the time of its next visit. When that has come, its value is asked once more, as thresholds move; then it is queued, if its
-//! host has a turn for a revisit soon, or else it gets a later time. What is queued again goes into the call, and how far the plan was read:
-//! the state reads no row, and no number of the policy.
+//! When pages are visited next: the policy of [`freshness`](crate::freshness) on the rows of pages. `due.rs` reads the plan.
 //!
 //! The thresholds are found from a sample of the pages: those whose numbers have the least hashes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use super::again::{AT_ONCE, QueuedAgain, again};
-use super::{Durable, pages};
+use super::again::again;
+use super::pages::{self, hash_of};
 use crate::config::FreshnessConfig;
-use crate::error::FrontierError;
 use crate::freshness::{Ages, Observed, Page, USUAL, importance};
-use crate::link::Link;
-use crate::scope::Refusal;
-use crate::settlement::Verdict;
-use crate::state::{Again, Call, Links, Place, State};
-use crate::store::{PageOrder, Space, Store, StoreError};
+use crate::state::State;
+use crate::store::{Space, Store, StoreError};
 use crate::stored_page::{PageEnd, StoredPage};
 use crate::time::Time;
 use crate::url::HostKey;
@@ -37,10 +26,10 @@ const PLANNED: f64 = 0.95;
 /// What is taken to be usual counts as so many pages.
 const PRIOR_PAGES: f64 = 20.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
-const LANE: Duration = Duration::from_secs(10);
+pub(super) const LANE: Duration = Duration::from_secs(10);
 /// A page that failed is asked again after this time, doubling to a day.
 const SHORTEST_REST: Duration = Duration::from_secs(3600);
-const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
+pub(super) const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
 
 /// How fresh the pages are that were fetched, by a sample of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -73,7 +62,7 @@ pub(super) struct Planner {
     hosts: HashMap<HostKey, Plan>,
     solved: Option<Time>,
     /// When the budget of all hosts allows another revisit.
-    next_of_all: Time,
+    pub(super) next_of_all: Time,
     /// Until when the revisits of hosts are given away that are the bottleneck.
     crowded: HashMap<HostKey, Time>,
 }
@@ -135,7 +124,7 @@ impl Planner {
     }
 
     /// When a page is worth a visit; `None` if it never is.
-    fn next_visit(&self, number: u64, page: &StoredPage) -> Option<Time> {
+    pub(super) fn next_visit(&self, number: u64, page: &StoredPage) -> Option<Time> {
         let host = again(page)?.url.host();
         let (begin, age) = match (page.end, page.visits.last) {
             (PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected, Some(last)) => (last, self.age(&host, page)),
@@ -204,7 +193,7 @@ impl Planner {
     }
 
     /// Reads more pages for the sample that have ended in earlier runs.
-    fn read(&mut self, store: &dyn Store, last: u64) -> Result<(), StoreError> {
+    pub(super) fn read(&mut self, store: &dyn Store, last: u64) -> Result<(), StoreError> {
         let mut left = READ_AT_ONCE;
         while left > 0 && self.read < last {
             self.read += 1;
@@ -220,7 +209,7 @@ impl Planner {
     }
 
     /// Finds the thresholds anew, if it is time to.
-    fn solve(&mut self, state: &State, now: Time) {
+    pub(super) fn solve(&mut self, state: &State, now: Time) {
         let (shortest, longest) = (Duration::from_secs(10), Duration::from_secs(3600));
         let every = self.config.min_age.clamp(shortest, longest);
         if self.sample.is_empty() || self.solved.is_some_and(|solved| now.since(solved) < every) {
@@ -259,7 +248,7 @@ impl Planner {
     }
 
     /// What the sample says of all pages.
-    fn report(&self, now: Time) -> FreshnessReport {
+    pub(super) fn report(&self, now: Time) -> FreshnessReport {
         let mut report = FreshnessReport::default();
         let (mut all, mut spread) = (0.0, 0.0);
         for one in self.sample.values() {
@@ -279,7 +268,13 @@ impl Planner {
     }
 
     /// When a revisit of a host may be requested, if not soon; else takes the next slot of the host. A page that was put off has waited for its slot.
-    fn too_early(&mut self, host: &HostKey, slot: &mut (Time, Duration), was_put_off: bool, now: Time) -> Option<Time> {
+    pub(super) fn too_early(
+        &mut self,
+        host: &HostKey,
+        slot: &mut (Time, Duration),
+        was_put_off: bool,
+        now: Time,
+    ) -> Option<Time> {
         let (next, every) = slot;
         let crowded = self.crowded.get(host).copied().unwrap_or_default().max(*next);
         let at = if was_put_off { *next } else { crowded };
@@ -354,172 +349,6 @@ impl<'p> Demand<'p> {
     fn longest(&self, pages: f64, budget: f64) -> f64 {
         self.max_age.max(2.0 * pages / budget)
     }
-}
-
-/// What is read of the plan at once.
-#[derive(Default)]
-struct Due {
-    pages: Vec<(u64, StoredPage)>,
-    links: Vec<Link>,
-    /// Pages that are visited later.
-    put_off: Vec<(u64, StoredPage, Time)>,
-    place: Place,
-    next: Option<Time>,
-}
-
-impl Durable {
-    pub(crate) fn freshness(&self, now: Time) -> Option<FreshnessReport> {
-        self.planner.as_ref().map(|planner| planner.report(now))
-    }
-
-    /// Queues pages whose next visit is due.
-    pub(super) fn queue_due(
-        &mut self,
-        state: &mut State,
-        up_to: usize,
-        now: Time,
-    ) -> Result<QueuedAgain, FrontierError> {
-        let Some(planner) = &mut self.planner else {
-            return Ok(QueuedAgain::default());
-        };
-        planner.read(&**self.store.lock(), state.pages_ended())?;
-        planner.solve(state, now);
-        let before = state.pages_read();
-        let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
-        // What has ended since the last commit is in no row yet, and must not be passed.
-        let of_ended = self.ended.values().filter_map(|(page, _)| page.next_visit).min();
-        let before_these = of_ended.map(|time| Time::from_millis(time.as_millis().saturating_sub(1)));
-        let until = now.min(before_these.unwrap_or(now));
-        let due = self.read_planned(state, before.due, up_to, until)?;
-        let mut queued = QueuedAgain {
-            next: [due.next, of_ended, unplanned.next].into_iter().flatten().min(),
-            passed: (due.put_off.len() + unplanned.put_off.len()) as u64,
-            ..QueuedAgain::default()
-        };
-        let mut read = before;
-        (read.due, read.by_age) = (due.place, unplanned.place);
-        if read == before {
-            return Ok(queued);
-        }
-        let call = Call::QueueAgain {
-            pages: Links::from(&*due.links),
-            ends: due.pages.iter().map(|(number, page)| (*number, page.end)).collect(),
-            why: Again::Revisit,
-            read,
-        };
-        let verdicts = self.apply(state, call, now)?.verdicts;
-        for (number, page, later) in due.put_off.into_iter().chain(unplanned.put_off) {
-            // The plan was read up to now.
-            self.put_off(number, page, later.max(now + Duration::from_millis(1)));
-        }
-        for (verdict, (number, page)) in verdicts.into_iter().zip(due.pages) {
-            let Verdict::Refused(why) = verdict else {
-                queued.pages.push(page);
-                continue;
-            };
-            queued.refused += 1;
-            let rest = match why {
-                Refusal::QueueFull | Refusal::TooManyHosts => LANE,
-                _ => LONGEST_REST,
-            };
-            self.put_off(number, page, now + rest);
-        }
-        Ok(queued)
-    }
-
-    fn put_off(&mut self, number: u64, page: StoredPage, later: Time) {
-        let planned = StoredPage {
-            next_visit: Some(later),
-            ..page.clone()
-        };
-        self.ended.entry(number).or_insert((planned, Some(page)));
-    }
-
-    /// Reads pages that have ended while none were planned.
-    fn read_unplanned(&mut self, place: Place, end: u64) -> Result<Due, FrontierError> {
-        let mut due = Due {
-            place,
-            ..Due::default()
-        };
-        let Some(planner) = self.planner.as_mut().filter(|_| place.0 < end) else {
-            return Ok(due);
-        };
-        let mut visit = |number, page: StoredPage| {
-            if due.put_off.len() >= AT_ONCE {
-                due.next = Some(Time::EPOCH);
-            } else if page.saved_in >= end {
-                due.place = (end, 0);
-            } else {
-                due.place = (page.saved_in, number + 1);
-                if page.next_visit.is_none()
-                    && let Some(next) = planner.next_visit(number, &page)
-                {
-                    due.put_off.push((number, page, next));
-                }
-                return ControlFlow::Continue(());
-            }
-            ControlFlow::Break(())
-        };
-        self.store.lock().pages(PageOrder::Saved, place, &mut |number, page| {
-            Ok(visit(number, pages::decode(number, &page)?))
-        })?;
-        if due.next.is_none() {
-            due.place = (end, 0);
-        }
-        Ok(due)
-    }
-
-    /// Reads pages whose next visit is due, from the place on that the last call came to.
-    fn read_planned(&mut self, state: &State, place: Place, up_to: usize, now: Time) -> Result<Due, FrontierError> {
-        let mut due = Due {
-            place,
-            ..Due::default()
-        };
-        let Some(planner) = &mut self.planner else {
-            return Ok(due);
-        };
-        let room = usize::try_from(state.queues().room_for_retries()).unwrap_or(usize::MAX);
-        let (most, mut rows) = (up_to.min(room).min(AT_ONCE), Vec::new());
-        // Hosts may lie in the store, too: none is looked at meanwhile.
-        self.store.lock().pages(PageOrder::Due, place, &mut |number, page| {
-            let page = pages::decode(number, &page)?;
-            let time = page.next_visit.unwrap_or_default();
-            if time > now || rows.len() >= most {
-                due.next = Some(time);
-                return Ok(ControlFlow::Break(()));
-            }
-            rows.push((number, time, page));
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let mut slots = HashMap::new();
-        for (number, time, page) in rows {
-            let budget = planner.next_of_all;
-            if budget > now + Duration::from_secs(1) {
-                due.next = Some(budget);
-                break;
-            }
-            due.place = (time.as_millis(), number + 1);
-            let Some(link) = again(&page) else { continue };
-            // The threshold has moved since: is it still worth a visit?
-            let planned = planner.next_visit(number, &page).unwrap_or(time);
-            let worth = Some(planned).filter(|planned| *planned > now);
-            let host = link.url.host();
-            let slot = slots.entry(host.clone());
-            let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
-            match worth.or_else(|| planner.too_early(&host, slot, planned < time, now)) {
-                Some(later) => due.put_off.push((number, page, later)),
-                None => {
-                    due.links.push(link);
-                    due.pages.push((number, page));
-                }
-            }
-        }
-        Ok(due)
-    }
-}
-
-fn hash_of(number: u64) -> u64 {
-    xxh3_64(&number.to_le_bytes())
 }
 
 fn millis(time: Duration) -> f64 {

@@ -106,11 +106,7 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
         cause: word(next())?.as_deref().and_then(named),
         time: number(next())?.map(Time::from_millis).unwrap_or_default(),
         depth: row.get(next())?,
-        class: {
-            let class = u8::try_from(row.get::<_, i64>(next())? + USUAL_CLASS).ok();
-            let class = class.and_then(|class| Class::try_from(class).ok());
-            class.ok_or(Error::QueryReturnedNoRows)?
-        },
+        class: class(row.get(next())?).ok_or(Error::QueryReturnedNoRows)?,
         embedded: row.get(next())?,
         attempts: row.get(next())?,
         referrer: word(next())?.map(Into::into),
@@ -151,4 +147,9 @@ fn observed([changes, changed_over, unchanged_over]: [Option<u64>; 3]) -> Option
         changed_over: changed_over?,
         unchanged_over: unchanged_over?,
     })
+}
+
+fn class(column: i64) -> Option<Class> {
+    let number = u8::try_from(column.checked_add(USUAL_CLASS)?).ok()?;
+    Class::try_from(number).ok()
 }

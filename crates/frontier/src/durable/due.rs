@@ -1,0 +1,183 @@
+//! Pages whose next visit is due.
+//!
+//! As a page ends, its row gets the time of its next visit. When that has come, its value is asked once more, as thresholds move; then it is queued, if its
+//! host has a turn for a revisit soon, or else it gets a later time. What is queued again goes into the call, and how far the plan was read:
+//! the state reads no row, and no number of the policy.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::again::{AT_ONCE, QueuedAgain, again};
+use super::planning::{FreshnessReport, LANE, LONGEST_REST};
+use super::{Durable, pages};
+use crate::error::FrontierError;
+use crate::link::Link;
+use crate::scope::Refusal;
+use crate::settlement::Verdict;
+use crate::state::{Again, Call, Links, Place, State};
+use crate::store::PageOrder;
+use crate::stored_page::StoredPage;
+use crate::time::Time;
+
+/// What is read of the plan at once.
+#[derive(Default)]
+struct Due {
+    pages: Vec<(u64, StoredPage)>,
+    links: Vec<Link>,
+    /// Pages that are visited later.
+    put_off: Vec<(u64, StoredPage, Time)>,
+    place: Place,
+    next: Option<Time>,
+}
+
+impl Durable {
+    pub(crate) fn freshness(&self, now: Time) -> Option<FreshnessReport> {
+        self.planner.as_ref().map(|planner| planner.report(now))
+    }
+
+    /// Queues pages whose next visit is due.
+    pub(super) fn queue_due(
+        &mut self,
+        state: &mut State,
+        up_to: usize,
+        now: Time,
+    ) -> Result<QueuedAgain, FrontierError> {
+        let Some(planner) = &mut self.planner else {
+            return Ok(QueuedAgain::default());
+        };
+        planner.read(&**self.store.lock(), state.pages_ended())?;
+        planner.solve(state, now);
+        let before = state.pages_read();
+        let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
+        // What has ended since the last commit is in no row yet, and must not be passed.
+        let of_ended = self.ended.values().filter_map(|(page, _)| page.next_visit).min();
+        let before_these = of_ended.map(|time| Time::from_millis(time.as_millis().saturating_sub(1)));
+        let until = now.min(before_these.unwrap_or(now));
+        let due = self.read_planned(state, before.due, up_to, until)?;
+        let mut queued = QueuedAgain {
+            next: [due.next, of_ended, unplanned.next].into_iter().flatten().min(),
+            passed: (due.put_off.len() + unplanned.put_off.len()) as u64,
+            ..QueuedAgain::default()
+        };
+        let mut read = before;
+        (read.due, read.by_age) = (due.place, unplanned.place);
+        if read == before {
+            return Ok(queued);
+        }
+        let call = Call::QueueAgain {
+            pages: Links::from(&*due.links),
+            ends: due.pages.iter().map(|(number, page)| (*number, page.end)).collect(),
+            why: Again::Revisit,
+            read,
+        };
+        let verdicts = self.apply(state, call, now)?.verdicts;
+        for (number, page, later) in due.put_off.into_iter().chain(unplanned.put_off) {
+            // The plan was read up to now.
+            self.put_off(number, page, later.max(now + Duration::from_millis(1)));
+        }
+        for (verdict, (number, page)) in verdicts.into_iter().zip(due.pages) {
+            let Verdict::Refused(why) = verdict else {
+                queued.pages.push(page);
+                continue;
+            };
+            queued.refused += 1;
+            let rest = match why {
+                Refusal::QueueFull | Refusal::TooManyHosts => LANE,
+                _ => LONGEST_REST,
+            };
+            self.put_off(number, page, now + rest);
+        }
+        Ok(queued)
+    }
+
+    fn put_off(&mut self, number: u64, page: StoredPage, later: Time) {
+        let planned = StoredPage {
+            next_visit: Some(later),
+            ..page.clone()
+        };
+        self.ended.entry(number).or_insert((planned, Some(page)));
+    }
+
+    /// Reads pages that have ended while none were planned.
+    fn read_unplanned(&mut self, place: Place, end: u64) -> Result<Due, FrontierError> {
+        let mut due = Due {
+            place,
+            ..Due::default()
+        };
+        let Some(planner) = self.planner.as_mut().filter(|_| place.0 < end) else {
+            return Ok(due);
+        };
+        let mut visit = |number, page: StoredPage| {
+            if due.put_off.len() >= AT_ONCE {
+                due.next = Some(Time::EPOCH);
+            } else if page.saved_in >= end {
+                due.place = (end, 0);
+            } else {
+                due.place = (page.saved_in, number + 1);
+                if page.next_visit.is_none()
+                    && let Some(next) = planner.next_visit(number, &page)
+                {
+                    due.put_off.push((number, page, next));
+                }
+                return ControlFlow::Continue(());
+            }
+            ControlFlow::Break(())
+        };
+        self.store.lock().pages(PageOrder::Saved, place, &mut |number, page| {
+            Ok(visit(number, pages::decode(number, &page)?))
+        })?;
+        if due.next.is_none() {
+            due.place = (end, 0);
+        }
+        Ok(due)
+    }
+
+    /// Reads pages whose next visit is due, from the place on that the last call came to.
+    fn read_planned(&mut self, state: &State, place: Place, up_to: usize, now: Time) -> Result<Due, FrontierError> {
+        let mut due = Due {
+            place,
+            ..Due::default()
+        };
+        let Some(planner) = &mut self.planner else {
+            return Ok(due);
+        };
+        let room = usize::try_from(state.queues().room_for_retries()).unwrap_or(usize::MAX);
+        let (most, mut rows) = (up_to.min(room).min(AT_ONCE), Vec::new());
+        // Hosts may lie in the store, too: none is looked at meanwhile.
+        self.store.lock().pages(PageOrder::Due, place, &mut |number, page| {
+            let page = pages::decode(number, &page)?;
+            let time = page.next_visit.unwrap_or_default();
+            if time > now || rows.len() >= most {
+                due.next = Some(time);
+                return Ok(ControlFlow::Break(()));
+            }
+            rows.push((number, time, page));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut slots = HashMap::new();
+        for (number, time, page) in rows {
+            let budget = planner.next_of_all;
+            if budget > now + Duration::from_secs(1) {
+                due.next = Some(budget);
+                break;
+            }
+            due.place = (time.as_millis(), number + 1);
+            let Some(link) = again(&page) else { continue };
+            // The threshold has moved since: is it still worth a visit?
+            let planned = planner.next_visit(number, &page).unwrap_or(time);
+            let worth = Some(planned).filter(|planned| *planned > now);
+            let host = link.url.host();
+            let slot = slots.entry(host.clone());
+            let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
+            match worth.or_else(|| planner.too_early(&host, slot, planned < time, now)) {
+                Some(later) => due.put_off.push((number, page, later)),
+                None => {
+                    due.links.push(link);
+                    due.pages.push((number, page));
+                }
+            }
+        }
+        Ok(due)
+    }
+}
