@@ -129,6 +129,7 @@ impl Durable {
         let verdicts = self.apply(state, call, now)?.verdicts;
         for (verdict, (number, page)) in verdicts.into_iter().zip(due.pages) {
             let Verdict::Refused(why) = verdict else {
+                self.waits_again(number, &page, now);
                 queued.pages.push(page);
                 continue;
             };
@@ -201,14 +202,19 @@ impl Durable {
         }
         let keys: Vec<_> = urls.iter().map(CanonicalUrl::key).collect();
         let waiting = waiting_pages(state)?;
-        let mut pages = pages::find(&**self.store.lock(), &keys)?;
-        pages.retain(|number, _| !waiting.contains(number));
-        let pages = pages
-            .into_iter()
-            .filter_map(|(number, page)| Some((number, page.end, link_of(&page)?)));
+        let mut rows = pages::find(&**self.store.lock(), &keys)?;
+        rows.retain(|number, page| !waiting.contains(number) && link_of(page).is_some());
+        let pages = rows
+            .iter()
+            .filter_map(|(number, page)| Some((*number, page.end, link_of(page)?)));
         let pages: Vec<_> = pages.collect();
         let keys: Vec<_> = pages.iter().map(|(.., link)| link.url.key().to_owned()).collect();
         let verdicts = self.queue_pages(state, pages, now)?;
+        for ((number, page), verdict) in rows.iter().zip(&verdicts) {
+            if *verdict == Verdict::Queued {
+                self.waits_again(*number, page, now);
+            }
+        }
         let queued = keys
             .iter()
             .zip(verdicts)

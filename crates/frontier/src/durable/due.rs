@@ -20,6 +20,9 @@ use crate::store::PageOrder;
 use crate::stored_page::StoredPage;
 use crate::time::Time;
 
+/// How long a page may wait that was queued for another reason. Its end plans it anew.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 24 * 3600);
+
 /// What is read of the plan at once.
 #[derive(Default)]
 struct Due {
@@ -89,6 +92,13 @@ impl Durable {
             self.put_off(number, page, now + rest);
         }
         Ok(queued)
+    }
+
+    /// Keeps a page that waits already, for another reason, from being due meanwhile.
+    pub(super) fn waits_again(&mut self, number: u64, page: &StoredPage, now: Time) {
+        if self.planner.is_some() && page.next_visit.is_some() {
+            self.put_off(number, page.clone(), now + LONGEST_WAIT);
+        }
     }
 
     fn put_off(&mut self, number: u64, page: StoredPage, later: Time) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Crawl, DAY, asking_robots, page};
+use super::{Crawl, DAY, asking_robots, page, url};
 use crate::{FailureKind, FreshnessConfig, FrontierConfig, Leasing, PageEnd, Purpose, Refetch, Time};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -207,4 +207,35 @@ fn revisits_are_not_kept_back_by_new_pages_and_take_a_quarter_at_most() {
     }
     let in_all = revisits.iter().filter(|is_revisit| **is_revisit).count();
     assert!((40..=51).contains(&in_all), "{in_all} of 200");
+}
+
+#[test]
+fn a_page_that_is_queued_for_another_reason_is_not_due_meanwhile() {
+    let mut crawl = Crawl::new(kept_fresh());
+    let pages: Vec<_> = (0..20).map(|n| page(0, n)).collect();
+    crawl.offer(&pages);
+    let is_odd = |url: &str| url.ends_with(['1', '3', '5', '7', '9']);
+    crawl.fetch(|lease| is_odd(&lease.entry.url).then_some(FailureKind::Status));
+    let urls: Vec<_> = pages.iter().map(|page| url(page)).collect();
+    let queued = crawl.frontier.queue_ended(&urls, crawl.now).unwrap();
+    assert!(queued.iter().all(|is_queued| *is_queued));
+    crawl.save();
+    crawl.kill();
+    for _ in 0..60 {
+        crawl.pass(HOUR);
+        crawl.again(Refetch::Due, 100);
+        crawl.save();
+    }
+    assert_eq!(crawl.waiting().len(), pages.len(), "each waits once");
+    crawl.fetch(|_| None);
+    crawl.pass(DAY + HOUR);
+    for _ in 0..pages.len() {
+        crawl.again(Refetch::Due, 100);
+        crawl.fetch(|_| None);
+        crawl.pass(Duration::from_secs(60));
+    }
+    assert!(
+        crawl.pages().values().all(|page| page.visits.count >= 2),
+        "and is planned anew"
+    );
 }
