@@ -286,6 +286,7 @@ impl<S: Fetcher> Run<S> {
             ..self.summary(ending)
         };
         self.observers.notify(&Event::Finished(&summary));
+        self.commits.saved.ending = Some(ending);
         self.save_last()?;
         if let Some(sharing) = &mut self.sharing {
             sharing.peers.leave();

@@ -30,8 +30,8 @@ pub struct SavedCrawl {
     pub config: FrontierConfig,
     /// How the crawl makes URLs canonical.
     pub canonicalizer: Canonicalizer,
-    /// The numbers of all runs so far. The ending is [`Drained`](Ending::Drained) if nothing is left to fetch, else
-    /// [`Stopped`](Ending::Stopped), also if the crawl still runs.
+    /// The numbers of all runs so far. The ending is that of the last run; if it was killed or still runs,
+    /// [`Drained`](Ending::Drained) if nothing is left to fetch, else [`Stopped`](Ending::Stopped).
     pub summary: Summary,
     /// When the last commit was; `None` if there was none yet.
     pub saved_at: Option<Time>,
@@ -62,7 +62,8 @@ impl SavedCrawl {
         let saved_at = saved.as_ref().map(|(_, commit)| commit.time);
         let (counts, commit) = saved.unwrap_or_default();
         let is_drained = opened.frontier.report().is_drained();
-        let ending = if is_drained { Ending::Drained } else { Ending::Stopped };
+        let killed = if is_drained { Ending::Drained } else { Ending::Stopped };
+        let ending = commit.ending.unwrap_or(killed);
         let mut summary = Summary {
             elapsed: commit.elapsed,
             robots_name: opened.config.politeness.ask_robots.then_some(robots_name),

@@ -9,11 +9,11 @@ use frontier::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::saved_output::{SavedFile, SavedOutput};
-use crate::summary::Counts;
+use crate::summary::{Counts, Ending};
 
 /// The version of the format. Raise it with every change of [`Counts`], of [`Commit`] and of what they contain, the order of fields and variants
 /// included.
-const VERSION: u32 = 17;
+const VERSION: u32 = 18;
 
 /// The file in the state directory with what the fetcher keeps.
 pub(crate) const FETCHER_FILE: &str = "fetcher.json";
@@ -26,6 +26,8 @@ pub(crate) const PAUSED_FILE: &str = "paused";
 pub(crate) struct Commit {
     /// The duration of all runs so far.
     pub(crate) elapsed: Duration,
+    /// Why the last run ended; `None` while it runs, or if it was killed.
+    pub(crate) ending: Option<Ending>,
     /// When it was written, as the time of day.
     pub(crate) time: Time,
     /// The hash of the seeds and links that were all offered; `None` if none were yet.
@@ -150,6 +152,7 @@ mod tests {
         }];
         let state = Commit {
             elapsed: Duration::from_millis(1_234_567),
+            ending: Some(Ending::TimeUp),
             time: Time::from_millis(9),
             seeds: Some(5),
             rules: u64::MAX,
@@ -163,7 +166,7 @@ mod tests {
         let hash = content_hash(&bytes).unwrap().value() as u64;
         assert_eq!(
             (VERSION, hash),
-            (17, 13_596_009_557_733_902_866),
+            (18, 2_299_786_628_515_950_756),
             "the form has changed without its number"
         );
         let (read_counts, read) = Commit::read(&bytes).unwrap().unwrap();

@@ -45,7 +45,7 @@ pub use remedy::remedy;
 pub use rows::{Rows, counted, duration, grouped, listed, size};
 
 /// Why a crawl ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {

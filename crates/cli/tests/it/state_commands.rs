@@ -132,14 +132,14 @@ fn check_fields(state: &str, whys: &[Value]) {
     let whys = fields_of(whys);
     assert!(whys.is_subset(&documented("why")), "{whys:?}");
     let all: BTreeSet<_> = whys
-        .union(&["key", "false_positive_rate"].map(str::to_owned).into())
+        .union(&["key", "false_positive_rate", "next_visit"].map(str::to_owned).into())
         .cloned()
         .collect();
-    assert_eq!(all, documented("why"), "no answer of this test has these two");
+    assert_eq!(all, documented("why"), "no answer of this test has these three");
     let lists = ["--done", "--failed", "--not-fetched", "--waiting"];
     let lines = lists.map(|which| succeeds(&["list", state, which]).stdout).concat();
     let mut listed = fields_of(&crate::program::lines(&lines));
-    listed.insert("key".to_owned());
+    listed.extend(["key", "next_visit"].map(str::to_owned));
     assert_eq!(listed, documented("list"));
 }
 

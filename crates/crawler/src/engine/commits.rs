@@ -47,7 +47,7 @@ impl Commits {
     /// Continues from the last commit of an earlier run.
     pub(crate) fn continue_after(&mut self, last: Commit) {
         self.is_continued = true;
-        self.saved = last;
+        self.saved = Commit { ending: None, ..last };
     }
 
     /// Returns until when the next commit can wait for more changes; `None` if it cannot wait. `commit_when_due` in `plan.rs` asks. `are_all_taken`

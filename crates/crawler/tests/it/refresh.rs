@@ -9,7 +9,7 @@ use crate::folder::Folder;
 use crate::scripted;
 use crawler::output::pages::Pages;
 use crawler::output::{Format, Sink};
-use crawler::{Crawl, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, Summary};
+use crawler::{Crawl, CrawlOptions, Ending, FetchError, Fetcher, Request, ResourceKind, Response, SavedCrawl, Summary};
 use frontier::{FreshnessConfig, Validators};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -156,6 +156,10 @@ fn pages_are_kept_fresh_over_kills_and_the_crawl_does_not_end_by_itself() {
     let before = site.times();
     let summary = run(&folder, &site, options, FOREVER).unwrap();
     assert_eq!(summary.ending, Ending::TimeUp);
+    assert_eq!(
+        SavedCrawl::read(&folder.state()).unwrap().summary.ending,
+        Ending::TimeUp
+    );
     for (path, times) in site.times() {
         // The first answer of one takes a quarter of the time.
         let least = if path == "/slow" { 2 } else { 5 };
