@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use frontier::{
     Canonicalizer, Directory, Frontier, FrontierConfig, Lease, Leasing, LimitConfig, Link, Outcome, PolitenessConfig,
-    Reach, Refetch, RobotsRules, ScopeConfig, SeenSetConfig, Settlement, Time, Validators,
+    Reach, Refetch, ScopeConfig, SeenSetConfig, Settlement, Time, Validators,
 };
 
 const BATCH: usize = 64;
@@ -120,18 +120,6 @@ fn shape_of(word: &str) -> Option<Shape> {
     }
 }
 
-/// No robots.txt is asked for, so nothing is ever parsed.
-fn no_rules(_text: &[u8]) -> Arc<dyn RobotsRules> {
-    #[derive(Debug)]
-    struct Nothing;
-    impl RobotsRules for Nothing {
-        fn allows(&self, _path: &str) -> bool {
-            true
-        }
-    }
-    Arc::new(Nothing)
-}
-
 fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time) -> Result<Frontier> {
     let config = FrontierConfig {
         max_memory: memory_mib.map(|mib| mib << 20),
@@ -161,7 +149,13 @@ fn open(dir: &Path, shape: Shape, urls: u64, memory_mib: Option<u64>, now: Time)
         ..FrontierConfig::default()
     };
     let config = with_seen_set(config);
-    Ok(Frontier::open(dir, config, now, Arc::new(no_rules))?.frontier)
+    Ok(Frontier::open(
+        dir,
+        config,
+        now,
+        Arc::new(|_: &[u8]| unreachable!("no robots.txt is asked for")),
+    )?
+    .frontier)
 }
 
 /// Returns the configuration with the seen-set that the arguments name.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use frontier::{
     Canonicalizer, Class, FreshnessConfig, Frontier, FrontierConfig, Lease, Leasing, Link, Outcome, PolitenessConfig,
-    Reach, Refetch, RobotsRules, ScopeConfig, SeenSetConfig, Time, Validators,
+    Reach, Refetch, ScopeConfig, SeenSetConfig, Time, Validators,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -283,25 +283,19 @@ fn open(dir: &Path, world: &World, visits: f64, of_host: Option<f64>) -> Result<
         sync_interval: Duration::from_secs(1 << 40),
         ..FrontierConfig::default()
     };
-    let mut frontier = Frontier::open(dir, config, START, Arc::new(no_rules))?.frontier;
+    let mut frontier = Frontier::open(
+        dir,
+        config,
+        START,
+        Arc::new(|_: &[u8]| unreachable!("no robots.txt is asked for")),
+    )?
+    .frontier;
     let urls = Canonicalizer::default();
     for (page, (host, class)) in world.hosts.iter().zip(&world.classes).enumerate() {
         let link = Link::seed(urls.parse(&format!("http://host-{host}.example/{page}"))?).with_class(*class);
         frontier.offer(&[link], START)?;
     }
     Ok(frontier)
-}
-
-/// No robots.txt is asked for.
-fn no_rules(_text: &[u8]) -> Arc<dyn RobotsRules> {
-    #[derive(Debug)]
-    struct Nothing;
-    impl RobotsRules for Nothing {
-        fn allows(&self, _path: &str) -> bool {
-            true
-        }
-    }
-    Arc::new(Nothing)
 }
 
 fn page_of(lease: &Lease) -> Result<usize> {

@@ -88,7 +88,7 @@ pub struct CrawlOptions {
     /// come on top.
     pub max_memory: Option<u64>,
     /// The age from which pages are fetched again, by conditional requests. Only a crawl with a state directory has such pages. They have
-    /// [`unchanged`](crate::PageRecord::unchanged) set. A content hash is computed of every page.
+    /// [`unchanged`](crate::PageRecord::unchanged) set. A content hash is computed of every page. It goes before [`FreshnessConfig::keeps_fresh`](frontier::FreshnessConfig::keeps_fresh).
     pub refresh: Option<Duration>,
     /// What is read from pages.
     pub pages: PageOptions,

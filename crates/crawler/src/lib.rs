@@ -34,7 +34,7 @@
 //! | when to stop or pause, as after some pages or on Ctrl-C | a [`StopHandle`] |
 //! | what is selected from pages | [`ReportOptions::fields`], each a [`Field`] |
 //! | how to continue after a crash | [`CrawlBuilder::state_dir`]; [`SavedCrawl::read`] looks into one |
-//! | how to fetch pages again | [`CrawlOptions::refresh`]; or [`KnownLinks`], from the output of an earlier crawl |
+//! | how to fetch pages again | [`CrawlOptions::refresh`], or [`FreshnessConfig`](frontier::FreshnessConfig); or [`KnownLinks`], from the output of an earlier crawl |
 //!
 //! # Text and links of pages
 //!

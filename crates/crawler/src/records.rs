@@ -63,7 +63,7 @@ pub struct PageRecord {
     pub selected: Option<Selected>,
     /// Whether nothing, or failures alone, came before of the page in this crawl.
     pub is_new: bool,
-    /// Of a page that the crawl fetches again ([`refresh`](crate::CrawlOptions::refresh)): whether it is as it was, by a status 304 or by its
+    /// Of a page that the crawl fetches again ([`refresh`](crate::CrawlOptions::refresh), or [kept fresh](frontier::FreshnessConfig)): whether it is as it was, by a status 304 or by its
     /// `content_hash`. `None` for the first fetch.
     pub unchanged: Option<bool>,
     /// Whether the page asks not to be indexed, by a robots meta element or an `X-Robots-Tag` header.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::class::OrderRule;
+use crate::freshness::FreshnessConfig;
 use crate::partition::Partition;
 use crate::policy::{CrawlPolicy, HostPolicy, NoHosts};
 use crate::scope::{ScopeConfig, ScopeError};
@@ -272,42 +273,6 @@ impl Default for TrapConfig {
             compare_one_of: NonZeroU32::MIN.saturating_add(31),
             max_fingerprints: 250_000,
         }
-    }
-}
-
-/// How pages are kept fresh: each is visited again when that is worth most, within what politeness and this allow. A part of [`FrontierConfig`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct FreshnessConfig {
-    /// Whether pages get a time of their next visit as they end: [`Refetch::Due`](crate::Refetch::Due) queues them then. By default they do not.
-    /// A change counts for pages that have ended before, too. Without a directory it has no effect.
-    pub keeps_fresh: bool,
-    /// Of the requests that politeness allows a host, the share that may be revisits: by default a tenth. While new pages wait it is at most a quarter.
-    pub revisit_share: f64,
-    /// Revisits per second, of all hosts; `None`, the default, for what the hosts allow.
-    pub revisits_per_second: Option<f64>,
-    /// No page is visited again sooner: by default an hour.
-    pub min_age: Duration,
-    /// Every page is visited again after this time, if hosts and budget allow: by default 60 days.
-    pub max_age: Duration,
-}
-
-impl Default for FreshnessConfig {
-    fn default() -> Self {
-        Self {
-            keeps_fresh: false,
-            revisit_share: 0.1,
-            revisits_per_second: None,
-            min_age: Duration::from_secs(3600),
-            max_age: Duration::from_secs(60 * 24 * 3600),
-        }
-    }
-}
-
-impl FreshnessConfig {
-    /// A revisit takes as long as so many requests.
-    pub(crate) fn turns(&self) -> u32 {
-        (1.0 / self.revisit_share.clamp(1e-6, 1.0)).round() as u32
     }
 }
 

@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 
+/// A page that failed is asked again after this time, doubling to a day, and so is an origin that was given up.
+pub(crate) const SHORTEST_REST: Duration = Duration::from_secs(3600);
+pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
+
 /// Of 100, how much of what was seen counts still after another visit: rates change.
 const KEPT: u64 = 90;
 
@@ -24,6 +28,42 @@ pub(crate) const USUAL: f64 = -21.27;
 
 /// The standard deviation of the logarithm of the rates of pages.
 const SPREAD: f64 = 2.0;
+
+/// How pages are kept fresh: each is visited again when that is worth most, within what politeness and this allow. A part of [`FrontierConfig`](crate::FrontierConfig).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FreshnessConfig {
+    /// Whether pages get a time of their next visit as they end: [`Refetch::Due`](crate::Refetch::Due) queues them then. By default they do not.
+    /// A change counts for pages that have ended before, too. Without a directory it has no effect.
+    pub keeps_fresh: bool,
+    /// Of the requests that politeness allows a host, the share that may be revisits: by default a tenth. While new pages wait it is at most a quarter.
+    pub revisit_share: f64,
+    /// Revisits per second, of all hosts; `None`, the default, for what the hosts allow.
+    pub revisits_per_second: Option<f64>,
+    /// No page is visited again sooner: by default an hour.
+    pub min_age: Duration,
+    /// Every page is visited again after this time, if hosts and budget allow: by default 60 days.
+    pub max_age: Duration,
+}
+
+impl Default for FreshnessConfig {
+    fn default() -> Self {
+        Self {
+            keeps_fresh: false,
+            revisit_share: 0.1,
+            revisits_per_second: None,
+            min_age: Duration::from_secs(3600),
+            max_age: Duration::from_secs(60 * 24 * 3600),
+        }
+    }
+}
+
+impl FreshnessConfig {
+    /// One request of this many may be a revisit: at least 1.
+    pub(crate) fn turns(&self) -> u32 {
+        (1.0 / self.revisit_share.clamp(1e-6, 1.0)).round().max(1.0) as u32
+    }
+}
 
 /// What the visits of a page saw, the older ones with less weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,23 +163,23 @@ impl Ages {
         };
         changes / page.rate
     }
+}
 
-    /// The threshold, `at_least` this, from which a demand that falls with it is at most a budget: by bisection of its logarithm.
-    pub(crate) fn threshold(demand: impl Fn(f64) -> f64, most: f64, at_least: f64) -> f64 {
-        if demand(at_least) <= most {
-            return at_least;
-        }
-        let (mut low, mut high) = (at_least.max(1.0).ln(), 80.0);
-        for _ in 0..40 {
-            let middle = f64::midpoint(low, high);
-            if demand(middle.exp()) > most {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high.exp()
+/// The threshold, `at_least` this, from which a demand that falls with it is at most a budget: by bisection of its logarithm.
+pub(crate) fn threshold(demand: impl Fn(f64) -> f64, most: f64, at_least: f64) -> f64 {
+    if demand(at_least) <= most {
+        return at_least;
     }
+    let (mut low, mut high) = (at_least.max(1.0).ln(), 80.0);
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if demand(middle.exp()) > most {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high.exp()
 }
 
 #[cfg(test)]
@@ -152,34 +192,53 @@ mod tests {
         Duration::from_secs_f64(days * 86_400.0)
     }
 
-    fn rate_after(visits: u32, gap: f64, is_changed: impl Fn(u32) -> bool) -> f64 {
-        let all = (0..visits).fold(Observed::default(), |seen, visit| {
+    fn after(visits: u32, gap: f64, is_changed: impl Fn(u32) -> bool) -> Observed {
+        let all = 0..visits;
+        all.fold(Observed::default(), |seen, visit| {
             seen.with(days(gap), is_changed(visit))
-        });
-        all.rate(USUAL) * DAY
+        })
     }
 
-    fn is_near(found: f64, expected: f64) -> bool {
-        (0.6..1.6).contains(&(found / expected))
+    /// The rate whose likelihood is the greatest of many, by the formula itself.
+    fn most_likely(seen: Observed, usual: f64) -> f64 {
+        let changes = f64::from(seen.changes) / f64::from(ONE);
+        let likelihood = |log: f64| {
+            let of_changes = match seen.changes {
+                0 => 0.0,
+                _ => changes * (-(-log.exp() * seen.changed_over as f64 / changes).exp_m1()).ln(),
+            };
+            of_changes - log.exp() * seen.unchanged_over as f64 - (log - usual).powi(2) / (2.0 * SPREAD * SPREAD)
+        };
+        let logs = (0..24_000).map(|step| usual - 10.0 + 0.001 * f64::from(step));
+        logs.max_by(|one, other| likelihood(*one).total_cmp(&likelihood(*other)))
+            .unwrap()
+            .exp()
     }
 
     #[test]
-    fn the_rate_is_learned_from_what_each_visit_saw() {
-        assert!(
-            is_near(Observed::default().rate(USUAL) * DAY, 1.0 / 20.0),
-            "nothing is known"
-        );
-        // Half of the visits see a change: ln 2 of them in each interval.
-        for gap in [1.0 / 24.0, 1.0, 7.0] {
-            let rate = rate_after(40, gap, |visit| visit % 2 == 0);
-            assert!(is_near(rate, std::f64::consts::LN_2 / gap), "{gap}: {rate}");
+    fn the_rate_is_the_most_likely_one_after_what_each_visit_saw() {
+        for gap in [1e-4, 1.0 / 24.0, 1.0, 7.0] {
+            for usual in [USUAL, USUAL + 6.0] {
+                let cases = [
+                    after(0, gap, |_| true),
+                    after(1, gap, |_| true),
+                    after(1, gap, |_| false),
+                    after(40, gap, |visit| visit % 2 == 0),
+                    after(40, gap, |_| true),
+                    after(40, gap, |_| false),
+                ];
+                for seen in cases {
+                    let (found, expected) = (seen.rate(usual), most_likely(seen, usual));
+                    assert!(
+                        (found / expected - 1.0).abs() < 0.005,
+                        "{gap} {usual} {seen:?}: {found} {expected}"
+                    );
+                }
+            }
         }
-        let [always, never] = [true, false].map(|is_changed| rate_after(40, 1.0, |_| is_changed));
-        assert!((1.5..6.0).contains(&always), "more often than it is visited: {always}");
-        assert!((0.002..0.03).contains(&never), "{never}");
-        let changed_later = rate_after(80, 1.0, |visit| visit >= 60);
+        let changed_later = after(80, 1.0, |visit| visit >= 60).rate(USUAL) * DAY;
         assert!(
-            changed_later > 1.0,
+            (1.0..6.0).contains(&changed_later),
             "what was seen long ago is forgotten: {changed_later}"
         );
     }
@@ -223,9 +282,9 @@ mod tests {
             .collect();
         let demand = |threshold: f64| pages.iter().map(|page| 1.0 / ages.of(*page, threshold)).sum::<f64>();
         let budget = 20.0 / DAY;
-        let threshold = Ages::threshold(demand, budget, 0.0);
-        assert!((demand(threshold) / budget - 1.0).abs() < 0.02);
-        let larger = Ages::threshold(demand, budget, 2.0 * threshold);
-        assert!((larger / threshold - 2.0).abs() < 1e-9, "it may not be lower");
+        let found = threshold(demand, budget, 0.0);
+        assert!((demand(found) / budget - 1.0).abs() < 0.02);
+        let larger = threshold(demand, budget, 2.0 * found);
+        assert!((larger / found - 2.0).abs() < 1e-9, "it may not be lower");
     }
 }

@@ -280,7 +280,7 @@ impl Frontier {
         Ok(self.apply(Call::GiveBack(Cow::Borrowed(leases)), now)?.released)
     }
 
-    /// Queues pages again that have ended, past the seen-set: up to `up_to`, those first that ended first. The entries have the
+    /// Queues pages again that have ended, past the seen-set: up to `up_to`, those first that ended first, or are due first. The entries have the
     /// [version](crate::Settlement::with_version) of their last fetch, for conditional requests. A page that was fetched before spends no
     /// budget of pages, and is not compared with others; a page that has only failed counts as if it were new.
     ///
@@ -298,7 +298,7 @@ impl Frontier {
         )
     }
 
-    /// Says how fresh the pages are, if they are [kept fresh](crate::FreshnessConfig::keeps_fresh). In memory it returns `None`. Cost: a look at up to 65 536 pages
+    /// Says how fresh the pages are, if they are [kept fresh](crate::FreshnessConfig::keeps_fresh). In memory, and of a directory that is only read, it returns `None`. Cost: a look at up to 65 536 pages
     /// of a sample; after a directory was opened, calls of [`queue_again`](Self::queue_again) read it.
     pub fn freshness(&self, now: Time) -> Option<FreshnessReport> {
         self.durable.as_ref()?.freshness(now)

@@ -91,7 +91,7 @@ pub(crate) struct HostConfig {
     pub(crate) policies: Policies,
     /// What is dropped: [`CrawlPolicy::dropped`](crate::CrawlPolicy::dropped).
     pub(crate) dropped: Option<RegexSet>,
-    /// The share of revisits: [`FreshnessConfig::turns`](crate::FreshnessConfig).
+    /// One request of this many may be a revisit.
     pub(crate) revisit_turns: u32,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,

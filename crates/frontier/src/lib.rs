@@ -303,8 +303,7 @@ pub use canonical::{Canonicalizer, NotCrawlable};
 pub use class::{Class, NoClass, OrderRule};
 #[doc(inline)]
 pub use config::{
-    FreshnessConfig, FrontierConfig, FrontierConfigError, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig,
-    TrapConfig,
+    FrontierConfig, FrontierConfigError, LimitConfig, PolitenessConfig, RetryPolicy, SeenSetConfig, TrapConfig,
 };
 #[cfg(feature = "durable")]
 #[doc(inline)]
@@ -319,6 +318,8 @@ pub use error::{FrontierError, OpenError};
 pub use failure::{Failure, FailureKind};
 #[doc(inline)]
 pub use fingerprint::{ContentHash, Fingerprint, SimHash};
+#[doc(inline)]
+pub use freshness::FreshnessConfig;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use frontier::fuzzing;

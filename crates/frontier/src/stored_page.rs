@@ -228,11 +228,11 @@ impl StoredPage {
             let is_same_text = new.text.zip(old.text).map(|(new, old)| new == old).or(is_same);
             new.text = new.text.or(old.text.filter(|_| is_same == Some(true)));
             let head = |answer: &StoredAnswer| (answer.status, answer.target.clone());
-            let is_changed = head(&self.answer) != head(&earlier.answer) || is_same == Some(false);
-            let has_other_text = head(&self.answer) != head(&earlier.answer) || is_same_text == Some(false);
+            let has_other_head = head(&self.answer) != head(&earlier.answer);
+            let is_changed = has_other_head || is_same == Some(false);
             self.observed = earlier.visits.last.map(|last| {
                 let seen = earlier.observed.unwrap_or_default();
-                seen.with(self.time.since(last), has_other_text)
+                seen.with(self.time.since(last), has_other_head || is_same_text == Some(false))
             });
             self.visits = earlier.visits;
             self.visits.add(self.time, is_changed && earlier.was_fetched());

@@ -1,4 +1,4 @@
-//! Pages that were fetched long ago are fetched again, and at the begin of a run those that got no answer in the one before.
+//! Pages that were fetched long ago, or whose next visit is due, are fetched again, and at the begin of a run those that got no answer in the one before.
 
 use std::time::Duration;
 

@@ -132,7 +132,7 @@ impl Summary {
         if let Some(freshness) = &self.freshness {
             let [fresh, spread] = [freshness.fresh, freshness.spread].map(|share| share * 100.0);
             let [oldest, max_age] = [freshness.oldest, freshness.max_age].map(duration);
-            let text = format!("about {fresh:.1} % ± {spread:.1}; oldest visit {oldest} ago, of at most {max_age}");
+            let text = format!("about {fresh:.1} % ± {spread:.1}; oldest visit {oldest} ago, goal {max_age}");
             rows.add("fresh", text);
         }
         rows.add_number("redirects", self.report.pages.redirected);

@@ -3,7 +3,7 @@
 //! Pages are read in the order in which their last ends were saved. So one [`Place`] in it is enough to know which were queued again: what lies
 //! before it was, and what has ended since lies behind it. There are two: one for the pages that come of age, and one for those without an
 //! answer, which are read by an index of their own. What lies before one of them is left out by the other. Both belong to the state, and move
-//! in the same call that queues the pages.
+//! in the same call that queues the pages. Those whose next visit is due are read in another order: `due.rs`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -60,7 +60,7 @@ pub struct QueuedAgain {
     pub pages: Vec<StoredPage>,
     /// Pages that were not: they are out of the scope now, or their host has no room, or their origin was given up once more.
     pub refused: u64,
-    /// Pages that never are: a rule or a limit kept them from being asked.
+    /// Pages that never are: a rule or a limit kept them from being asked. With [`Refetch::Due`], those that were planned anew.
     pub passed: u64,
 }
 
@@ -261,7 +261,7 @@ impl Durable {
         let (read, queues) = (state.pages_read(), state.queues());
         let (order, place, other, room) = match which {
             Refetch::OlderThan(_) => (PageOrder::Saved, read.by_age, read.unanswered, queues.room()),
-            _ => (
+            Refetch::Unanswered | Refetch::Due => (
                 PageOrder::Unanswered,
                 read.unanswered,
                 read.by_age,
@@ -279,7 +279,7 @@ impl Durable {
             let time = match which {
                 Refetch::OlderThan(age) => page.time + age,
                 Refetch::Unanswered if here.0 >= read.retry_end => return Ok(ControlFlow::Break(())),
-                _ => now,
+                Refetch::Unanswered | Refetch::Due => now,
             };
             // What has no answer and lies before the other place was queued there.
             let link = again(&page).filter(|_| here >= other || !page.end.is_unanswered());

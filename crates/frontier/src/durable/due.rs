@@ -9,9 +9,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::again::{AT_ONCE, QueuedAgain, again};
-use super::planning::{FreshnessReport, LANE, LONGEST_REST};
+use super::planning::{FreshnessReport, LANE};
 use super::{Durable, pages};
 use crate::error::FrontierError;
+use crate::freshness::LONGEST_REST;
 use crate::link::Link;
 use crate::scope::Refusal;
 use crate::settlement::Verdict;
@@ -125,9 +126,8 @@ impl Durable {
                 due.place = (end, 0);
             } else {
                 due.place = (page.saved_in, number + 1);
-                if page.next_visit.is_none()
-                    && let Some(next) = planner.next_visit(number, &page)
-                {
+                if let Some(link) = again(&page).filter(|_| page.next_visit.is_none()) {
+                    let next = planner.next_visit(number, &link.url.host(), &page);
                     due.put_off.push((number, page, next));
                 }
                 return ControlFlow::Continue(());
@@ -174,18 +174,19 @@ impl Durable {
             }
             due.place = (time.as_millis(), number + 1);
             let Some(link) = again(&page) else { continue };
-            // The threshold has moved since: is it still worth a visit?
-            let planned = planner.next_visit(number, &page).unwrap_or(time);
-            let worth = Some(planned).filter(|planned| *planned > now);
             let host = link.url.host();
             let slot = slots.entry(host.clone());
             let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
-            match worth.or_else(|| planner.too_early(&host, slot, planned < time, now)) {
-                Some(later) => due.put_off.push((number, page, later)),
-                None => {
-                    due.links.push(link);
-                    due.pages.push((number, page));
-                }
+            // The threshold has moved since: is it still worth a visit?
+            let taken = match planner.next_visit(number, &host, &page) {
+                planned if planned > now => Err(planned),
+                planned => planner.take_slot(&host, slot, planned < time, now),
+            };
+            if let Err(later) = taken {
+                due.put_off.push((number, page, later));
+            } else {
+                due.links.push(link);
+                due.pages.push((number, page));
             }
         }
         Ok(due)

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::again::again;
 use super::pages::{self, hash_of};
-use crate::config::FreshnessConfig;
-use crate::freshness::{Ages, Observed, Page, USUAL, importance};
+use crate::freshness::{
+    Ages, FreshnessConfig, LONGEST_REST, Observed, Page, SHORTEST_REST, USUAL, importance, threshold,
+};
 use crate::state::State;
 use crate::store::{Space, Store, StoreError};
 use crate::stored_page::{PageEnd, StoredPage};
@@ -27,9 +28,6 @@ const PLANNED: f64 = 0.95;
 const PRIOR_PAGES: f64 = 20.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
 pub(super) const LANE: Duration = Duration::from_secs(10);
-/// A page that failed is asked again after this time, doubling to a day.
-const SHORTEST_REST: Duration = Duration::from_secs(3600);
-pub(super) const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
 
 /// How fresh the pages are that were fetched, by a sample of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -117,17 +115,17 @@ impl Planner {
         }
     }
 
-    /// Sets the next visit of a page that has ended.
+    /// Sets the next visit of a page that has ended: none, if no other fetch would end otherwise.
     pub(super) fn plan(&mut self, number: u64, page: &mut StoredPage) {
-        page.next_visit = self.next_visit(number, page);
-        self.note(number, page);
+        let host = again(page).map(|link| link.url.host());
+        page.next_visit = host.as_ref().map(|host| self.next_visit(number, host, page));
+        self.note(number, host, page);
     }
 
-    /// When a page is worth a visit; `None` if it never is.
-    pub(super) fn next_visit(&self, number: u64, page: &StoredPage) -> Option<Time> {
-        let host = again(page)?.url.host();
+    /// When a page is worth a visit.
+    pub(super) fn next_visit(&self, number: u64, host: &HostKey, page: &StoredPage) -> Time {
         let (begin, age) = match (page.end, page.visits.last) {
-            (PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected, Some(last)) => (last, self.age(&host, page)),
+            (PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected, Some(last)) => (last, self.age(host, page)),
             // The longer it fails, the longer it rests.
             (_, Some(last)) => {
                 let rest = page.time.since(last).clamp(SHORTEST_REST, LONGEST_REST);
@@ -139,7 +137,7 @@ impl Planner {
                 (page.time, SHORTEST_REST + Duration::from_millis(spread))
             }
         };
-        Some((begin + age).max(page.time + Duration::from_millis(1)))
+        (begin + age).max(page.time + Duration::from_millis(1))
     }
 
     /// The age at which a page that was fetched is worth a visit.
@@ -172,8 +170,8 @@ impl Planner {
         }
     }
 
-    fn note(&mut self, number: u64, page: &StoredPage) {
-        let host = again(page).map(|link| link.url.host());
+    /// Puts a page into the sample, if it belongs there.
+    fn note(&mut self, number: u64, host: Option<HostKey>, page: &StoredPage) {
         match host.zip(page.visits.last).filter(|_| hash_of(number) <= self.most_hash) {
             Some((host, last)) => {
                 let sampled = Sampled {
@@ -202,7 +200,9 @@ impl Planner {
             }
             left -= 1;
             if let Some(page) = store.get(Space::Page, self.read)? {
-                self.note(self.read, &pages::decode(self.read, &page)?);
+                let page = pages::decode(self.read, &page)?;
+                let host = again(&page).map(|link| link.url.host());
+                self.note(self.read, host, &page);
             }
         }
         Ok(())
@@ -225,7 +225,7 @@ impl Planner {
             let pages = demand.scale * self.sample.len() as f64;
             let budget = all.planned(budget / 1000.0, pages, elapsed);
             all.max_age = demand.longest(pages, budget);
-            all.threshold = Ages::threshold(|threshold| demand.of_all(Plan { threshold, ..all }), budget, 0.0);
+            all.threshold = threshold(|threshold| demand.of_all(Plan { threshold, ..all }), budget, 0.0);
         }
         let bottlenecks = demand.hosts.iter().filter_map(|(host, allowed, pages)| {
             let has_own = pages.len() >= LEAST_OF_HOST && demand.of_pages(pages, all) > *allowed;
@@ -239,7 +239,7 @@ impl Planner {
             let allowed = plan.planned(*allowed, of_host, elapsed);
             plan.max_age = all.max_age.max(demand.longest(of_host, allowed));
             let visits = |threshold| demand.of_pages(pages, Plan { threshold, ..plan });
-            plan.threshold = Ages::threshold(visits, allowed, all.threshold);
+            plan.threshold = threshold(visits, allowed, all.threshold);
             Some(((*host).clone(), plan))
         });
         self.hosts = bottlenecks.collect();
@@ -267,20 +267,23 @@ impl Planner {
         report
     }
 
-    /// When a revisit of a host may be requested, if not soon; else takes the next slot of the host. A page that was put off has waited for its slot.
-    pub(super) fn too_early(
+    /// Takes the next slot of a host for a revisit, if that is soon. `was_put_off` says that the page has waited for it.
+    ///
+    /// # Errors
+    ///
+    /// When there is a slot else, behind those that were promised.
+    pub(super) fn take_slot(
         &mut self,
         host: &HostKey,
-        slot: &mut (Time, Duration),
+        (next, every): &mut (Time, Duration),
         was_put_off: bool,
         now: Time,
-    ) -> Option<Time> {
-        let (next, every) = slot;
-        let crowded = self.crowded.get(host).copied().unwrap_or_default().max(*next);
-        let at = if was_put_off { *next } else { crowded };
+    ) -> Result<(), Time> {
+        let promised = self.crowded.get(host).copied().unwrap_or_default().max(*next);
+        let at = if was_put_off { *next } else { promised };
         if at > now + LANE.max(*every) {
-            self.crowded.insert(host.clone(), crowded + *every);
-            return Some(crowded);
+            self.crowded.insert(host.clone(), promised + *every);
+            return Err(promised);
         }
         *next = at.max(now) + *every;
         self.all.made += 1;
@@ -288,10 +291,10 @@ impl Planner {
             plan.made += 1;
         }
         if let Some(budget) = self.config.revisits_per_second {
-            self.next_of_all =
-                self.next_of_all.max(now) + Duration::try_from_secs_f64(1.0 / budget).unwrap_or(Duration::MAX);
+            let each = Duration::try_from_secs_f64(1.0 / budget).unwrap_or(Duration::MAX);
+            self.next_of_all = self.next_of_all.max(now) + each;
         }
-        None
+        Ok(())
     }
 }
 

@@ -63,7 +63,7 @@ struct Rare {
     postponed: u32,
     /// Whether a postponed page was queued.
     has_released: bool,
-    /// Retries that are not due yet, by when they are, and by their arrival.
+    /// Retries and revisits that are not due yet, by when they are, and by their arrival.
     delayed: BTreeMap<(Time, u64), Entry>,
     arrivals: u64,
     /// The timers of origins.
@@ -273,7 +273,7 @@ impl Host {
         })
     }
 
-    /// Retries that are not due yet, and robots.txt files of other origins.
+    /// Retries and revisits that are not due yet, and robots.txt files of other origins.
     fn in_no_queue(&self) -> impl Iterator<Item = &Entry> {
         let urgent = self.rare.iter().flat_map(|rare| &rare.urgent);
         self.delayed().chain(urgent)

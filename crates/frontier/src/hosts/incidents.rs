@@ -39,6 +39,7 @@ use super::outage::{Incident, OriginHealth};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, FailureKind};
+use crate::freshness::SHORTEST_REST;
 use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::report::Health;
@@ -61,9 +62,6 @@ pub(crate) enum Consequence {
     /// The entry is given up: another request would fail the same.
     Final,
 }
-
-/// An origin that was given up is asked again after this time, if a revisit is due.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 impl HostQueues {
     /// Records a request that failed. Returns what that means for its entry, by whose failure it is: a table. Adds what an operator should
@@ -316,7 +314,7 @@ impl HostQueues {
             let is_new = host.give_up(id);
             if is_new {
                 host.origin(id).health_mut().note(Health::GivenUp, cause, None, now);
-                host.put_revisits_off(now + ASKED_AGAIN_AFTER);
+                host.put_revisits_off(now + SHORTEST_REST);
             }
             is_new
         });

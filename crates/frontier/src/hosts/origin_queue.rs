@@ -59,6 +59,7 @@ struct Rare {
     sitemaps: VecDeque<Entry>,
     /// The pages of the other classes.
     pages: ByClass<PackedEntries>,
+    /// Revisits whose time has come, and then retries.
     retries: ByClass<VecDeque<Entry>>,
     /// Pages that wait behind everything else of the crawl.
     postponed: PackedEntries,
@@ -102,7 +103,7 @@ impl OriginQueue {
         Self { id, ..Self::default() }
     }
 
-    /// Queues an entry behind all others of its kind. Retries of pages wait behind pages that were never requested.
+    /// Queues an entry behind all others of its kind. Retries of pages wait behind pages that were never requested, revisits before these.
     pub(crate) fn push(&mut self, entry: Entry, segments: Option<&dyn SegmentStore>) {
         if let Purpose::Sitemap(_) = entry.purpose {
             self.rare().sitemaps.push_back(entry);

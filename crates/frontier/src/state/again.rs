@@ -13,7 +13,7 @@ use crate::time::Time;
 /// A place in the order in which pages were saved: the row of the journal that a last end was saved with, and the next page of it to read.
 pub(crate) type Place = (u64, u64);
 
-/// How far pages have been read to queue them again: by age, and for want of an answer.
+/// How far pages have been read to queue them again: by age, for want of an answer, and by the times of their next visits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct PagesRead {
     /// All pages before it were queued that were old enough.

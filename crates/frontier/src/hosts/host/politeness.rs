@@ -11,7 +11,7 @@ use crate::rules::Policy;
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// While new pages wait, a revisit takes at least as long as so many requests.
+/// While new pages wait, at most one request of this many is a revisit.
 const LEAST_TURNS: u32 = 4;
 
 impl Host {
