@@ -32,13 +32,14 @@ pub(crate) struct AnswerTimes {
 struct Times {
     spent: Duration,
     failures: u64,
-    #[serde(default)]
-    retried: u64,
     longest: Duration,
     answers: LastTimes,
-    /// Of pages, also those without an answer.
+    /// Of pages with a whole answer.
     #[serde(default)]
-    pages: LastTimes,
+    whole: LastTimes,
+    /// Of pages without one.
+    #[serde(default)]
+    cut: LastTimes,
     /// Requests for pages since the last with a whole answer, and those of them that are made again.
     #[serde(default)]
     silent: (u64, u64),
@@ -78,15 +79,15 @@ impl LastTimes {
 }
 
 impl Times {
-    /// The share of requests that are made again if each page fails in all its attempts, less those that what waits has spent: all that were made
+    /// The requests that each waiting page takes if all of them fail in all their attempts, less those that they have spent: all that were made
     /// again, but for those of pages that were given up since.
-    fn made_again_at_most(&self, report: &HostReport) -> f64 {
+    fn requests_at_most(&self, report: &HostReport) -> f64 {
         let waiting = (report.queued + u64::from(report.in_flight)).max(1) as f64;
         // The last attempt is spared if an outage begins with it, as with one silent page in three.
         let attempts = f64::from(report.max_attempts) + 1.0 / 3.0;
         let (requests, again) = (self.silent.0 as f64, self.silent.1 as f64);
         let spent = again - (attempts - 1.0) * (requests - again);
-        1.0 - (attempts - spent.max(0.0) / waiting).max(1.0).recip()
+        attempts - spent.max(0.0) / waiting
     }
 }
 
@@ -121,15 +122,14 @@ impl AnswerTimes {
             times.pauses.add(pause);
         }
         if request.kind == ResourceKind::Page {
-            times.retried += u64::from(is_retried);
-            times.pages.add(request.took);
             let (requests, again) = times.silent;
-            times.silent = match request.failure {
-                Some(FailureKind::Timeout | FailureKind::Broken | FailureKind::Incomplete) => {
-                    (requests + 1, again + u64::from(is_retried))
-                }
-                _ => (0, 0),
-            };
+            if let Some(FailureKind::Timeout | FailureKind::Broken | FailureKind::Incomplete) = request.failure {
+                times.cut.add(request.took);
+                times.silent = (requests + 1, again + u64::from(is_retried));
+            } else {
+                times.whole.add(request.took);
+                times.silent = (0, 0);
+            }
         }
         if request.status.is_some() {
             times.longest = times.longest.max(request.took);
@@ -150,17 +150,22 @@ impl AnswerTimes {
     pub(crate) fn figures_of(&self, report: HostReport, now: Time) -> HostFigures {
         let unknown = Times::default();
         let times = self.hosts.get(&report.host).unwrap_or(&unknown);
-        let (retried, of_last) = match report.health.pages_hang() {
-            true => (times.made_again_at_most(&report), report.health.times as usize),
-            false => (times.retried as f64 / times.pages.all.max(1) as f64, SAMPLES),
-        };
+        let answering = report.time_left(times.whole.mean(SAMPLES), 1.0, now);
+        // After three silent pages its origin is probed.
+        let silent = times.cut.mean(report.health.times as usize) + report.delay / 3;
+        let hanging = || report.time_left(silent, times.requests_at_most(&report), now);
         HostFigures {
             failures: times.failures,
             answers: times.answers.all,
             median: times.answers.median(),
             longest: (times.answers.all > 0).then_some(times.longest),
             median_pause: times.pauses.median(),
-            left: report.time_left(times.pages.mean(of_last), retried, now),
+            left: if report.health.pages_hang() {
+                hanging()
+            } else {
+                answering
+            },
+            answering,
             report,
         }
     }
@@ -240,6 +245,43 @@ mod tests {
             assert!(times.last.iter().all(|time| *time >= 969));
             assert_eq!(times.median(), Some(Duration::from_millis(984)));
         }
+    }
+
+    #[test]
+    fn a_host_that_was_mute_for_a_while_takes_as_long_as_its_answers_say_and_one_that_always_fails_a_request_for_each_page()
+     {
+        let pages: Vec<_> = (0..100).map(|n| format!("http://a.example/{n}")).collect();
+        let mut frontier = Frontier::in_memory(FrontierConfig::default()).unwrap();
+        for page in &pages {
+            let seed = Canonicalizer::default().parse(page).unwrap();
+            frontier.add_seed(&seed, Time::EPOCH).unwrap();
+        }
+        let host = Canonicalizer::default().parse(&pages[0]).unwrap().host();
+        let report = || frontier.host_report(&host, Time::EPOCH).unwrap();
+        let mut table = AnswerTimes::default();
+        let mut asked = |status, failure, took| {
+            let request = RequestRecord {
+                kind: ResourceKind::Page,
+                status,
+                failure,
+                took: Duration::from_secs(took),
+                ..RequestRecord::default()
+            };
+            table.count(&host, request.took, &request, failure.is_some());
+            table.figures_of(report(), Time::EPOCH)
+        };
+        let mut figures = asked(Some(500), Some(FailureKind::Status), 0);
+        let at_least = figures.queued * figures.delay.as_secs();
+        for _ in 0..3 {
+            figures = asked(None, Some(FailureKind::Timeout), 30);
+        }
+        assert_eq!(figures.left.map(|left| left.as_secs()), Some(at_least));
+        let mut hanging = report();
+        (hanging.health.state, hanging.health.times) = (Health::Hanging, 3);
+        let figures = table.figures_of(hanging, Time::EPOCH);
+        let all = figures.left.unwrap().as_secs();
+        assert!(all > 31 * figures.queued * 3, "all attempts, of 30 s: {all}");
+        assert_eq!(figures.answering.map(|left| left.as_secs()), Some(at_least));
     }
 
     #[test]

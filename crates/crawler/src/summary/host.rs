@@ -75,9 +75,11 @@ pub struct HostFigures {
     pub longest: Option<Duration>,
     /// The median of its last 31 pauses; `None` before the second request.
     pub median_pause: Option<Duration>,
-    /// How long what waits for it takes, as [`HostReport::time_left`] says with the mean of its last 31 requests for pages and the share of
-    /// these that were made again; `None` if nothing waits.
+    /// How long what waits for it takes, as [`HostReport::time_left`] says: at least, with one request for each page, which takes the mean of the last 31
+    /// with a whole answer; at most, with all attempts, if its pages [hang](frontier::HostHealth::pages_hang). `None` if nothing waits.
     pub left: Option<Duration>,
+    /// The same at least, also for a host whose pages hang: if it answers again.
+    pub answering: Option<Duration>,
 }
 
 impl Deref for HostFigures {
@@ -184,7 +186,7 @@ impl HostFigures {
         if self.is_dropped() {
             return text + "; nothing of it is fetched, by order";
         }
-        if let Some(end) = health.given_up_at.filter(|_| self.left.is_some()) {
+        if let Some(end) = health.given_up_at.filter(|end| self.left.is_some() && *end > as_of) {
             text += &format!("; given up at {end} if this continues");
         }
         let Some(left) = self.left_in_words() else {
@@ -236,11 +238,16 @@ impl HostFigures {
             false => String::new(),
         };
         Some(match self.health.lasts() {
+            true if self.left == Some(Duration::ZERO) => "given up if its request in flight fails".to_owned(),
             true => format!("{left} left if this continues"),
             false if self.is_behind() => format!("{left} left after all other pages{alike}"),
             false if self.alike > 0 => format!("{left} left{alike}"),
             // Some have spent attempts.
-            false if self.health.pages_hang() => format!("up to {left} left if no more follow"),
+            false if self.health.pages_hang() => {
+                let answering = duration(self.answering.unwrap_or_default());
+                format!("up to {left} left if no more follow, {answering} if it answers again")
+            }
+            false if self.health.state == Health::Hanging => format!("at least {left} left if it answers again"),
             false => format!("at least {left} left"),
         })
     }
@@ -350,7 +357,7 @@ mod tests {
                     host.report.health.cause =
                         Some(Arc::new(Failure::new(FailureKind::Incomplete, "the body broke off")));
                 }),
-                "hanging: the body broke off; 37 waiting, at least 6.2 min left; MAX_ATTEMPTS and TIMEOUT bound that",
+                "hanging: the body broke off; 37 waiting, at least 6.2 min left if it answers again; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| host.median = Some(2 * second)),
@@ -364,6 +371,13 @@ mod tests {
                 }),
                 "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if this continues; \
                  37 waiting, 6.2 min left if this continues; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
+            ),
+            (
+                explained(|host| {
+                    (host.report.health.state, host.report.health.times) = (Health::Away, 2);
+                    (host.report.health.given_up_at, host.left) = (Some(Time::EPOCH), Some(Duration::ZERO));
+                }),
+                "away; 2 times in a row; 37 waiting, given up if its request in flight fails",
             ),
             (
                 explained(|host| {
@@ -394,8 +408,9 @@ mod tests {
             (
                 explained(|host| {
                     (host.report.health.state, host.report.health.times) = (Health::Hanging, 3);
+                    host.answering = Some(37 * second);
                 }),
-                "hanging; 3 times in a row; 37 waiting, up to 6.2 min left if no more follow; MAX_ATTEMPTS and TIMEOUT bound that",
+                "hanging; 3 times in a row; 37 waiting, up to 6.2 min left if no more follow, 37.0 s if it answers again; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| {

@@ -142,19 +142,18 @@ impl Summary {
         let causes = self.failures.given_up_causes.iter();
         let causes: BTreeSet<_> = causes.map(|cause| remedy(*cause, braced)).collect();
         let causes = causes.into_iter().collect::<Vec<_>>().join("; ");
-        let origins = format!(" of {}", counted(report.origins_given_up, "origin"));
         let robots = count_of(&report.not_fetched, NotFetched::RobotsUnreachable);
         #[rustfmt::skip]
         let all = [
-            ("given_up", "given up", report.pages.lost_with_host, origins.as_str(), causes),
-            ("no_whole_answer", "no whole answer", unanswered, "", attempts),
-            ("throttled", "throttled to the end", self.failures.gave_up_throttled, "", remedy(FailureKind::Throttled, braced)),
-            ("unreadable", "head of the answer malformed or too long", unreadable, "", heads),
-            ("robots_unreachable", "robots.txt could not be fetched", robots, "", "look at it: nothing is fetched without it".to_owned()),
+            ("given_up", "given up", report.pages.lost_with_host, causes),
+            ("no_whole_answer", "no whole answer", unanswered, attempts),
+            ("throttled", "throttled to the end", self.failures.gave_up_throttled, remedy(FailureKind::Throttled, braced)),
+            ("unreadable", "head of the answer malformed or too long", unreadable, heads),
+            ("robots_unreachable", "robots.txt could not be fetched", robots, "look at it: nothing is fetched without it".to_owned()),
         ];
-        let all = all.into_iter().filter(|(_, _, pages, ..)| *pages > 0);
-        let all = all.map(|(kind, why, pages, of, remedy)| {
-            Missing::new(kind, pages, format!("{why}: {}{of}", counted(pages, "page")), remedy)
+        let all = all.into_iter().filter(|(_, _, pages, _)| *pages > 0);
+        let all = all.map(|(kind, why, pages, remedy)| {
+            Missing::new(kind, pages, format!("{why}: {}", counted(pages, "page")), remedy)
         });
         all.collect()
     }
@@ -236,7 +235,7 @@ impl Summary {
             add(kind, why, number, unit, fate, option);
         }
         if is_lifted {
-            let what = "links were refused in an earlier run or by an order that was lifted since";
+            let what = "links may have been refused in an earlier run, or by an order that was lifted since";
             let remedy = "a crawl in a new directory finds them";
             missing.push(Missing::new("refused_earlier", 0, what, remedy));
         }

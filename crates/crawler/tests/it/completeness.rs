@@ -93,7 +93,7 @@ fn given_up_origins_are_counted_with_their_queued_pages() {
     assert_eq!(summary.missing().len(), 1);
     says(
         &summary,
-        "given up: 7 pages of 2 origins (is it running? max_first_downtime and max_host_downtime wait longer)",
+        "given up: 7 pages (is it running? max_first_downtime and max_host_downtime wait longer)",
     );
     let urls: BTreeSet<&str> = lines.iter().map(|line| line["url"].as_str().unwrap()).collect();
     assert_eq!((lines.len(), urls.len()), (7, 7), "{lines:?}");
@@ -229,7 +229,7 @@ fn all_reasons_are_listed() {
         .map(|one| (one.kind, one.lost, one.lost_at_least))
         .collect();
     assert_eq!(kinds, [("given_up", 1, 1), ("queue_full", 21, 0)]);
-    says(&summary, "given up: 1 page of 1 origin (is it running?");
+    says(&summary, "given up: 1 page (is it running?");
     let shown = one_line(&summary);
     assert!(shown.contains("21 links refused (raise max_queued)"), "{shown}");
 }

@@ -82,7 +82,7 @@ fn a_host_that_stops_answering_is_given_up_with_all_its_pages_after_five_minutes
     assert_eq!(run.summary.report.pages.lost_with_host, 1000);
     assert_eq!(
         scripted::missing(&run.summary),
-        ["given up: 1000 pages of 1 origin (is it running? max_first_downtime and max_host_downtime wait longer)"]
+        ["given up: 1000 pages (is it running? max_first_downtime and max_host_downtime wait longer)"]
     );
     assert_eq!(
         run.summary.failures.by_kind.iter().collect::<Vec<_>>(),
@@ -130,7 +130,7 @@ fn a_host_that_never_answered_is_given_up_after_half_a_minute() {
         assert_eq!(run.notices(), ["away", "given up"]);
         let Err(error) = failure() else { panic!() };
         let remedy = crawler::summary::remedy(error.kind(), str::to_owned);
-        let given_up = format!("given up: 1 page of 1 origin ({remedy})");
+        let given_up = format!("given up: 1 page ({remedy})");
         assert_eq!(scripted::missing(&run.summary), [given_up]);
         assert_eq!(run.summary.failures.given_up_origins, ["http://a.example"]);
         let shown = run.summary.to_string();

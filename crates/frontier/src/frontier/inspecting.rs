@@ -48,7 +48,7 @@ impl Frontier {
     /// # use std::time::Duration;
     /// # use frontier::{Frontier, FrontierConfig, Time};
     /// # let (frontier, now) = (Frontier::in_memory(FrontierConfig::default())?, Time::EPOCH);
-    /// let left = frontier.host_reports(now).filter_map(|host| Some((host.time_left(Duration::from_secs(1), 0.0, now)?, host.host)));
+    /// let left = frontier.host_reports(now).filter_map(|host| Some((host.time_left(Duration::from_secs(1), 1.0, now)?, host.host)));
     /// let last = left.max(); // None: nothing waits
     /// # assert_eq!(last, None);
     /// # Ok::<(), frontier::FrontierConfigError>(())

@@ -57,12 +57,11 @@ impl HostReport {
         self.postponed > 0 && self.queued == self.postponed && self.in_flight == 0
     }
 
-    /// Estimates how long what waits for the host takes, if each answer takes `answer`: its rest first, then its delay and an answer for
-    /// each request, up to its [budget](Self::budget). Of its requests, the share `retried` is made again, so an entry takes 1 / (1 − `retried`) of
-    /// them, up to `max_attempts`; give 1 if its pages [hang](HostHealth::pages_hang). One whose trouble [lasts](HostHealth::lasts) takes until it is
+    /// Estimates how long what waits for the host takes, if each entry takes so many `requests`, one at least, and each of them `answer`: its
+    /// rest first, then its delay and an answer for each, up to its [budget](Self::budget). One whose trouble [lasts](HostHealth::lasts) takes until it is
     /// given up. What else goes wrong, but a rest, continues for as long again, but not after that. All that may come that looks [alike](Self::alike) counts.
     /// `None` if nothing waits or is in flight, or the page budget is spent.
-    pub fn time_left(&self, answer: Duration, retried: f64, now: Time) -> Option<Duration> {
+    pub fn time_left(&self, answer: Duration, requests: f64, now: Time) -> Option<Duration> {
         let waiting = self.queued + u64::from(self.in_flight);
         // What waits although the budget is spent does not count for it.
         let waiting = waiting.min(self.budget.filter(|left| *left > 0).unwrap_or(u64::MAX));
@@ -76,11 +75,7 @@ impl HostReport {
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
         let rest = rest.max(if health.lasts() { end } else { lasted });
         let each = self.delay.max(self.delay.saturating_add(answer) / self.per_host.max(1));
-        let attempts = (1.0 - retried)
-            .max(0.0)
-            .recip()
-            .clamp(1.0, self.max_attempts.max(1).into());
-        let all = each.saturating_mul((waiting.max(self.alike) as f64 * attempts) as u32);
+        let all = each.saturating_mul((waiting.max(self.alike) as f64 * requests.max(1.0)) as u32);
         (waiting > 0 && !self.is_budget_spent).then(|| rest.saturating_add(all).min(end))
     }
 }

@@ -85,7 +85,7 @@ fn a_host_that_answers_is_asked_and_one_that_throttles_rests_longer_each_time_an
     let second = Duration::from_secs(1);
     let left = Duration::from_secs(4 + report.queued);
     assert_eq!(
-        report.time_left(second, 0.0, now),
+        report.time_left(second, 1.0, now),
         Some(left),
         "its rest, and a second for each"
     );
@@ -93,16 +93,16 @@ fn a_host_that_answers_is_asked_and_one_that_throttles_rests_longer_each_time_an
     let resting = frontier.host_report(&host(), later).unwrap();
     let left = Duration::from_secs(1 + report.queued);
     assert_eq!(
-        resting.time_left(second, 0.0, later),
+        resting.time_left(second, 1.0, later),
         Some(left),
         "the rest of its rest"
     );
-    for (retried, attempts) in [(0.5, 2), (0.9, 3), (1.0, 3)] {
-        let left = Duration::from_secs(4 + report.queued * attempts);
+    for (requests, each) in [(0.0, 1), (2.0, 2), (3.0, 3)] {
+        let left = Duration::from_secs(4 + report.queued * each);
         assert_eq!(
-            report.time_left(second, retried, now),
+            report.time_left(second, requests, now),
             Some(left),
-            "{retried}: at most three attempts"
+            "{requests}: one at least"
         );
     }
 }
@@ -157,7 +157,7 @@ fn a_robots_txt_that_fails_says_so_once_until_it_is_closed_and_then_until_when()
         }
         let said = health(&closed, now);
         let report = closed.host_report(&host(), now).unwrap();
-        let left = report.time_left(Duration::ZERO, 0.0, now);
+        let left = report.time_left(Duration::ZERO, 1.0, now);
         let until_closed = said.given_up_at.unwrap().since(now);
         assert!(said.times < 2 || left == Some(until_closed), "{left:?}");
         assert_eq!(said.given_up_at, *closed_at.get_or_insert(said.given_up_at), "{failed}");
@@ -183,7 +183,7 @@ fn a_request_in_flight_for_ten_seconds_hangs_and_so_does_a_host_whose_requests_a
     let report = frontier.host_report(&host(), at(12)).unwrap();
     let left = |answer| {
         report
-            .time_left(Duration::from_secs(answer), 0.0, at(12))
+            .time_left(Duration::from_secs(answer), 1.0, at(12))
             .unwrap()
             .as_secs()
     };
@@ -219,7 +219,7 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
         let end = report.health.given_up_at.unwrap();
         let lasts = report.health.times > 1;
         let left = if lasts { end.since(now) } else { now.since(START) };
-        assert_eq!(report.time_left(Duration::ZERO, 0.0, now), Some(left));
+        assert_eq!(report.time_left(Duration::ZERO, 1.0, now), Some(left));
         settle(&mut frontier, &probe, failing(FailureKind::Connect), now);
     }
     assert_eq!(
@@ -229,7 +229,7 @@ fn a_host_that_is_away_says_when_it_is_probed_and_one_that_is_given_up_says_why(
     assert_eq!(health(&frontier, now).cause.unwrap().kind, FailureKind::Connect);
     frontier.lease(now, 9).unwrap();
     let report = frontier.host_report(&host(), now).unwrap();
-    assert_eq!(report.time_left(Duration::ZERO, 0.0, now), None, "nothing waits");
+    assert_eq!(report.time_left(Duration::ZERO, 1.0, now), None, "nothing waits");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_host_that_throttles_or_is_away_is_given_up_no_later_than_it_says() {
             let left = frontier
                 .host_report(&host(), now)
                 .unwrap()
-                .time_left(Duration::ZERO, 0.0, now);
+                .time_left(Duration::ZERO, 1.0, now);
             assert!(said.is_none_or(|said| left.unwrap() <= said.since(now)), "{left:?}");
         }
         assert!(
@@ -272,7 +272,7 @@ fn a_host_that_always_throttles_says_from_the_first_time_on_when_it_is_given_up(
             let lease = common::next(&mut frontier, &mut now);
             let in_flight = frontier.host_report(&host(), now).unwrap();
             if in_flight.health.lasts() {
-                let left = in_flight.time_left(Duration::ZERO, 0.0, now).unwrap();
+                let left = in_flight.time_left(Duration::ZERO, 1.0, now).unwrap();
                 said.push(now + left);
             }
             let answer = Outcome::failed_until(failure(FailureKind::Throttled), retry_after);

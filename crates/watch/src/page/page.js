@@ -121,7 +121,7 @@ function timeLeft({ left, summary, time_limit_seconds: limit }) {
   const longest = (hosts) => Math.max(0, ...hosts.map((one) => one.left_seconds ?? 0));
   const others = summary.host_table.filter((one) => !isBehind(one));
   const held = longest(others) + longest(summary.host_table.filter(isBehind));
-  if ((limit ?? Infinity) < Math.max(all, held)) return [limit, "up to"];
+  if ((limit ?? Infinity) < Math.max(all, held)) return [limit, "ended by the time limit in"];
   const most = summary.held_up_by?.left?.startsWith("up to");
   return all >= held ? [all, "about"] : [held, most ? "up to" : "at least"];
 }
