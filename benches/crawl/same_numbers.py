@@ -160,7 +160,7 @@ NUMBERS = {
 }
 # Those that neither the metrics nor the page have.
 OTHER_NUMBERS = """hint exchange waits_for_others retried_by_kind robots_name bodies_truncated bodies_skipped refreshed refreshed_unchanged
-    fresh fresh_spread oldest_seconds max_age_seconds refreshed_gone refreshed_failed links_nofollow links_dropped links_other_scheme links_unresolvable sitemaps
+    fresh fresh_spread oldest_seconds max_age_seconds stalest refreshed_gone refreshed_failed links_nofollow links_dropped links_other_scheme links_unresolvable sitemaps
     sitemaps_failed sitemap_urls cut_short prefixes_postponed prefixes_closed cookies_dropped
     peak_memory_bytes"""
 NUMBERS |= {name: (None, None) for name in OTHER_NUMBERS.split()}

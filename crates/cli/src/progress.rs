@@ -168,6 +168,9 @@ impl Reporter {
         let hosts = &summary.host_table;
         pace.extend(match phase {
             Phase::Running if summary.waits_for_others() => Some("waits for others".to_owned()),
+            Phase::Running if let Some(freshness) = &summary.freshness => {
+                Some(format!("{:.1} % fresh", freshness.fresh * 100.0))
+            }
             Phase::Running => {
                 // Each of those that look alike may lead to more, up to a limit; others lead to more without one.
                 let holding_up = hosts.hosts.iter().filter(|host| host.left.is_some());

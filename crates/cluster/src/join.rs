@@ -241,7 +241,7 @@ impl Joining {
                 found.version, ours.version
             ),
             () if found.rules != ours.rules => format!(
-                "the other processes of the crawl {name} have other rules of which URLs are the same: give all of them the same --drop-query-param, --set ignore-www and the like"
+                "the other processes of the crawl {name} have other rules of which URLs are the same, or of when it ends: give all of them the same --drop-query-param, --set ignore-www and the like, and all or none --keep-fresh"
             ),
             () if found.seeds != ours.seeds => self.other_seeds(),
             () => return Ok(found),

@@ -250,6 +250,7 @@ impl<S: Fetcher> Run<S> {
         if is_seldom || self.frontier.report().hosts <= HOSTS_EACH_SECOND {
             self.look_at_hosts(now);
         }
+        self.observers.counts.freshness = self.frontier.freshness(now);
         let summary = self.summary(Ending::Drained);
         self.observers.notify(&Event::Tick(&summary));
         if is_seldom {
@@ -270,7 +271,6 @@ impl<S: Fetcher> Run<S> {
             robots_name: self.config.robots_name().map(str::to_owned),
             host_table: Arc::clone(&self.host_table),
             has_lost_links: self.sharing.as_ref().is_some_and(|sharing| sharing.peers.has_lost()),
-            freshness: self.frontier.freshness(self.clock.now()),
             repeated_batches: self.sharing.as_ref().map_or(0, |sharing| sharing.peers.repeated()),
             ..Summary::new(ending, self.observers.counts.clone(), self.frontier.report())
         }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontier::report::LinkCounts;
-use frontier::{FreshnessReport, Refusal, Report};
+use frontier::{Refusal, Report};
 
 pub(crate) use answers::AnswerTimes;
 pub use counts::{ANSWER_SECONDS, AnswerCounts, Counts, FailureCounts, OutputCounts, UnfollowedLinks};
@@ -108,8 +108,6 @@ pub struct Summary {
     pub host_table: Arc<HostTable>,
     /// Whether links between processes that share the crawl were lost with a state directory, in this process or another one.
     pub has_lost_links: bool,
-    /// How fresh its pages are, if they are [kept fresh](frontier::FreshnessConfig::keeps_fresh); of a directory that is only read, `None`.
-    pub freshness: Option<FreshnessReport>,
     /// Batches of links that this process has sent again to others.
     pub repeated_batches: u64,
     /// The peak of the resident memory of the process, in bytes; `None` if the system does not report it.
@@ -171,7 +169,6 @@ impl Summary {
             report,
             host_table: Arc::default(),
             has_lost_links: false,
-            freshness: None,
             repeated_batches: 0,
             peak_memory_bytes: None,
         }
@@ -192,9 +189,10 @@ impl Summary {
         self.pages as f64 / self.elapsed.as_secs_f64().max(0.001)
     }
 
-    /// Returns whether a process that shares its crawl has nothing left to fetch, or has spent its page budget: it ends when the others do.
+    /// Returns whether a process that shares its crawl has nothing left to fetch, or has spent its page budget: it ends when the others do. One
+    /// that keeps its pages fresh does not end by itself.
     pub fn waits_for_others(&self) -> bool {
-        self.report.waits_for_others()
+        self.report.waits_for_others() && self.freshness.is_none()
     }
 
     /// Returns the links that stand on pages: those of the report without seeds and targets of redirects.

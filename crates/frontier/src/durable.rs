@@ -15,6 +15,7 @@
 
 mod again;
 pub(crate) mod checkpoint;
+mod dated;
 mod due;
 pub(crate) mod going_back;
 pub(crate) mod journal;
@@ -42,8 +43,8 @@ use checkpoint::Checkpointer;
 pub use going_back::{OtherLogic, Unsynced};
 use keys::SharedKeys;
 use pages::{EndedPages, Tags};
-pub use planning::FreshnessReport;
 use planning::Planner;
+pub use planning::{FreshnessReport, HostFreshness};
 use removal::Removal;
 use segments::{SharedStore, StoredSegments};
 use sizes::Sizes;

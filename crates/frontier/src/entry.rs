@@ -134,6 +134,11 @@ impl Entry {
             .is_some_and(|previous| previous.is_of_this_crawl)
     }
 
+    /// Whether it is such a page whose time has come, or will.
+    pub(crate) fn is_revisit(&self) -> bool {
+        self.due > Time::EPOCH && self.is_refresh()
+    }
+
     /// Whether it is a robots.txt that a redirect has led to another origin than the one that waits for it.
     pub(crate) fn is_robots_elsewhere(&self) -> bool {
         matches!(&self.purpose, Purpose::Robots(origin) if origin_text(&self.url) != origin.as_str())

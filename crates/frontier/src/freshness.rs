@@ -59,6 +59,11 @@ impl Default for FreshnessConfig {
 }
 
 impl FreshnessConfig {
+    /// How long after it was queued a sitemap is read again.
+    pub(crate) fn sitemaps_after(&self) -> Option<Duration> {
+        self.keeps_fresh.then(|| self.min_age.max(SHORTEST_REST))
+    }
+
     /// One request of this many may be a revisit: at least 1.
     pub(crate) fn turns(&self) -> u32 {
         (1.0 / self.revisit_share.clamp(1e-6, 1.0)).round().max(1.0) as u32

@@ -82,6 +82,9 @@ use crate::time::Time;
 use crate::traps::Traps;
 use crate::url::HostKey;
 
+/// While new pages wait, at most one request of this many is a revisit.
+pub(crate) const LEAST_TURNS: u32 = 4;
+
 /// The configuration that all hosts share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostConfig {
@@ -93,6 +96,8 @@ pub(crate) struct HostConfig {
     pub(crate) dropped: Option<RegexSet>,
     /// One request of this many may be a revisit.
     pub(crate) revisit_turns: u32,
+    /// Whether revisits alone are asked for, as the page budget of the crawl is spent.
+    pub(crate) holds_new: bool,
     /// Where segments of queues lie; `None` for memory.
     pub(crate) segments: Option<Arc<dyn SegmentStore>>,
 }
@@ -109,6 +114,7 @@ impl HostConfig {
             policies: Policies::new(&config.hosts)?,
             dropped: compile("drop", dropped)?,
             revisit_turns: config.freshness.turns(),
+            holds_new: false,
             segments: None,
         })
     }
@@ -139,6 +145,8 @@ pub(crate) struct HostQueues {
     addresses: Addresses,
     timers: Timers,
     waiting: Waiting,
+    /// As in the configuration.
+    pub(crate) holds_new: bool,
     /// Origins that were given up.
     pub(crate) given_up: u64,
     /// Whether a host has half of the origins that it may have.
@@ -160,6 +168,8 @@ struct Waiting {
     queued: u64,
     /// Pages among them.
     queued_pages: u64,
+    /// Revisits among these.
+    revisits: u64,
     postponed: u64,
 }
 
@@ -168,6 +178,7 @@ impl Waiting {
     fn update(&mut self, before: Self, after: Self) {
         self.queued = self.queued + after.queued - before.queued;
         self.queued_pages = self.queued_pages + after.queued_pages - before.queued_pages;
+        self.revisits = self.revisits + after.revisits - before.revisits;
         self.postponed = self.postponed + after.postponed - before.postponed;
     }
 }
@@ -196,6 +207,7 @@ impl HostQueues {
             due: Round::default(),
             timers: Timers::default(),
             waiting: Waiting::default(),
+            holds_new: false,
             given_up: 0,
             has_crowded_hosts: false,
             own_policies: 0,
@@ -256,9 +268,9 @@ impl HostQueues {
         self.waiting.queued + self.waiting.postponed + self.dropped_len()
     }
 
-    /// Whether anything is queued that is not postponed.
-    pub(crate) fn has_queued(&self) -> bool {
-        self.waiting.queued > 0
+    /// Whether anything is queued that is no revisit, and not postponed.
+    pub(crate) fn has_new(&self) -> bool {
+        self.waiting.queued > self.waiting.revisits
     }
 
     pub(crate) fn queued_pages(&self) -> u64 {
@@ -276,6 +288,17 @@ impl HostQueues {
             self.change(key, now, |host, config| is_over = host.count_page(config));
         }
         is_over
+    }
+
+    /// Counts anew what limits traps and the pages of hosts. Cost: if there is such a limit of a host, a look at each.
+    pub(crate) fn forget_counts(&mut self, now: Time) {
+        self.traps = Traps::new(self.traps.limits.clone(), self.traps.hash);
+        let has_limit = self.config.limits.max_pages_per_host.is_some() || self.has_policies();
+        let hosts = self.hosts.all_facts().map(|(key, _)| key.clone());
+        let hosts: Vec<_> = hosts.filter(|_| has_limit).collect();
+        for key in hosts {
+            self.change(&key, now, |host, _| host.forget_pages());
+        }
     }
 
     /// Takes back that a page of a host was counted.
@@ -313,7 +336,7 @@ impl HostQueues {
 
     /// Queues some of the postponed pages, from one origin after the other. Returns whether there were any.
     ///
-    /// Call it when nothing else is queued or in flight.
+    /// Call it when nothing else but revisits is queued or in flight.
     pub(crate) fn release_postponed(&mut self, now: Time) -> bool {
         // Enough to keep many hosts busy, but few, so that their links come before the other postponed pages.
         const AT_ONCE: usize = 256;

@@ -309,7 +309,9 @@ pub use config::{
 #[doc(inline)]
 pub use directory::Directory;
 #[doc(inline)]
-pub use durable::{FreshnessReport, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage, Visits};
+pub use durable::{
+    FreshnessReport, HostFreshness, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage, Visits,
+};
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};
 #[doc(inline)]

@@ -21,6 +21,7 @@ mod stored;
 mod widened;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sieve::{SeenSet, Sieve};
@@ -39,6 +40,7 @@ use crate::entry::{Entry, Purpose};
 use crate::hosts::{HostConfig, HostQueues, HostTable};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::NotFetched;
+use crate::link::Link;
 use crate::partition::Partition;
 use crate::policy::CrawlPolicy;
 use crate::report::{LinkCounts, PageCounts};
@@ -60,6 +62,9 @@ pub(crate) struct State {
     tables: Tables,
 }
 
+/// How long what limits a crawl is counted for, if pages are kept fresh.
+const COUNTED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// What is neither in the seen-set nor in the queues, and needs no configuration.
 #[derive(Debug, Serialize, Deserialize)]
 struct Tables {
@@ -75,6 +80,8 @@ struct Tables {
     /// The latest time of a call.
     latest: Time,
     pages_read: PagesRead,
+    /// Since when sitemaps, traps and pages of hosts are counted, if pages are kept fresh.
+    counted_since: Time,
     /// The pages that have ended; the number of the last row of the table of pages.
     pages_ended: u64,
     /// The configurations of earlier runs that have refused links by limits that were widened since, as JSON.
@@ -110,6 +117,7 @@ impl State {
                 hash,
                 latest: Time::EPOCH,
                 pages_read: PagesRead::default(),
+                counted_since: Time::EPOCH,
                 pages_ended: 0,
                 refused_under: None,
                 ordered: CrawlPolicy::default(),
@@ -119,6 +127,7 @@ impl State {
 
     pub(crate) fn apply(&mut self, call: &Call<'_>, now: Time) -> Answer {
         self.tables.latest = self.tables.latest.max(now);
+        self.forget_counts(now);
         let mut answer = Answer::default();
         match call {
             Call::AddSeed(seeds) => {
@@ -228,6 +237,25 @@ impl State {
     /// Places all hosts anew, after the configuration has changed. A checkpoint has to follow.
     pub(crate) fn place_anew(&mut self, before: &FrontierConfig, after: &FrontierConfig, now: Time) {
         self.hosts().place_anew(before, after, now);
+    }
+
+    /// Limits that make a crawl end must not end one that does not: they hold for what was counted in the last weeks.
+    fn forget_counts(&mut self, now: Time) {
+        let since = self.tables.counted_since;
+        if !self.config.freshness.keeps_fresh || now < since + COUNTED_FOR {
+            return;
+        }
+        self.tables.counted_since = now;
+        if since > Time::EPOCH {
+            self.tables.sitemaps.forget(since);
+            self.hosts().forget_counts(now);
+        }
+    }
+
+    /// The sitemaps that no other lists and that are read again now.
+    pub(crate) fn sitemaps_due(&self, now: Time) -> Vec<Link> {
+        let after = self.config.freshness.sitemaps_after();
+        after.map_or_else(Vec::new, |after| self.tables.sitemaps.due(after, now))
     }
 
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Entry> {

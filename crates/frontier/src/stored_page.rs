@@ -202,7 +202,11 @@ impl StoredPage {
                 validators: settlement.validators.clone(),
                 fingerprint: Fingerprint {
                     content: settlement.content,
-                    text: settlement.fingerprint.and_then(|fingerprint| fingerprint.text),
+                    // Of the same version: that may be selected values alone.
+                    text: settlement
+                        .fingerprint
+                        .filter(|fingerprint| fingerprint.content == settlement.content)
+                        .and_then(|fingerprint| fingerprint.text),
                 },
             },
             visits,
@@ -210,8 +214,8 @@ impl StoredPage {
         }
     }
 
-    /// The row after another end: the last answer stays until there is another one.
-    pub(crate) fn after(mut self, earlier: Self) -> Self {
+    /// The row after another end: the last answer stays until there is another one. `leads_on` says whether it has links to new URLs.
+    pub(crate) fn after(mut self, earlier: Self, leads_on: bool) -> Self {
         if !self.end.has_answer() && earlier.was_fetched() {
             (self.answer, self.visits, self.observed) = (earlier.answer, earlier.visits, earlier.observed);
         } else if self.end.has_answer() {
@@ -232,11 +236,18 @@ impl StoredPage {
             let is_changed = has_other_head || is_same == Some(false);
             self.observed = earlier.visits.last.map(|last| {
                 let seen = earlier.observed.unwrap_or_default();
-                seen.with(self.time.since(last), has_other_head || is_same_text == Some(false))
+                let is_other = has_other_head || leads_on || is_same_text == Some(false);
+                seen.with(self.time.since(last), is_other)
             });
             self.visits = earlier.visits;
             self.visits.add(self.time, is_changed && earlier.was_fetched());
         }
+        self
+    }
+
+    /// The same, with a visit at a time.
+    pub(crate) fn planned_for(mut self, time: Time) -> Self {
+        self.next_visit = Some(time);
         self
     }
 

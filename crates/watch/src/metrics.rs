@@ -137,6 +137,13 @@ fn encode_pages(page: &mut Page<'_>, summary: &Summary) -> fmt::Result {
     page.gauge("crawler_requests_in_flight", "Requests without an answer yet", report.leased as f64)?;
     page.gauges("crawler_failed_pages", "Pages that failed, by reason", "reason", failed)?;
     page.gauges("crawler_not_fetched_pages", "Pages that left the queue without a request, by reason", "reason", not_fetched)?;
+    let (freshness, visits) = (summary.freshness.as_ref(), &summary.refreshed);
+    let changed = visits.pages.saturating_sub(visits.unchanged + visits.gone + visits.failed);
+    let visits = [("unchanged", visits.unchanged), ("changed", changed), ("gone", visits.gone), ("failed", visits.failed)];
+    page.gauge("crawler_fresh_ratio", "With --keep-fresh: the share of pages that have not changed since their last visit, by importance: an estimate", freshness.map(|of| of.fresh))?;
+    page.gauge("crawler_oldest_visit_seconds", "With --keep-fresh: since the visit of the page that was visited longest ago", freshness.map(|of| of.oldest.as_secs_f64()))?;
+    page.gauge("crawler_max_age_seconds", "With --keep-fresh: max-age, or the age at which the budget lets pages be visited", freshness.map(|of| of.max_age.as_secs_f64()))?;
+    page.counters("crawler_revisits", "Pages fetched again, by what was found, over all runs", "outcome", visits)?;
     page.counter("crawler_body_bytes", "Bytes of bodies of pages, after decompression, over all runs", summary.answers.bytes)
 }
 

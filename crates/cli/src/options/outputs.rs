@@ -47,6 +47,11 @@ pub(crate) struct Outputs {
     /// give --include.
     #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
     pub(crate) output_include: Vec<Regex>,
+    /// Write only pages that are new, or have changed since their last fetch.
+    ///
+    /// For the same outputs, with --keep-fresh or --refresh. With --select, a page has changed if its selected values have; else if any byte has.
+    #[arg(long)]
+    pub(crate) output_changes: bool,
     /// Archive every response and its request in this file, as WARC 1.1.
     ///
     /// The file is compressed if its name ends in .gz. An existing file is not overwritten.

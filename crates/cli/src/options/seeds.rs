@@ -74,7 +74,7 @@ pub(crate) struct Site {
     /// Keep the pages of --state fresh: visit each again when that is worth most.
     ///
     /// The crawl does not end when nothing is left. How often a page changes is learned at each visit; pages of a better class are worth more. Hosts and budget bound the visits: --set revisit-share,
-    /// revisits-per-second, min-age and max-age. It ends by --max-time, a signal, or once --max-pages is spent.
+    /// revisits-per-second, min-age and max-age. Once --max-pages is spent, it goes on with revisits alone. It ends by --max-time, a signal or an order.
     #[arg(long, requires = "state", conflicts_with = "refresh", help_heading = "Input")]
     pub(crate) keep_fresh: bool,
     /// Share out this much memory among the seen-set, the hosts, caches and requests.
@@ -90,7 +90,7 @@ pub(crate) struct Site {
     /// All processes get the same seeds and options, each its own --partition, --state and outputs. NAME is the name of the crawl. A password is
     /// written as in redis://user:password@host:6379/NAME; a configuration file, or the environment variable REDISCLI_AUTH, hides it from other users of this
     /// machine. rediss:// encrypts. See docs/many-machines.md.
-    #[arg(long, value_name = "URL", requires_all = ["state", "partition"], conflicts_with_all = ["refresh", "keep_fresh"], help_heading = "Cluster")]
+    #[arg(long, value_name = "URL", requires_all = ["state", "partition"], conflicts_with = "refresh", help_heading = "Cluster")]
     pub(crate) cluster: Option<Address>,
     /// The share of this process: 0/4, 1/4, 2/4 or 3/4 of four.
     ///

@@ -163,28 +163,35 @@ fn open_records(
     Ok(records)
 }
 
-/// Lets only those pages through to an output that --output-include names.
+/// Lets only those pages through to an output that --output-include and --output-changes name.
 pub(super) fn matching<O>(to: O, options: &Options) -> Matching<O> {
     let patterns = options.outputs.output_include.clone();
-    Matching { to, patterns }
+    let changes_alone = options.outputs.output_changes;
+    Matching {
+        to,
+        patterns,
+        changes_alone,
+    }
 }
 
 pub(super) struct Matching<O> {
     to: O,
     patterns: Vec<Regex>,
+    changes_alone: bool,
 }
 
 impl<O: Observer> Observer for Matching<O> {
     fn on(&mut self, event: &Event<'_>) -> io::Result<()> {
-        let url = match event {
-            Event::Page(page) => &page.url,
-            Event::Body { page, .. } => &page.url,
+        let page = match event {
+            Event::Page(page) => page,
+            Event::Body { page, .. } => page,
             _ => return self.to.on(event),
         };
-        match self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(url)) {
-            true => self.to.on(event),
-            false => Ok(()),
+        let is_meant = self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(&page.url));
+        if is_meant && !(self.changes_alone && page.unchanged == Some(true)) {
+            self.to.on(event)?;
         }
+        Ok(())
     }
 
     fn save(&mut self, sync: bool) -> io::Result<Option<SavedOutput>> {

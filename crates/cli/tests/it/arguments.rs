@@ -227,7 +227,6 @@ fn what_is_probably_meant_is_in_the_message() {
         resume crawl --delay -1s | --delay | it must be 0 or more
         --keep-fresh http://127.0.0.1:1/ | --state <DIR>
         --keep-fresh --refresh 1h --state crawl http://127.0.0.1:1/ | --refresh | --keep-fresh
-        --keep-fresh --cluster redis://127.0.0.1/x --partition 0/2 --state crawl http://127.0.0.1:1/ | --cluster | --keep-fresh
         --set revisits-per-second=0 http://127.0.0.1:1/ | revisits-per-second | write a number above zero
         --set revisit-share=2 http://127.0.0.1:1/ | revisit-share | write a fraction
         --set min-age=0 http://127.0.0.1:1/ | min-age

@@ -382,6 +382,39 @@ fn cluster_stop_stops_all_processes_and_the_same_commands_go_on() {
     }
 }
 
+#[test]
+fn a_crawl_that_is_kept_fresh_ends_in_no_process_until_it_is_stopped() {
+    let crawl = Crawl::with_delay("1ms", "kept-fresh");
+    let fresh = "--keep-fresh --set min-age=1s --set max-age=2s --set revisit-share=0.9";
+    let start = |partition| crawl.start_with(&format!("{} {fresh}", crawl.options(partition)), partition);
+    let processes = [0, 1].map(start);
+    let each_at_least = |times: usize| {
+        eventually(|| {
+            let mut asked = std::collections::BTreeMap::<_, usize>::new();
+            for url in crawl.web.asked.lock().unwrap().iter() {
+                *asked.entry(url.clone()).or_default() += 1;
+            }
+            (asked.len() == SITES * PAGES_OF_SITE && asked.values().all(|asked| *asked >= times)).then_some(())
+        });
+    };
+    each_at_least(3);
+    let other = crawl.options(1).replace(&crawl.state(1), &crawl.folder.path("other"));
+    let other = other.replace(&crawl.pages(1), &crawl.folder.path("other.jsonl"));
+    fails(&other, 2, &["all or none --keep-fresh"]);
+    assert_eq!(crawl.status()["ended"], Value::Null);
+    succeeds(&["cluster", "stop", &crawl.address()]);
+    for process in processes {
+        process.ends(0);
+    }
+    crawl.web.asked.lock().unwrap().clear();
+    let processes = [0, 1].map(start);
+    each_at_least(2);
+    succeeds(&["cluster", "stop", &crawl.address()]);
+    for process in processes {
+        process.ends(0);
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn an_order_to_one_process_holds_in_all_and_all_can_be_paused() {

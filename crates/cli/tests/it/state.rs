@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
 use crate::program::{Folder, fails, folder, lines_of, number, succeeds};
@@ -192,6 +193,33 @@ fn a_crawl_that_has_ended_is_not_ended_for_refresh_which_needs_a_state_directory
     assert_eq!(number(&old, "pages "), PAGES);
     let shown = succeeds(&["status", &crawl.state]).stdout;
     assert!(number(&shown, "refreshed ") > 0, "{shown}");
+}
+
+#[test]
+fn what_has_changed_is_written_alone_and_a_spent_page_budget_stops_no_revisit() {
+    let ticks = AtomicU64::new(0);
+    let seed = server_of(move |head| match path_in(head) {
+        "/" => answer("200 OK", "<a href=/ticker>x</a><a href=/beyond>x</a>"),
+        "/ticker" => answer("200 OK", &format!("tick {}", ticks.fetch_add(1, Ordering::Relaxed))),
+        "/beyond" => answer("200 OK", "beyond the budget"),
+        _ => answer("404 Not Found", ""),
+    });
+    let crawl = Crawl::of("output-changes", seed);
+    let fresh = "--keep-fresh --delay 1ms --set min-age=1s --set max-age=1s --set revisit-share=0.9";
+    let told = succeeds(&crawl.with(&format!("{fresh} --max-pages 2 --output-changes --max-time 5s")));
+    let lines = lines_of(&crawl.pages);
+    let of = |path: &str| {
+        lines
+            .iter()
+            .filter(|line| line["url"].as_str().unwrap().ends_with(path))
+            .count()
+    };
+    assert_eq!((of("/"), of("/beyond")), (1, 0), "{lines:?}");
+    assert!(of("/ticker") >= 3, "{lines:?}");
+    assert!(told.stdout.contains("time is up"), "{}", told.stdout);
+    assert!(number(&told.stdout, "refreshed ") >= 4, "{}", told.stdout);
+    let status = succeeds(&["status", &crawl.state]).stdout;
+    assert!(status.contains("fresh ") && status.contains("stalest "), "{status}");
 }
 
 #[test]

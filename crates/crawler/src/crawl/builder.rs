@@ -79,7 +79,8 @@ impl CrawlBuilder {
 
     /// Returns a hash of the rules of which URLs are the same. All processes of a shared crawl need the same.
     pub fn hash_of_rules(&self) -> u64 {
-        SavedRules::of(&self.config).hash_of_urls()
+        let keeps_fresh = self.config.options().frontier.freshness.keeps_fresh;
+        SavedRules::of(&self.config).hash_of_urls() ^ u64::from(keeps_fresh)
     }
 
     /// Returns a hash of the seeds and links. All processes of a shared crawl need the same, in the same order.

@@ -60,7 +60,9 @@ pub(crate) fn conclude(lease: Lease, started: Start, mut fetched: Fetched, confi
                 .conclude(fetched.page),
                 Err(error) => (lease.settle(outcome_of_error(error)), PageReport::default()),
             };
-            if lease.wants_fingerprint || config.options().reports.fingerprints {
+            let options = config.options();
+            let is_revisit = options.frontier.freshness.keeps_fresh && entry.is_refresh();
+            if lease.wants_fingerprint || options.reports.fingerprints || is_revisit {
                 settlement = settlement.with_fingerprint(fingerprint);
             }
             (settlement, Some(Box::new(report)), Vec::new())

@@ -101,15 +101,17 @@ impl<S: Fetcher> Run<S> {
                     return Err(CrawlError::Stalled);
                 }
                 Leasing::AllLeased => return Ok(Next::Continue(Wake::Never)),
-                Leasing::BudgetSpent => return Ok(self.end_with_others(Ending::BudgetSpent)),
+                Leasing::BudgetSpent if !self.keeps_fresh() => return Ok(self.end_with_others(Ending::BudgetSpent)),
                 // With others, the reach may grow until the end.
                 Leasing::Drained if !self.held_links.is_empty() && self.sharing.is_none() => {
                     self.offer_held_links(true)?;
                 }
-                Leasing::Drained if self.queue_again()? => {}
+                Leasing::Drained | Leasing::BudgetSpent if self.queue_again()? => {}
                 // The next second looks again.
-                Leasing::Drained if self.keeps_fresh() => return Ok(Next::Continue(Wake::Never)),
-                Leasing::Drained => return Ok(self.end_with_others(Ending::Drained)),
+                Leasing::Drained | Leasing::BudgetSpent if self.keeps_fresh() => {
+                    return Ok(Next::Continue(Wake::Never));
+                }
+                Leasing::Drained | Leasing::BudgetSpent => return Ok(self.end_with_others(Ending::Drained)),
             }
         }
     }

@@ -141,7 +141,7 @@ impl<S: Fetcher> Run<S> {
     /// Finds out before the first word of a run whether nothing is left. Others may have ended with what was said before: to them, the directory
     /// of a process that has more to do is an old copy.
     pub(super) fn look_what_is_left(&mut self) -> Result<(), CrawlError> {
-        if self.sharing.is_none() {
+        if self.sharing.is_none() || self.keeps_fresh() {
             return Ok(());
         }
         let ending = loop {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use frontier::{FailureKind, Link, NotFetched, Notice, PageEnd, StoredPage, Verdict};
+use frontier::{FailureKind, FreshnessReport, Link, NotFetched, Notice, PageEnd, StoredPage, Verdict};
 
 use super::{RefreshCounts, SitemapCounts};
 use crate::fetch::{BodyExtent, TruncationReason};
@@ -51,6 +51,8 @@ pub struct Counts {
     pub cut_short: u64,
     /// Counts of pages that were fetched again. They are not among the `pages`, nor in `by_status`.
     pub refreshed: RefreshCounts,
+    /// How fresh its pages were in the last second, if they are [kept fresh](frontier::FreshnessConfig::keeps_fresh).
+    pub freshness: Option<FreshnessReport>,
     /// Counts of sitemaps and of the URLs in them.
     pub sitemaps: SitemapCounts,
     /// What the outputs lack.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use frontier::report::MemoryReport;
-use frontier::{Health, NotFetched, Refusal};
+use frontier::{Health, HostFreshness, NotFetched, Refusal};
 use serde_json::{Value, json};
 
 use super::counts::count_of;
@@ -134,6 +134,11 @@ impl Summary {
             let [oldest, max_age] = [freshness.oldest, freshness.max_age].map(duration);
             let text = format!("about {fresh:.1} % ± {spread:.1}; oldest visit {oldest} ago, goal {max_age}");
             rows.add("fresh", text);
+            let host = |one: &HostFreshness| format!("{} {:.1} %", one.host, one.fresh * 100.0);
+            rows.add(
+                "stalest",
+                freshness.stalest.iter().map(host).collect::<Vec<_>>().join(", "),
+            );
         }
         rows.add_number("redirects", self.report.pages.redirected);
         rows.add("bytes", size(self.answers.bytes));
@@ -278,7 +283,7 @@ impl Summary {
     }
 
     fn pages_to_json(&self, name: &dyn Fn(&str) -> String) -> Value {
-        let (report, missing) = (&self.report, self.why_incomplete(name));
+        let (report, missing, freshness) = (&self.report, self.why_incomplete(name), self.freshness.as_ref());
         let by_time = self
             .answer_times()
             .map(|(seconds, pages)| json!({ "seconds": seconds, "pages": pages }));
@@ -309,10 +314,11 @@ impl Summary {
             "refreshed_unchanged": self.refreshed.unchanged,
             "refreshed_gone": self.refreshed.gone,
             "refreshed_failed": self.refreshed.failed,
-            "fresh": self.freshness.map(|freshness| freshness.fresh),
-            "fresh_spread": self.freshness.map(|freshness| freshness.spread),
-            "oldest_seconds": self.freshness.map(|freshness| freshness.oldest.as_secs_f64()),
-            "max_age_seconds": self.freshness.map(|freshness| freshness.max_age.as_secs_f64()),
+            "fresh": freshness.map(|freshness| freshness.fresh),
+            "fresh_spread": freshness.map(|freshness| freshness.spread),
+            "oldest_seconds": freshness.map(|freshness| freshness.oldest.as_secs_f64()),
+            "stalest": freshness.map(|freshness| &freshness.stalest),
+            "max_age_seconds": freshness.map(|freshness| freshness.max_age.as_secs_f64()),
         })
     }
 

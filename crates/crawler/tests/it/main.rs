@@ -25,6 +25,7 @@ mod hostile_addresses;
 mod hostile_sites;
 mod hostile_web;
 mod interim_heads;
+mod kept_fresh;
 mod known_links;
 mod memory_file;
 mod missing;

@@ -169,7 +169,7 @@ fn pages_are_kept_fresh_over_kills_and_the_crawl_does_not_end_by_itself() {
         let lines = folder.of(&path, "status").len();
         assert!(lines == times || lines + 1 == times, "{path}: {lines} lines of {times}");
     }
-    let fresh = summary.freshness.unwrap();
+    let fresh = summary.freshness.as_ref().unwrap();
     assert!(
         fresh.fresh > 0.9 && fresh.oldest < Duration::from_secs(6000),
         "{fresh:?}"

@@ -14,7 +14,7 @@ use crate::store::{Batch, MAX_KEY, Space};
 
 /// The version of what calls do. Who changes what one does, in `state`, `hosts` or `traps`, raises it: a journal of another version is not read,
 /// because its calls would do something else.
-pub(crate) const LOGIC: u32 = 18;
+pub(crate) const LOGIC: u32 = 19;
 
 /// The key of the manifest in [`Space::Meta`].
 pub(crate) const MANIFEST: u64 = 0;

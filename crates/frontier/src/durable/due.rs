@@ -52,6 +52,10 @@ impl Durable {
         };
         planner.read(&**self.store.lock(), state.pages_ended())?;
         planner.solve(state, now);
+        let sitemaps = state.sitemaps_due(now);
+        if !sitemaps.is_empty() {
+            self.apply(state, Call::Offer(Links::from(&*sitemaps)), now)?;
+        }
         let before = state.pages_read();
         let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
         // What has ended since the last commit is in no row yet, and must not be passed.
@@ -103,10 +107,7 @@ impl Durable {
     }
 
     fn put_off(&mut self, number: u64, page: StoredPage, later: Time) {
-        let planned = StoredPage {
-            next_visit: Some(later),
-            ..page.clone()
-        };
+        let planned = page.clone().planned_for(later);
         self.ended.entry(number).or_insert((planned, Some(page)));
     }
 
@@ -179,7 +180,7 @@ impl Durable {
             let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
             // The threshold has moved since: is it still worth a visit?
             let taken = match planner.next_visit(number, &host, &page) {
-                planned if planned > now => Err(planned),
+                planned if planned > now && !planner.dates.make_due(number) => Err(planned),
                 planned => planner.take_slot(&host, slot, planned < time, now),
             };
             if let Err(later) = taken {

@@ -8,8 +8,9 @@ use crate::error::{FrontierError, OpenError};
 use crate::lease::Leasing;
 use crate::link::Link;
 use crate::rules::ParseRules;
+use crate::settlement::Verdict;
 use crate::state::{Answer, Call, State};
-use crate::stored_page::StoredPage;
+use crate::stored_page::{PageEnd, StoredPage};
 use crate::time::Time;
 
 /// Calls that have changed nothing are saved once they take this many bytes.
@@ -55,14 +56,17 @@ impl Durable {
         if let Leasing::Dropped(dropped) = &answer.leasing {
             // Sitemaps have no row: they are no pages, and are not in the seen-set.
             for one in dropped.iter().filter(|one| one.entry.page > 0) {
-                self.page_has_ended(one.entry.page, StoredPage::dropped(one, now))?;
+                self.page_has_ended(one.entry.page, StoredPage::dropped(one, now), false)?;
             }
         }
         if let Call::Settle(settlements) = call {
             for (settlement, (settled, entry)) in settlements.all.iter().zip(&answer.settled) {
                 if let Some(entry) = entry.as_ref().filter(|_| settled.page > 0) {
-                    self.page_has_ended(settled.page, StoredPage::settled(entry, settlement, now))?;
+                    let end = StoredPage::settled(entry, settlement, now);
+                    let leads_on = end.end == PageEnd::Done && settled.verdicts.contains(&Verdict::Queued);
+                    self.page_has_ended(settled.page, end, leads_on)?;
                 }
+                self.note_dates(&settlement.links, now)?;
             }
         }
         Ok(())

@@ -153,8 +153,8 @@ fn put(number: u64, page: &StoredPage, batch: &mut Batch) -> postcard::Result<()
 }
 
 impl Durable {
-    /// Notes the end of a page, which its next row has.
-    pub(super) fn page_has_ended(&mut self, number: u64, end: StoredPage) -> Result<(), FrontierError> {
+    /// Notes the end of a page, which its next row has. `leads_on` says whether it has links to new URLs.
+    pub(super) fn page_has_ended(&mut self, number: u64, end: StoredPage, leads_on: bool) -> Result<(), FrontierError> {
         let is_first = number > self.tags.last();
         let replaced = if is_first {
             None
@@ -162,11 +162,13 @@ impl Durable {
             page(&**self.store.lock(), number)?
         };
         let mut page = match replaced.clone() {
-            Some(earlier) => end.after(earlier),
+            Some(earlier) => end.after(earlier, leads_on),
             None => end,
         };
+        let changes = replaced.as_ref().map_or(0, |earlier| earlier.visits.changes);
+        let has_changed = leads_on || page.visits.changes > changes;
         match &mut self.planner {
-            Some(planner) => planner.plan(number, &mut page),
+            Some(planner) => planner.plan(number, &mut page, has_changed),
             None => page.observed = None,
         }
         self.ended.insert(number, (page, replaced));

@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::again::again;
+use super::dated::Dates;
 use super::pages::{self, hash_of};
 use crate::freshness::{
     Ages, FreshnessConfig, LONGEST_REST, Observed, Page, SHORTEST_REST, USUAL, importance, threshold,
@@ -24,13 +27,15 @@ const LEAST_OF_HOST: usize = 8;
 const READ_AT_ONCE: u64 = 4096;
 /// The share of what a host allows that is planned: the rest drains a backlog.
 const PLANNED: f64 = 0.95;
+/// The most hosts that are named.
+const STALEST: usize = 5;
 /// What is taken to be usual counts as so many pages.
 const PRIOR_PAGES: f64 = 20.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
 pub(super) const LANE: Duration = Duration::from_secs(10);
 
 /// How fresh the pages are that were fetched, by a sample of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FreshnessReport {
     /// The share of pages that have not changed since their last visit, by their importance: Σ w·e^(−d·t) / Σ w.
@@ -41,6 +46,18 @@ pub struct FreshnessReport {
     pub oldest: Duration,
     /// The age at which each page is visited: [`FreshnessConfig::max_age`], or the one that the budget can meet.
     pub max_age: Duration,
+    /// The hosts with the most pages that have changed since, by their importance: at most five.
+    pub stalest: Vec<HostFreshness>,
+}
+
+/// How fresh the pages of a host are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HostFreshness {
+    /// The host.
+    pub host: HostKey,
+    /// As [`FreshnessReport::fresh`].
+    pub fresh: f64,
 }
 
 /// Plans visits.
@@ -61,6 +78,7 @@ pub(super) struct Planner {
     solved: Option<Time>,
     /// When the budget of all hosts allows another revisit.
     pub(super) next_of_all: Time,
+    pub(super) dates: Dates,
     /// Until when the revisits of hosts are given away that are the bottleneck.
     crowded: HashMap<HostKey, Time>,
 }
@@ -111,15 +129,25 @@ impl Planner {
             hosts: HashMap::new(),
             solved: None,
             next_of_all: Time::EPOCH,
+            dates: Dates::default(),
             crowded: HashMap::new(),
         }
     }
 
     /// Sets the next visit of a page that has ended: none, if no other fetch would end otherwise.
-    pub(super) fn plan(&mut self, number: u64, page: &mut StoredPage) {
+    pub(super) fn plan(&mut self, number: u64, page: &mut StoredPage, has_changed: bool) {
         let host = again(page).map(|link| link.url.host());
+        if let Some(host) = &host {
+            self.dates.visited(number, host, has_changed);
+        }
         page.next_visit = host.as_ref().map(|host| self.next_visit(number, host, page));
         self.note(number, host, page);
+    }
+
+    /// The earliest time of a visit.
+    pub(super) fn earliest(&self, page: &StoredPage, now: Time) -> Time {
+        let last = page.visits.last.unwrap_or_default();
+        (last + self.config.min_age).max(now + Duration::from_millis(1))
     }
 
     /// When a page is worth a visit.
@@ -251,11 +279,14 @@ impl Planner {
     pub(super) fn report(&self, now: Time) -> FreshnessReport {
         let mut report = FreshnessReport::default();
         let (mut all, mut spread) = (0.0, 0.0);
+        let mut hosts = HashMap::<&HostKey, (f64, f64)>::new();
         for one in self.sample.values() {
             let (weight, age) = (one.page.importance, millis(now.since(one.last)));
             let fresh = one.page.fresh_at(age);
             all += weight;
             report.fresh += weight * fresh;
+            let of_host = hosts.entry(&one.host).or_default();
+            *of_host = (of_host.0 + weight, of_host.1 + weight * fresh);
             spread += weight * weight * fresh * (1.0 - fresh);
             report.oldest = report.oldest.max(now.since(one.last));
         }
@@ -264,6 +295,16 @@ impl Planner {
             report.spread = spread.sqrt() / all;
         }
         report.max_age = Duration::from_millis(self.all.max_age as u64);
+        let mut hosts: Vec<_> = hosts.into_iter().collect();
+        let stale = |(_, (all, fresh)): &(&HostKey, (f64, f64))| all - fresh;
+        hosts.sort_unstable_by(|one, other| stale(other).total_cmp(&stale(one)).then(one.0.cmp(other.0)));
+        let worst = hosts.into_iter().take(STALEST);
+        report.stalest = worst
+            .map(|(host, (all, fresh))| HostFreshness {
+                host: host.clone(),
+                fresh: fresh / all,
+            })
+            .collect();
         report
     }
 

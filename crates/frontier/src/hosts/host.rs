@@ -59,6 +59,8 @@ struct Rare {
     blocked_until: Time,
     /// When the next revisit may be requested: see [`book_revisit`](Host::book_revisit).
     next_revisit: Time,
+    /// How many revisits wait.
+    revisits: u32,
     origins_given_up: u32,
     postponed: u32,
     /// Whether a postponed page was queued.
@@ -99,6 +101,9 @@ impl Host {
         self.is_counted |= is_page(&entry);
         if entry.postponed {
             self.rare().has_released = true;
+        }
+        if entry.is_revisit() {
+            self.rare().revisits += 1;
         }
         if let Purpose::Robots(_) = entry.purpose {
             self.rare().urgent.push(entry);
@@ -162,12 +167,18 @@ impl Host {
         Waiting {
             queued: self.queued(),
             queued_pages: self.queued_pages(),
+            revisits: self.revisits(),
             postponed: self.postponed(),
         }
     }
 
     pub(crate) fn queued_pages(&self) -> u64 {
         u64::from(self.queued_pages)
+    }
+
+    /// The number of revisits among them.
+    pub(crate) fn revisits(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| u64::from(rare.revisits))
     }
 
     pub(crate) fn postponed(&self) -> u64 {
@@ -180,7 +191,7 @@ impl Host {
         self.bring_due(now, config);
         if config.politeness.per_address
             && !self.knows_address(now)
-            && let Some(look_up) = self.look_up(key)
+            && let Some(look_up) = self.look_up(key, config)
         {
             self.rare().address = Address::Asking;
             return Some((look_up, false));
@@ -194,13 +205,11 @@ impl Host {
         if self.holds_pages(config) {
             return None;
         }
-        while let Some((at, class)) = self.next_in_round() {
+        while let Some((at, class)) = self.next_in_round(config) {
             self.leave_round(at, class);
             let origin = &mut self.origins[at];
             let id = origin.id;
-            let is_ready = origin
-                .ready_at(now, config.politeness.ask_robots)
-                .is_some_and(|time| time <= now);
+            let is_ready = origin.ready_at(now, config).is_some_and(|time| time <= now);
             let taken = if is_ready {
                 origin.take(key, class, now, config)
             } else {
@@ -221,6 +230,13 @@ impl Host {
     fn left(&mut self, entry: &Entry) {
         self.queued = self.queued.saturating_sub(u32::from(is_page(entry)));
         self.queued_pages -= u32::from(entry.purpose == Purpose::Page).min(self.queued_pages);
+        self.revisits_left(u32::from(entry.is_revisit()));
+    }
+
+    fn revisits_left(&mut self, left: u32) {
+        if let Some(rare) = &mut self.rare {
+            rare.revisits = rare.revisits.saturating_sub(left);
+        }
     }
 
     pub(crate) fn gave_up(&self, url: &str) -> bool {
@@ -363,11 +379,11 @@ impl Host {
         }
     }
 
-    fn look_up(&self, key: &HostKey) -> Option<Entry> {
+    fn look_up(&self, key: &HostKey, config: &HostConfig) -> Option<Entry> {
         let waiting = self
             .origins
             .iter()
-            .find(|origin| !origin.is_empty())
+            .find(|origin| !origin.is_empty(config))
             .map(|origin| origin.id.text(key));
         let url = waiting.or_else(|| {
             let urgent = self.rare.as_ref()?.urgent.first()?;

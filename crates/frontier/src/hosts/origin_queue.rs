@@ -61,6 +61,8 @@ struct Rare {
     pages: ByClass<PackedEntries>,
     /// Revisits whose time has come, and then retries.
     retries: ByClass<VecDeque<Entry>>,
+    /// Turns of other pages since the last revisit.
+    since_revisit: u32,
     /// Pages that wait behind everything else of the crawl.
     postponed: PackedEntries,
     health: OriginHealth,
@@ -109,8 +111,7 @@ impl OriginQueue {
             self.rare().sitemaps.push_back(entry);
         } else if entry.was_asked_for() {
             self.rare().retries.of(entry.class).push_back(entry);
-        } else if entry.due > Time::EPOCH && entry.is_refresh() {
-            // A revisit whose time has come.
+        } else if entry.is_revisit() {
             let retries = self.rare().retries.of(entry.class);
             let at = retries.iter().take_while(|entry| !entry.was_asked_for()).count();
             retries.insert(at, entry);
@@ -145,11 +146,11 @@ impl OriginQueue {
     }
 
     /// When its turn may come; `None` if that needs a settlement first.
-    pub(crate) fn ready_at(&self, now: Time, ask_robots: bool) -> Option<Time> {
-        if self.is_given_up || self.is_empty() {
+    pub(crate) fn ready_at(&self, now: Time, config: &HostConfig) -> Option<Time> {
+        if self.is_given_up || self.is_empty(config) {
             return None;
         }
-        match self.turn(now, ask_robots) {
+        match self.turn(now, config.politeness.ask_robots) {
             Turn::Probe(outage) => (!outage.is_probing && !self.is_asking).then_some(outage.next),
             Turn::Robots => (!self.is_asking).then(|| self.robots_due()),
             Turn::Entry => Some(Time::EPOCH),
@@ -181,7 +182,7 @@ impl OriginQueue {
             entry.attempts = u32::from(self.robots_attempts);
             return Some((entry, is_probe));
         }
-        let entry = self.take_entry(host, class, config.segments())?;
+        let entry = self.take_entry(host, class, config)?;
         self.rules_are_fresh = false;
         Some((entry, is_probe))
     }
@@ -216,20 +217,23 @@ impl OriginQueue {
         }
     }
 
-    /// The classes of its pages that are not postponed.
-    pub(crate) fn classes(&self) -> Classes {
-        let usual = (!self.pages.is_empty()).then_some(Class::default());
+    /// The classes of its pages that are not postponed or [held](HostConfig::holds_new).
+    pub(crate) fn classes(&self, config: &HostConfig) -> Classes {
+        let is_meant = |pages: &PackedEntries| !pages.is_empty() && !config.holds_new;
+        let usual = is_meant(&self.pages).then_some(Class::default());
         let Some(rare) = &self.rare else {
             return usual.into_iter().collect();
         };
-        let pages = rare.pages.iter().filter(|(_, pages)| !pages.is_empty());
-        let retries = rare.retries.iter().filter(|(_, retries)| !retries.is_empty());
+        let pages = rare.pages.iter().filter(|(_, pages)| is_meant(pages));
+        let is_meant = |entry: &Entry| !config.holds_new || entry.is_refresh();
+        let retries = rare.retries.iter().filter(|(_, retries)| retries.iter().any(is_meant));
         let others = pages.map(|(class, _)| class).chain(retries.map(|(class, _)| class));
         usual.into_iter().chain(others).collect()
     }
 
-    pub(crate) fn has_sitemaps(&self) -> bool {
-        self.rare.as_deref().is_some_and(|rare| !rare.sitemaps.is_empty())
+    pub(crate) fn has_sitemaps(&self, config: &HostConfig) -> bool {
+        let rare = self.rare.as_deref().filter(|_| !config.holds_new);
+        rare.is_some_and(|rare| !rare.sitemaps.is_empty())
     }
 
     /// The number of postponed pages.
@@ -250,9 +254,9 @@ impl OriginQueue {
         self.pages.heap_bytes() + rules + self.rare.as_deref().map_or(0, Rare::bytes)
     }
 
-    /// Whether nothing is queued, except postponed pages.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.classes().is_empty() && !self.has_sitemaps()
+    /// Whether nothing is queued, except what is postponed or held.
+    pub(crate) fn is_empty(&self, config: &HostConfig) -> bool {
+        self.classes(config).is_empty() && !self.has_sitemaps(config)
     }
 
     /// Returns whether it has state, other than its robots.txt, that must not be forgotten.

@@ -38,7 +38,11 @@ impl HostQueues {
 
     pub(crate) fn set_config(&mut self, config: HostConfig) {
         let segments = self.config.segments.take();
-        self.config = HostConfig { segments, ..config };
+        self.config = HostConfig {
+            segments,
+            holds_new: self.holds_new,
+            ..config
+        };
         self.hosts.config = self.config.clone();
     }
 

@@ -19,7 +19,7 @@ pub(super) const FILE: &str = "frontier.sqlite";
 const UNFINISHED: &str = "frontier.sqlite.new";
 /// "FRTR", the mark of our files, where the tool `file` finds it.
 const APPLICATION_ID: i32 = 0x4652_5452;
-pub(crate) const VERSION: u32 = 28;
+pub(crate) const VERSION: u32 = 29;
 /// The number of SQLite's own modes: pages move to the front of the file when asked to.
 const INCREMENTAL: i32 = 2;
 

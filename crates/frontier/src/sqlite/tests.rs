@@ -365,7 +365,7 @@ fn what_is_no_store_of_this_version_is_refused_with_its_reason() {
             error,
             StoreError::Version {
                 found: 77,
-                supported: 28,
+                supported: 29,
                 ..
             }
         ),

@@ -184,7 +184,7 @@ impl State {
         }
     }
 
-    fn is_budget_spent(&self) -> bool {
+    pub(super) fn is_budget_spent(&self) -> bool {
         self.max_pages.is_some_and(|most| self.tables.pages.spent() >= most)
     }
 

@@ -49,6 +49,8 @@ impl State {
             return self.return_dropped();
         }
         self.tables.leases.has_just_dropped = false;
+        self.hold_new(now);
+        self.release_postponed(now);
         loop {
             let is_outbox_full = self.is_outbox_full();
             let ready = self.take_ready(now, if is_outbox_full { 0 } else { up_to });
@@ -61,7 +63,8 @@ impl State {
             if self.is_drained() {
                 return Leasing::Drained;
             }
-            if self.budget_left() == 0 {
+            let revisits_alone = self.sieve.queue().holds_new;
+            if self.budget_left() == 0 && !revisits_alone {
                 return if self.tables.leases.in_flight.is_empty() {
                     Leasing::BudgetSpent
                 } else {
@@ -74,16 +77,19 @@ impl State {
             if up_to == 0 && self.hosts().is_due(now) {
                 return Leasing::Ready(ready);
             }
-            let is_all_done = self.tables.leases.in_flight.is_empty() && !self.sieve.queue().has_queued();
-            if !(is_all_done && self.hosts().release_postponed(now)) {
-                return self.hosts().next_time().map_or(Leasing::AllLeased, Leasing::NotUntil);
+            if !self.release_postponed(now) {
+                let nothing = match revisits_alone && self.tables.leases.in_flight.is_empty() {
+                    true => Leasing::BudgetSpent,
+                    false => Leasing::AllLeased,
+                };
+                return self.hosts().next_time().map_or(nothing, Leasing::NotUntil);
             }
         }
     }
 
     fn take_ready(&mut self, now: Time, up_to: usize) -> Vec<Lease> {
         let mut ready = Vec::new();
-        while ready.len() < up_to && self.budget_left() > 0 {
+        while ready.len() < up_to && (self.budget_left() > 0 || self.sieve.queue().holds_new) {
             let Some((leased, delay)) = self.hosts().take(now) else {
                 break;
             };
@@ -123,6 +129,28 @@ impl State {
                     .of(&*entry.url)
                     .is_multiple_of(u64::from(compare_one_of))
                     || traps.suspects(&entry.queue))
+    }
+
+    /// Once the page budget is spent, revisits alone are asked for, if pages are kept fresh.
+    fn hold_new(&mut self, now: Time) {
+        let holds = self.config.freshness.keeps_fresh && self.is_budget_spent();
+        if holds != self.sieve.queue().holds_new {
+            let config = self.config.under(&self.tables.ordered);
+            self.hosts().holds_new = holds;
+            // It was checked before.
+            let _ = self.obey_orders();
+            self.hosts().place_anew(&config, &config, now);
+        }
+    }
+
+    /// Queues some of the postponed pages, if nothing but revisits waits or is in flight. Returns whether there were any.
+    fn release_postponed(&mut self, now: Time) -> bool {
+        let queues = self.sieve.queue();
+        if queues.postponed() == 0 || queues.has_new() || self.budget_left() == 0 {
+            return false;
+        }
+        let mut in_flight = self.tables.leases.in_flight.values();
+        !in_flight.any(|leased| !leased.entry.is_revisit()) && self.hosts().release_postponed(now)
     }
 
     pub(super) fn budget_left(&self) -> u64 {

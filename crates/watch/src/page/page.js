@@ -68,6 +68,9 @@ function showFigures(summary) {
     ["bytes", size(summary.bytes)],
     ["time", duration(summary.elapsed_seconds)],
   ];
+  if (summary.fresh !== null) {
+    figures.splice(1, 0, ["fresh", `${(100 * summary.fresh).toFixed(1)} %`], ["oldest visit", `${duration(summary.oldest_seconds)} ago`], ["fetched again", grouped(summary.refreshed)]);
+  }
   put(
     byId("figures"),
     ...figures.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", name.startsWith("lost") && value !== "0" ? { class: "bad" } : {}, value))),

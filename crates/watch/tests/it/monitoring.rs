@@ -148,7 +148,7 @@ fn each_alert_has_a_test_and_a_remedy() {
         values.map(|value| value.trim().trim_matches('"').to_owned()).collect()
     };
     let (alerts, actions) = (values("- alert:"), values("action:"));
-    assert_eq!((alerts.len(), actions.len()), (13, 13));
+    assert_eq!((alerts.len(), actions.len()), (14, 14));
     for (alert, action) in alerts.iter().zip(actions) {
         assert!(tests.contains(&format!("alertname=\"{alert}\"")), "{alert} has no test");
         let row = page.lines().find(|line| line.starts_with(&format!("| {alert} |")));

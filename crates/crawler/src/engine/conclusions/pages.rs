@@ -6,6 +6,7 @@ use frontier::{
     CanonicalUrl, ContentHash, Failure, Fingerprint, Lease, Link, Outcome, PreviousFetch, Settlement, Time, Validators,
 };
 use page::Page;
+use page::fingerprint::content_hash;
 use page::links::{LinkKey, LinkSource};
 use page::select::Selected;
 use page::sitemap::format_date;
@@ -81,6 +82,8 @@ impl Answered<'_> {
         if record.selected.is_none() && !options.reports.fields.is_empty() {
             record.selected = Some(Selected::without_values(&options.reports.fields));
         }
+        let content = self.content(&record, page.fingerprint);
+        record.unchanged = self.lease.entry.is_refresh().then(|| self.is_unchanged(content));
         let truncation = self.answer.truncation.map(TruncationReason::name);
         let validators = validators_of_body(self.answer.status, truncation, self.validators());
         let mut report = PageReport {
@@ -96,7 +99,7 @@ impl Answered<'_> {
             .settle(outcome)
             .with_links(offered)
             .with_known_links(report.found.left_out.known as u64)
-            .with_version(validators, self.content(report.found.fingerprint));
+            .with_version(validators, content);
         (settlement, report)
     }
 
@@ -194,7 +197,6 @@ impl Answered<'_> {
             milliseconds: u64::try_from(answer.elapsed.as_millis()).unwrap_or(u64::MAX),
             links_found: page.links.len() + listed + left_out.known + left_out.nofollow + left_out.dropped,
             is_new: !entry.is_refresh(),
-            unchanged: entry.is_refresh().then(|| self.is_unchanged(page.fingerprint)),
             noindex: page.noindex,
             content_hash: page.fingerprint.content.map(|hash| hash.to_string()),
             simhash: page.fingerprint.text.map(|hash| hash.to_string()),
@@ -223,14 +225,20 @@ impl Answered<'_> {
         }
     }
 
-    /// The hash of the content. A page that has not changed comes without content.
-    fn content(&self, fingerprint: Fingerprint) -> Option<ContentHash> {
-        let previous = self.previous().filter(|_| self.answer.status == 304);
-        previous.map_or(fingerprint.content, |previous| previous.content)
+    /// The hash of what says whether it has changed: of the selected values, if there are some, else of all. A page that has not changed comes without
+    /// content.
+    fn content(&self, record: &PageRecord, fingerprint: Fingerprint) -> Option<ContentHash> {
+        if let Some(previous) = self.previous().filter(|_| self.answer.status == 304) {
+            return previous.content;
+        }
+        let selected = record.selected.as_ref().filter(|_| fingerprint.content.is_some());
+        let selected = selected.filter(|selected| selected.fields.iter().any(|(_, values)| !values.is_empty()));
+        let of_values = selected.and_then(|selected| content_hash(&serde_json::to_vec(selected).ok()?));
+        of_values.or(fingerprint.content)
     }
 
-    fn is_unchanged(&self, fingerprint: Fingerprint) -> bool {
+    fn is_unchanged(&self, content: Option<ContentHash>) -> bool {
         let previous = self.previous().and_then(|previous| previous.content);
-        self.answer.status == 304 || (previous.is_some() && previous == fingerprint.content)
+        self.answer.status == 304 || (previous.is_some() && previous == content)
     }
 }

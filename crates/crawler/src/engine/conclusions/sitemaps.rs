@@ -188,7 +188,10 @@ fn listed_links(entry: &Entry, origin: &Origin, sitemap: Sitemap, canonicalizer:
     };
     let (depth, indexes) = if is_page { (next, 1) } else { (1, below) };
     let link = |url: CanonicalUrl, lists, lastmod| match lists {
-        Lists::Sitemaps => Link::sitemap(url, origin.clone(), indexes, Some(Arc::clone(&referrer))),
+        Lists::Sitemaps => Link {
+            lastmod,
+            ..Link::sitemap(url, origin.clone(), indexes, Some(Arc::clone(&referrer)))
+        },
         Lists::Pages => Link {
             lastmod,
             ..Link::found(url, depth, Arc::clone(&referrer))

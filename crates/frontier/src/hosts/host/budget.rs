@@ -35,6 +35,10 @@ impl Host {
         self.exceeds_budget(config)
     }
 
+    pub(crate) fn forget_pages(&mut self) {
+        self.settled_pages = 0;
+    }
+
     /// Takes back that a page was counted: it is fetched again.
     pub(crate) fn uncount_page(&mut self) {
         self.settled_pages = self.settled_pages.saturating_sub(1);
@@ -83,6 +87,8 @@ impl Host {
         if let Some(rare) = &mut self.rare {
             rare.postponed = less(rare.postponed, postponed);
         }
+        let revisits = drained.entries.iter().filter(|entry| entry.is_revisit()).count();
+        self.revisits_left(revisits as u32);
         self.queued = less(self.queued, drained.len().saturating_sub(postponed));
         self.queued_pages = less(self.queued_pages, drained.pages().saturating_sub(postponed));
         drained

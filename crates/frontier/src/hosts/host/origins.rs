@@ -67,7 +67,7 @@ impl Host {
     /// Updates an origin after a change: adds it to the round, or sets its timer.
     pub(crate) fn refresh(&mut self, id: OriginId, now: Time, config: &HostConfig) {
         let origin = self.origin(id);
-        let Some(time) = origin.ready_at(now, config.politeness.ask_robots) else {
+        let Some(time) = origin.ready_at(now, config) else {
             return;
         };
         if time <= now {
@@ -80,8 +80,8 @@ impl Host {
 
     /// Returns the next origin of the round with pages of the class whose turn it is. Sitemaps go with the best class. Returns its
     /// position. Cost: a scan of all origins.
-    pub(super) fn next_in_round(&mut self) -> Option<(usize, Class)> {
-        let in_use = self.classes();
+    pub(super) fn next_in_round(&mut self, config: &HostConfig) -> Option<(usize, Class)> {
+        let in_use = self.classes(config);
         let class = match in_use.are_several() {
             true => self.rare().turns.get_or_insert_default().classes.next(in_use),
             false => in_use.best(),
@@ -90,7 +90,8 @@ impl Host {
         let next = usize::from(*self.next_origin(class)).min(self.origins.len());
         let (before, after) = self.origins.split_at(next);
         let is_best = in_use.best().is_none_or(|best| best == class);
-        let is_meant = |origin: &OriginQueue| origin.classes().contains(class) || is_best && origin.has_sitemaps();
+        let is_meant =
+            |origin: &OriginQueue| origin.classes(config).contains(class) || is_best && origin.has_sitemaps(config);
         let is_next = |origin: &OriginQueue| origin.in_round && is_meant(origin);
         let at = after.iter().chain(before).position(is_next)?;
         let at = (next + at) % self.origins.len();
@@ -107,19 +108,19 @@ impl Host {
     }
 
     /// The classes of the pages in its round.
-    fn classes(&self) -> Classes {
+    fn classes(&self, config: &HostConfig) -> Classes {
         let in_round = self.origins.iter().filter(|origin| origin.in_round);
-        in_round.fold(Classes::default(), |classes, origin| classes | origin.classes())
+        in_round.fold(Classes::default(), |classes, origin| classes | origin.classes(config))
     }
 
     /// The best of these, which decides about its place among other hosts.
-    pub(crate) fn class(&self) -> Class {
+    pub(crate) fn class(&self, config: &HostConfig) -> Class {
         // A robots.txt that was redirected to it is for another host, whose pages wait.
         let is_urgent = self.rare.as_ref().is_some_and(|rare| !rare.urgent.is_empty());
         if is_urgent {
             return Class::FIRST;
         }
-        self.classes().best().unwrap_or_default()
+        self.classes(config).best().unwrap_or_default()
     }
 
     /// Removes an origin from the round, which continues after it for its class.
@@ -160,10 +161,10 @@ impl Host {
         if self.holds_pages(config) {
             return urgent;
         }
-        while let Some((at, class)) = self.next_in_round() {
+        while let Some((at, class)) = self.next_in_round(config) {
             let origin = &self.origins[at];
             let id = origin.id;
-            let ready = origin.ready_at(now, config.politeness.ask_robots);
+            let ready = origin.ready_at(now, config);
             if ready.is_some_and(|time| time <= now) {
                 return Some(Time::EPOCH);
             }
@@ -175,9 +176,7 @@ impl Host {
         while let Some(Reverse((time, id))) = rare.timed.peek().copied() {
             let at = self.origins.binary_search_by_key(&id, |origin| origin.id).ok();
             let origin = at.and_then(|at| self.origins.get(at));
-            let is_meant = |origin: &OriginQueue| {
-                origin.timer() == time && origin.ready_at(now, config.politeness.ask_robots) == Some(time)
-            };
+            let is_meant = |origin: &OriginQueue| origin.timer() == time && origin.ready_at(now, config) == Some(time);
             if origin.is_some_and(is_meant) {
                 break;
             }

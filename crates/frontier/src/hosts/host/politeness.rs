@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use super::Host;
 use crate::entry::{Entry, Purpose};
-use crate::hosts::{HostConfig, counts_as_page};
+use crate::hosts::{HostConfig, LEAST_TURNS, counts_as_page};
 use crate::policy::{HostPolicy, ResolvedPolicy};
 use crate::rules::Policy;
 use crate::time::Time;
 use crate::url::HostKey;
-
-/// While new pages wait, at most one request of this many is a revisit.
-const LEAST_TURNS: u32 = 4;
 
 impl Host {
     /// Records a lease, and returns the time since the end of the last request.
@@ -139,8 +136,8 @@ impl Host {
 
     /// The least time between two revisits, so that they have their share of what politeness allows.
     pub(crate) fn revisit_interval(&self, config: &HostConfig) -> Duration {
-        let turns = match self.queued_pages() {
-            0 => config.revisit_turns,
+        let turns = match self.queued_pages() - self.revisits() {
+            new if new == 0 || config.holds_new => config.revisit_turns,
             _ => config.revisit_turns.max(LEAST_TURNS),
         };
         let request = self.delay(config).saturating_add(self.pace.last_took());

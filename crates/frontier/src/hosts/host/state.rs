@@ -31,8 +31,8 @@ impl Host {
     pub(crate) fn update_state(&mut self, now: Time, config: &HostConfig) -> Option<bool> {
         let state = match self.state {
             // It stays there until its turn, when `round_robin.rs` looks at it again, unless a page of a better class has come.
-            HostState::Due(class) => HostState::Due(class.min(self.class())),
-            HostState::WaitingForAddress(class) if class <= self.class() => self.state,
+            HostState::Due(class) => HostState::Due(class.min(self.class(config))),
+            HostState::WaitingForAddress(class) if class <= self.class(config) => self.state,
             _ => match self.next_state(now, config) {
                 HostState::Due(class) if self.shared_address(now).is_some() => HostState::WaitingForAddress(class),
                 state => state,
@@ -51,7 +51,7 @@ impl Host {
         let free = self.free_at(config);
         match free.and_then(|free| Some(free.max(self.first_due(now, config)?))) {
             None => HostState::WaitingForSettlement,
-            Some(time) if time <= now => HostState::Due(self.class()),
+            Some(time) if time <= now => HostState::Due(self.class(config)),
             Some(time) => HostState::Waiting(time),
         }
     }

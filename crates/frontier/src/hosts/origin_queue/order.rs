@@ -1,5 +1,5 @@
-//! The order in which the entries of an origin are leased: sitemaps and pages take turns, pages by their [class](crate::Class), and those of a class
-//! behind revisits whose time has come and before its retries, as `take_entry` takes them and `find_queued` counts them. Postponed pages come last: they are queued anew when nothing
+//! The order in which the entries of an origin are leased: sitemaps and pages take turns, pages by their [class](crate::Class), those of a class
+//! in turn with revisits whose time has come (one turn in [`LEAST_TURNS`]) and before its retries, as `take_entry` takes them and `find_queued` counts them. Postponed pages come last: they are queued anew when nothing
 //! else is left (`HostQueues::release_postponed`).
 
 use std::collections::{BTreeMap, VecDeque};
@@ -9,16 +9,17 @@ use crate::class::{Class, Turns};
 use crate::entry::{Entry, Purpose};
 use crate::hosts::packed_entries::OriginRef;
 use crate::hosts::packed_entries::closed::SegmentStore;
+use crate::hosts::{HostConfig, LEAST_TURNS};
 use crate::url::HostKey;
 
 impl OriginQueue {
-    /// Takes a sitemap, or a page of a class.
-    pub(super) fn take_entry(
-        &mut self,
-        host: &HostKey,
-        class: Class,
-        segments: Option<&dyn SegmentStore>,
-    ) -> Option<Entry> {
+    /// Takes a sitemap, or a page of a class; while new pages are held, a revisit.
+    pub(super) fn take_entry(&mut self, host: &HostKey, class: Class, config: &HostConfig) -> Option<Entry> {
+        if config.holds_new {
+            let retries = self.rare.as_mut()?.retries.get_mut(class)?;
+            return retries.remove(retries.iter().position(Entry::is_refresh)?);
+        }
+        let segments = config.segments();
         let first = match self.page_is_next {
             true => self.take_page(host, class, segments).or_else(|| self.take_sitemap()),
             false => self.take_sitemap().or_else(|| self.take_page(host, class, segments)),
@@ -32,10 +33,15 @@ impl OriginQueue {
     }
 
     fn take_page(&mut self, host: &HostKey, class: Class, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
-        let revisits = self.rare.as_mut().and_then(|rare| rare.retries.get_mut(class));
-        let revisits = revisits.filter(|retries| retries.front().is_some_and(|entry| !entry.was_asked_for()));
-        if let Some(revisits) = revisits {
-            return take_first(revisits);
+        let is_new = self.queues().any(|(of, pages)| of == class && !pages.is_empty());
+        if let Some(rare) = &mut self.rare {
+            let revisits = rare.retries.get_mut(class);
+            let revisits = revisits.filter(|retries| retries.front().is_some_and(|entry| !entry.was_asked_for()));
+            rare.since_revisit = rare.since_revisit.saturating_add(1);
+            if let Some(revisits) = revisits.filter(|_| !is_new || rare.since_revisit >= LEAST_TURNS) {
+                rare.since_revisit = 0;
+                return take_first(revisits);
+            }
         }
         let origin = &self.id.text(host);
         let origin_ref = OriginRef::new(host, origin, segments).of_class(class);

@@ -1,12 +1,16 @@
 //! Pages are visited again as planned: none is forgotten, none is early, and hosts have their share, over any failures and kills.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{Crawl, DAY, asking_robots, page, url};
-use crate::{FailureKind, FreshnessConfig, FrontierConfig, Leasing, PageEnd, Purpose, Refetch, Time};
+use crate::{
+    CrawlPolicy, FailureKind, Fingerprint, FreshnessConfig, FrontierConfig, Leasing, Outcome, PageEnd, Purpose,
+    Refetch, Time,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -238,4 +242,98 @@ fn a_page_that_is_queued_for_another_reason_is_not_due_meanwhile() {
         crawl.pages().values().all(|page| page.visits.count >= 2),
         "and is planned anew"
     );
+}
+
+#[test]
+fn a_spent_page_budget_holds_new_pages_and_no_revisit() {
+    let mut config = kept_fresh();
+    config.limits.max_pages = Some(12);
+    let mut crawl = Crawl::new(config);
+    crawl.offer(
+        &(0..4)
+            .flat_map(|host| (0..10).map(move |n| page(host, n)))
+            .collect::<Vec<_>>(),
+    );
+    let mut fetched = BTreeMap::<String, usize>::new();
+    let mut days = |crawl: &mut Crawl, days: u32| {
+        let end = crawl.now + DAY * days;
+        while crawl.now < end {
+            let next = crawl.again(Refetch::Due, 1000).next.unwrap_or_default();
+            let next = next.clamp(crawl.now + HOUR / 12, crawl.now + HOUR);
+            match crawl.frontier.lease(crawl.now, 3).unwrap() {
+                Leasing::Ready(leases) => {
+                    for lease in &leases {
+                        if lease.entry.purpose == Purpose::Page {
+                            *fetched.entry(lease.entry.url.to_string()).or_default() += 1;
+                        }
+                        let fails = lease.entry.is_refresh() && crawl.now.as_millis().is_multiple_of(3);
+                        crawl.settle(lease, fails.then_some(FailureKind::Status));
+                    }
+                }
+                Leasing::NotUntil(time) => crawl.now = time.min(next),
+                _ => crawl.now = next,
+            }
+            crawl.save();
+        }
+        fetched.clone()
+    };
+    let first = days(&mut crawl, 5);
+    assert_eq!(first.len(), 12, "{first:?}");
+    assert!(first.values().all(|times| *times >= 5), "{first:?}");
+    assert_eq!(crawl.waiting().len(), 28);
+    crawl.kill();
+    let more = days(&mut crawl, 5);
+    assert!(more.iter().all(|(url, times)| first[url] + 4 < *times), "{more:?}");
+
+    crawl.config.limits.max_pages = Some(20);
+    crawl.kill();
+    assert_eq!(days(&mut crawl, 3).len(), 20);
+    let policy = CrawlPolicy {
+        max_pages: Some(40),
+        ..CrawlPolicy::default()
+    };
+    crawl.frontier.set_crawl_policy(&policy, crawl.now).unwrap();
+    assert_eq!(days(&mut crawl, 3).len(), 40);
+}
+
+/// More revisits are due than requests are made: hosts have turns for them.
+/// Returns how many pages were fetched, and how many were postponed at most.
+fn busy(alike: bool) -> (usize, u64) {
+    let mut config = kept_fresh();
+    config.freshness.min_age = Duration::from_secs(20);
+    config.freshness.revisit_share = 0.5;
+    config.traps.max_near_duplicates = NonZeroU32::new(2);
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&(0..10).map(|n| page(0, n)).collect::<Vec<_>>());
+    crawl.offer(&(0..80).map(|n| page(1 + n / 2, n % 2)).collect::<Vec<_>>());
+    let (mut fetched, mut waited, mut postponed) = (BTreeSet::new(), 0, 0);
+    for _ in 0..2000 {
+        crawl.again(Refetch::Due, 100);
+        let report = crawl.frontier.report();
+        waited += u32::from(report.queued > report.postponed);
+        postponed = report.postponed.max(postponed);
+        for lease in crawl.leases(1) {
+            fetched.insert(lease.entry.url.to_string());
+            let of_page = lease.entry.purpose == Purpose::Page && !lease.entry.is_refresh();
+            if alike && of_page && lease.entry.queue.as_str() == "host0.example" {
+                let fingerprint = Fingerprint::new(None, Some(1.into()));
+                let settlement = lease.settle(Outcome::Done).with_fingerprint(fingerprint);
+                crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+            } else {
+                crawl.settle(&lease, None);
+            }
+        }
+        crawl.save();
+        crawl.pass(Duration::from_secs(1));
+    }
+    assert_eq!(waited, 2000);
+    assert!(crawl.frontier.report().pages.refreshed > 1000);
+    (fetched.len(), postponed)
+}
+
+#[test]
+fn new_and_postponed_pages_have_their_turn_though_more_revisits_wait_than_requests_are_made() {
+    assert_eq!(busy(false), (90 + 41, 0), "and each robots.txt");
+    let (fetched, postponed) = busy(true);
+    assert!(fetched == 90 + 41 && postponed > 3, "{fetched} {postponed}");
 }
