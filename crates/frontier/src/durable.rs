@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 pub use crate::error::OpenError;
 pub use crate::store::{LockHolder, StoreError};
-pub use crate::stored_page::{PageEnd, StoredAnswer, StoredPage, Visits};
+pub use crate::stored_page::{OwnPlan, PageEnd, StoredAnswer, StoredPage, Visits};
 pub use again::{QueuedAgain, Refetch};
 use checkpoint::Checkpointer;
 pub use going_back::{OtherLogic, Unsynced};

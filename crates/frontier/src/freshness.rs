@@ -175,8 +175,8 @@ pub(crate) fn threshold(demand: impl Fn(f64) -> f64, most: f64, at_least: f64) -
     if demand(at_least) <= most {
         return at_least;
     }
-    let (mut low, mut high) = (at_least.max(1.0).ln(), 80.0);
-    for _ in 0..40 {
+    let (mut low, mut high) = (at_least.ln().max(-80.0), 80.0);
+    for _ in 0..50 {
         let middle = f64::midpoint(low, high);
         if demand(middle.exp()) > most {
             low = middle;
@@ -289,6 +289,9 @@ mod tests {
         let budget = 20.0 / DAY;
         let found = threshold(demand, budget, 0.0);
         assert!((demand(found) / budget - 1.0).abs() < 0.02);
+        let seconds = 1.0 / 8_000.0;
+        let often = threshold(demand, 99.0 * seconds, 0.0);
+        assert!((demand(often) / (99.0 * seconds) - 1.0).abs() < 0.02, "also for a visit every eight seconds: {often}");
         let larger = threshold(demand, budget, 2.0 * found);
         assert!((larger / found - 2.0).abs() < 1e-9, "it may not be lower");
     }

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use sieve::SeenSet;
 
 use crate::config::{FrontierConfig, FrontierConfigError};
-use crate::durable::{Durable, FreshnessReport, QueuedAgain, Refetch, SaveStatus};
+use crate::durable::{Durable, FreshnessReport, OwnPlan, QueuedAgain, Refetch, SaveStatus};
 use crate::error::FrontierError;
 use crate::lease::{LeaseId, Leasing};
 use crate::link::Link;
@@ -296,6 +296,17 @@ impl Frontier {
             |state, durable| durable.queue_again(state, which, up_to, now),
             QueuedAgain::default,
         )
+    }
+
+    /// Plans when a page that has ended is visited again, in place of the policy, if pages are [kept fresh](crate::FreshnessConfig::keeps_fresh): at a time, or
+    /// [every](OwnPlan::Every) hour. The plan is saved by the next [`persist`](Self::persist). Returns false if it has not ended, no other fetch would end otherwise, or no
+    /// visits are planned. Cost: a look at each entry that waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`queue_again`](Self::queue_again).
+    pub fn schedule(&mut self, url: &CanonicalUrl, plan: OwnPlan, now: Time) -> Result<bool, FrontierError> {
+        self.with_durable(|state, durable| durable.plan(state, url, plan, now), || false)
     }
 
     /// Says how fresh the pages are, if they are [kept fresh](crate::FreshnessConfig::keeps_fresh). In memory, and of a directory that is only read, it returns `None`. Cost: a look at up to 65 536 pages

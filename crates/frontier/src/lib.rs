@@ -310,7 +310,8 @@ pub use config::{
 pub use directory::Directory;
 #[doc(inline)]
 pub use durable::{
-    FreshnessReport, HostFreshness, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage, Visits,
+    FreshnessReport, HostFreshness, OwnPlan, PageEnd, QueuedAgain, Refetch, SaveStatus, StoredAnswer, StoredPage,
+    Visits,
 };
 #[doc(inline)]
 pub use entry::{Entry, Metadata, Purpose};

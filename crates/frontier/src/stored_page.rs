@@ -1,6 +1,7 @@
 //! What became of a page: one row for each that has ended, for people and tools, and for what is fetched again. Nothing else is decided by it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error, StrDeserializer};
@@ -50,8 +51,38 @@ pub struct StoredPage {
     pub visits: Visits,
     /// When it is visited next; `None` if it never is, or [pages are not kept fresh](crate::FreshnessConfig::keeps_fresh).
     pub next_visit: Option<Time>,
+    /// What the caller has planned for it.
+    pub own_plan: Option<OwnPlan>,
     /// What its visits saw; `None` as above.
     pub(crate) observed: Option<Observed>,
+}
+
+/// When a page is visited again by a plan of the caller's, in place of the [policy](crate::FreshnessConfig): politeness and the share of revisits hold,
+/// [`min_age`](crate::FreshnessConfig::min_age) does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum OwnPlan {
+    /// Once, at this time; then by the policy.
+    At(Time),
+    /// Each time so long after it has ended.
+    Every(Duration),
+}
+
+impl OwnPlan {
+    /// The milliseconds of the time, or less than 0 those between.
+    pub(crate) fn to_number(self) -> i64 {
+        match self {
+            Self::At(time) => i64::try_from(time.as_millis()).unwrap_or(i64::MAX),
+            Self::Every(every) => -i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1),
+        }
+    }
+
+    pub(crate) fn of_number(number: i64) -> Self {
+        match number < 0 {
+            true => Self::Every(Duration::from_millis(number.unsigned_abs())),
+            false => Self::At(Time::from_millis(number.unsigned_abs())),
+        }
+    }
 }
 
 /// What a page answered.
@@ -168,6 +199,7 @@ impl StoredPage {
             visits: Visits::default(),
             next_visit: None,
             observed: None,
+            own_plan: None,
         }
     }
 
@@ -216,6 +248,7 @@ impl StoredPage {
 
     /// The row after another end: the last answer stays until there is another one. `leads_on` says whether it has links to new URLs.
     pub(crate) fn after(mut self, earlier: Self, leads_on: bool) -> Self {
+        self.own_plan = earlier.own_plan;
         if !self.end.has_answer() && earlier.was_fetched() {
             (self.answer, self.visits, self.observed) = (earlier.answer, earlier.visits, earlier.observed);
         } else if self.end.has_answer() {

@@ -21,7 +21,7 @@ use crate::scope::Refusal;
 use crate::settlement::Verdict;
 use crate::state::{Again, Call, Links, Place, State};
 use crate::store::PageOrder;
-use crate::stored_page::{PageEnd, StoredPage};
+use crate::stored_page::{OwnPlan, PageEnd, StoredPage};
 use crate::time::Time;
 use crate::url::CanonicalUrl;
 
@@ -221,6 +221,39 @@ impl Durable {
             .filter(|(_, verdict)| *verdict == Verdict::Queued);
         let queued: HashSet<_> = queued.map(|(key, _)| key.as_str()).collect();
         Ok(urls.iter().map(|url| queued.contains(url.key())).collect())
+    }
+
+    /// Plans the next visits of a page that has ended. Returns false if none has, or no visits are planned.
+    pub(crate) fn plan(
+        &mut self,
+        state: &State,
+        url: &CanonicalUrl,
+        plan: OwnPlan,
+        now: Time,
+    ) -> Result<bool, FrontierError> {
+        let Some(planner) = &self.planner else { return Ok(false) };
+        let mut ended = self.ended.iter();
+        let ended = ended.find(|(_, (page, _))| page.key() == url.key());
+        let found = match ended {
+            Some((number, (page, replaced))) => Some((*number, page.clone(), replaced.clone())),
+            None => {
+                let mut rows = pages::find(&**self.store.lock(), &[url.key()])?;
+                rows.pop_first()
+                    .map(|(number, page)| (number, page.clone(), Some(page)))
+            }
+        };
+        let Some((number, mut page, replaced)) = found.filter(|(_, page, _)| again(page).is_some()) else {
+            return Ok(false);
+        };
+        page.own_plan = Some(plan);
+        // One that waits is planned as it ends.
+        if !waiting_pages(state)?.contains(&number) {
+            let next = planner.next_visit(number, &url.host(), &page);
+            page.next_visit = Some(next.max(now + Duration::from_millis(1)));
+        }
+        self.ended.insert(number, (page, replaced));
+        self.has_unsaved = true;
+        Ok(true)
     }
 
     fn queue_pages(

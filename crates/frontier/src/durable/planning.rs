@@ -15,7 +15,7 @@ use crate::freshness::{
 };
 use crate::state::State;
 use crate::store::{Space, Store, StoreError};
-use crate::stored_page::{PageEnd, StoredPage};
+use crate::stored_page::{OwnPlan, PageEnd, StoredPage};
 use crate::time::Time;
 use crate::url::HostKey;
 
@@ -152,6 +152,11 @@ impl Planner {
 
     /// When a page is worth a visit.
     pub(super) fn next_visit(&self, number: u64, host: &HostKey, page: &StoredPage) -> Time {
+        match page.own_plan {
+            Some(OwnPlan::At(time)) if time > page.time => return time,
+            Some(OwnPlan::Every(every)) => return page.time + every.max(Duration::from_millis(1)),
+            _ => {}
+        }
         let (begin, age) = match (page.end, page.visits.last) {
             (PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected, Some(last)) => (last, self.age(host, page)),
             // The longer it fails, the longer it rests.

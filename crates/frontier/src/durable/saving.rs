@@ -85,7 +85,7 @@ impl Durable {
         }
         // What could not be read must not be saved.
         self.check_read()?;
-        let is_new = !self.calls.is_empty() || self.attachment != attachment;
+        let is_new = !self.calls.is_empty() || !self.ended.is_empty() || self.attachment != attachment;
         if !is_new && (!sync || self.is_synced) {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::fingerprint::Fingerprint;
 use crate::freshness::Observed;
 use crate::link::{OwnData, Validators};
 use crate::store::Space;
-use crate::stored_page::{PageEnd, StoredAnswer, StoredPage, Visits, named};
+use crate::stored_page::{OwnPlan, PageEnd, StoredAnswer, StoredPage, Visits, named};
 use crate::time::Time;
 
 /// The statements that make the table, its indexes and its view.
@@ -27,7 +27,7 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
     let ((end, reason), answer, visits) = (page.end.names(), &page.answer, page.visits);
     // Mostly 0, which takes no byte.
     let since = |time: Option<Time>| Some(page.time.as_millis().wrapping_sub(time?.as_millis()).cast_signed());
-    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql = "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     connection.prepare_cached(sql)?.execute(params![
         key,
         seal,
@@ -59,6 +59,7 @@ pub(super) fn insert(connection: &Connection, key: i64, seal: i64, value: &[u8])
         since(visits.last),
         since(visits.last_change),
         page.next_visit.map(|time| time.as_millis().cast_signed()),
+        page.own_plan.map(OwnPlan::to_number),
         page.observed.map(|seen| seen.changes),
         page.observed.map(|seen| seen.changed_over.cast_signed()),
         page.observed.map(|seen| seen.unchanged_over.cast_signed()),
@@ -137,6 +138,7 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
             last_change: before(next())?,
         },
         next_visit: number(next())?.map(Time::from_millis),
+        own_plan: row.get::<_, Option<i64>>(next())?.map(OwnPlan::of_number),
         observed: observed([number(next())?, number(next())?, number(next())?]),
     })
 }

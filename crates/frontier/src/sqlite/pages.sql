@@ -3,7 +3,7 @@ CREATE TABLE page(key INTEGER PRIMARY KEY, seal INTEGER NOT NULL, saved_in INTEG
   depth INTEGER NOT NULL, class INTEGER NOT NULL, embedded INTEGER NOT NULL, attempts INTEGER NOT NULL, referrer TEXT, data BLOB,
   status INTEGER, target TEXT, etag TEXT, last_modified TEXT, content BLOB, simhash INTEGER, visits INTEGER NOT NULL,
   changes INTEGER NOT NULL, since_first INTEGER, since_visit INTEGER, since_change INTEGER,
-  next_visit INTEGER, seen_changes INTEGER, changed_over INTEGER, unchanged_over INTEGER, unanswered INTEGER);
+  next_visit INTEGER, own_plan INTEGER, seen_changes INTEGER, changed_over INTEGER, unchanged_over INTEGER, unanswered INTEGER);
 CREATE INDEX page_saved ON page(saved_in);
 CREATE INDEX page_due ON page(next_visit) WHERE next_visit IS NOT NULL;
 CREATE INDEX page_failed ON page(unanswered, saved_in) WHERE unanswered IS NOT NULL;

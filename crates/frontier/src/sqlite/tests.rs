@@ -16,7 +16,9 @@ use proptest::prelude::*;
 use super::{SIZES, Sizes, SqliteStore};
 use crate::freshness::Observed;
 use crate::store::{Batch, Change, MemoryStore, PageOrder, Space, Store, StoreError};
-use crate::{FailureKind, Fingerprint, NotFetched, PageEnd, StoredAnswer, StoredPage, Time, Validators, Visits};
+use crate::{
+    FailureKind, Fingerprint, NotFetched, OwnPlan, PageEnd, StoredAnswer, StoredPage, Time, Validators, Visits,
+};
 
 mod damage;
 mod files;
@@ -146,6 +148,7 @@ fn page(bytes: &[u8]) -> Vec<u8> {
             last_change: time(19),
         },
         next_visit: some(22).map(Time::from_millis),
+        own_plan: some(24).map(|number| OwnPlan::of_number(number.cast_signed() - 128)),
         observed: some(23).map(|seen| Observed {
             changes: seen as u32,
             changed_over: u64::MAX - seen,

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::{Crawl, DAY, asking_robots, page, url};
 use crate::{
-    CrawlPolicy, FailureKind, Fingerprint, FreshnessConfig, FrontierConfig, Leasing, Outcome, PageEnd, Purpose,
-    Refetch, Time,
+    CrawlPolicy, FailureKind, Fingerprint, FreshnessConfig, FrontierConfig, Leasing, Outcome, OwnPlan, PageEnd,
+    Purpose, Refetch, Time,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -336,4 +336,41 @@ fn new_and_postponed_pages_have_their_turn_though_more_revisits_wait_than_reques
     assert_eq!(busy(false), (90 + 41, 0), "and each robots.txt");
     let (fetched, postponed) = busy(true);
     assert!(fetched == 90 + 41 && postponed > 3, "{fetched} {postponed}");
+}
+
+#[test]
+fn a_plan_of_the_callers_goes_before_the_policy_also_after_a_kill() {
+    let mut config = kept_fresh();
+    config.freshness.revisits_per_second = Some(1.0 / 3600.0);
+    (config.freshness.max_age, config.freshness.min_age) = (DAY * 60, DAY);
+    let mut crawl = Crawl::new(config);
+    let pages: Vec<_> = (0..40).map(|n| page(n, 0)).collect();
+    crawl.offer(&pages);
+    let plan = |crawl: &mut Crawl, n: usize, plan| crawl.frontier.schedule(&url(&pages[n]), plan, crawl.now).unwrap();
+    assert!(!plan(&mut crawl, 0, OwnPlan::Every(HOUR)), "it has not ended");
+    crawl.fetch(|_| None);
+    let begin = crawl.now;
+    assert!(plan(&mut crawl, 0, OwnPlan::Every(3 * HOUR)));
+    assert!(plan(&mut crawl, 1, OwnPlan::At(begin + 5 * HOUR)));
+    crawl.save();
+    crawl.kill();
+    let mut visits = BTreeMap::<String, Vec<u64>>::new();
+    while crawl.now < begin + 20 * HOUR {
+        crawl.again(Refetch::Due, 10);
+        for lease in crawl.leases(8) {
+            let hours = crawl.now.since(begin).as_secs() / 3600;
+            visits.entry(lease.entry.url.to_string()).or_default().push(hours);
+            crawl.settle(&lease, None);
+        }
+        crawl.save();
+        crawl.pass(HOUR / 12);
+    }
+    visits.retain(|url, _| !url.ends_with("robots.txt"));
+    let every = &visits[&pages[0]];
+    assert!(
+        every.len() >= 5 && every[0] == 3 && every.windows(2).all(|two| (3..=4).contains(&(two[1] - two[0]))),
+        "{visits:?}"
+    );
+    assert_eq!(visits[&pages[1]], [5], "and then by the policy");
+    assert_eq!(visits.len(), 2, "no other page is a day old: {visits:?}");
 }
