@@ -291,7 +291,10 @@ mod tests {
         assert!((demand(found) / budget - 1.0).abs() < 0.02);
         let seconds = 1.0 / 8_000.0;
         let often = threshold(demand, 99.0 * seconds, 0.0);
-        assert!((demand(often) / (99.0 * seconds) - 1.0).abs() < 0.02, "also for a visit every eight seconds: {often}");
+        assert!(
+            (demand(often) / (99.0 * seconds) - 1.0).abs() < 0.02,
+            "also for a visit every eight seconds: {often}"
+        );
         let larger = threshold(demand, budget, 2.0 * found);
         assert!((larger / found - 2.0).abs() < 1e-9, "it may not be lower");
     }

@@ -277,7 +277,7 @@ mod tests {
         }
         assert_eq!(figures.left.map(|left| left.as_secs()), Some(at_least));
         let mut hanging = report();
-        (hanging.health.state, hanging.health.times) = (Health::Hanging, 3);
+        (hanging.health.state, hanging.health.times) = (Health::Hanging, 4);
         let figures = table.figures_of(hanging, Time::EPOCH);
         let all = figures.left.unwrap().as_secs();
         assert!(all > 31 * figures.queued * 3, "all attempts, of 30 s: {all}");

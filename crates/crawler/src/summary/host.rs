@@ -407,10 +407,10 @@ mod tests {
             ),
             (
                 explained(|host| {
-                    (host.report.health.state, host.report.health.times) = (Health::Hanging, 3);
+                    (host.report.health.state, host.report.health.times) = (Health::Hanging, 4);
                     host.answering = Some(37 * second);
                 }),
-                "hanging; 3 times in a row; 37 waiting, up to 6.2 min left if no more follow, 37.0 s if it answers again; MAX_ATTEMPTS and TIMEOUT bound that",
+                "hanging; 4 times in a row; 37 waiting, up to 6.2 min left if no more follow, 37.0 s if it answers again; MAX_ATTEMPTS and TIMEOUT bound that",
             ),
             (
                 explained(|host| {

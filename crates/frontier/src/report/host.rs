@@ -157,8 +157,9 @@ impl HostHealth {
         self.given_up_at.is_some() && (self.times > 1 || rests_until > self.given_up_at)
     }
 
-    /// Whether its last pages, three at least, got no whole answer: so will the others, and it may [never be given up](crate::failure#outages).
+    /// Whether its last pages got no whole answer, though the probe after the third did: so will the others, and it may
+    /// [never be given up](crate::failure#outages).
     pub fn pages_hang(&self) -> bool {
-        self.state == Health::Hanging && self.times >= SILENT_PAGES as u32
+        self.state == Health::Hanging && self.times > SILENT_PAGES as u32
     }
 }
