@@ -176,6 +176,12 @@ impl Durable {
             due.place = (time.as_millis(), number + 1);
             let Some(link) = again(&page) else { continue };
             let host = link.url.host();
+            if state.queues().gave_up(&host, link.url.url().as_str())
+                && let Err(later) = planner.ask_again(&host, now)
+            {
+                due.put_off.push((number, page, later));
+                continue;
+            }
             let slot = slots.entry(host.clone());
             let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
             // The threshold has moved since: is it still worth a visit?

@@ -79,6 +79,8 @@ pub(super) struct Planner {
     /// When the budget of all hosts allows another revisit.
     pub(super) next_of_all: Time,
     pub(super) dates: Dates,
+    /// When hosts that were given up are asked again, and how long they rest.
+    given_up: HashMap<HostKey, (Time, Duration)>,
     /// Until when the revisits of hosts are given away that are the bottleneck.
     crowded: HashMap<HostKey, Time>,
 }
@@ -130,6 +132,7 @@ impl Planner {
             solved: None,
             next_of_all: Time::EPOCH,
             dates: Dates::default(),
+            given_up: HashMap::new(),
             crowded: HashMap::new(),
         }
     }
@@ -139,6 +142,9 @@ impl Planner {
         let host = again(page).map(|link| link.url.host());
         if let Some(host) = &host {
             self.dates.visited(number, host, has_changed);
+            if page.end.has_answer() {
+                self.given_up.remove(host);
+            }
         }
         page.next_visit = host.as_ref().map(|host| self.next_visit(number, host, page));
         self.note(number, host, page);
@@ -311,6 +317,21 @@ impl Planner {
             })
             .collect();
         report
+    }
+
+    /// Lets one page of a host that was given up be asked for, after an hour, then after twice as long, up to a day.
+    ///
+    /// # Errors
+    ///
+    /// When that is else.
+    pub(super) fn ask_again(&mut self, host: &HostKey, now: Time) -> Result<(), Time> {
+        let (next, rest) = self.given_up.entry(host.clone()).or_insert((now, SHORTEST_REST));
+        if *next > now {
+            return Err(*next);
+        }
+        *rest = (*rest * 2).min(LONGEST_REST);
+        *next = now + *rest;
+        Ok(())
     }
 
     /// Takes the next slot of a host for a revisit, if that is soon. `was_put_off` says that the page has waited for it.

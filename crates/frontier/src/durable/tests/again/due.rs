@@ -374,3 +374,29 @@ fn a_plan_of_the_callers_goes_before_the_policy_also_after_a_kill() {
     assert_eq!(visits[&pages[1]], [5], "and then by the policy");
     assert_eq!(visits.len(), 2, "no other page is a day old: {visits:?}");
 }
+
+#[test]
+fn a_host_that_was_given_up_is_asked_again_after_an_hour_doubling_to_a_day_and_its_pages_are_visited_once_it_is_back() {
+    let mut crawl = Crawl::new(kept_fresh());
+    let pages: Vec<_> = (0..30).map(|n| page(0, n)).collect();
+    crawl.offer(&pages);
+    let (begin, mut asked, mut visited) = (crawl.now, Vec::new(), BTreeSet::new());
+    while crawl.now < begin + 12 * DAY {
+        crawl.again(Refetch::Due, 100);
+        let is_back = crawl.now > begin + 8 * DAY;
+        for lease in crawl.leases(8) {
+            if is_back {
+                visited.insert(lease.entry.url.to_string());
+            } else {
+                asked.push(crawl.now.since(begin).as_secs() / 3600);
+            }
+            crawl.settle(&lease, (!is_back).then_some(FailureKind::Connect));
+        }
+        let _ = crawl.frontier.lease(crawl.now, 0).unwrap();
+        crawl.save();
+        crawl.pass(Duration::from_secs(20));
+    }
+    asked.dedup();
+    assert!((8..=20).contains(&asked.len()), "{asked:?}");
+    assert_eq!(visited.len(), 31, "and robots.txt");
+}
