@@ -174,9 +174,9 @@ impl Summary {
         }
     }
 
-    /// Returns the number of pages that were left: queued, or in flight when a stop ended the crawl at once.
+    /// Returns the number of pages that were left: queued for the first time, or in flight when a stop ended the crawl at once.
     pub fn pages_left(&self) -> u64 {
-        self.report.queued_pages + self.cut_short
+        self.report.queued_pages.saturating_sub(self.report.revisits) + self.cut_short
     }
 
     /// Returns the number of pages that answered 2xx per second, over the last 20 to 40 seconds.

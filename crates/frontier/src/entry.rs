@@ -134,9 +134,9 @@ impl Entry {
             .is_some_and(|previous| previous.is_of_this_crawl)
     }
 
-    /// Whether it is such a page whose time has come, or will.
+    /// Whether it is a page that has ended before, and whose time has come, or will.
     pub(crate) fn is_revisit(&self) -> bool {
-        self.due > Time::EPOCH && self.is_refresh()
+        self.due > Time::EPOCH && self.page > 0
     }
 
     /// Whether it is a robots.txt that a redirect has led to another origin than the one that waits for it.

@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 
-/// A page that failed is asked again after this time, doubling to a day, and so is an origin that was given up.
+/// No sitemap is read again sooner.
+const SHORTEST_OF_SITEMAPS: Duration = Duration::from_secs(60);
+
+/// A page that was never fetched is asked again after this time, and an origin that was given up, doubling to a day.
 pub(crate) const SHORTEST_REST: Duration = Duration::from_secs(3600);
 pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
 
@@ -59,9 +62,9 @@ impl Default for FreshnessConfig {
 }
 
 impl FreshnessConfig {
-    /// How long after it was queued a sitemap is read again.
+    /// How long after its last reading a sitemap is read again.
     pub(crate) fn sitemaps_after(&self) -> Option<Duration> {
-        self.keeps_fresh.then(|| self.min_age.max(SHORTEST_REST))
+        self.keeps_fresh.then(|| self.min_age.max(SHORTEST_OF_SITEMAPS))
     }
 
     /// One request of this many may be a revisit: at least 1.

@@ -277,6 +277,10 @@ impl HostQueues {
         self.waiting.queued_pages + self.waiting.postponed
     }
 
+    pub(crate) fn revisits(&self) -> u64 {
+        self.waiting.revisits
+    }
+
     pub(crate) fn postponed(&self) -> u64 {
         self.waiting.postponed
     }

@@ -103,6 +103,8 @@ pub struct Report {
     pub leased: u64,
     /// Whether the page budget is spent: nothing that waits is handed out.
     pub is_budget_spent: bool,
+    /// Queued pages among them that are [kept fresh](crate::FreshnessConfig::keeps_fresh): fetched before, and due again.
+    pub revisits: u64,
     /// What became of pages.
     pub pages: PageCounts,
     /// Pages that left the queue without a request, by reason. Those of an origin that was given up are in

@@ -27,8 +27,9 @@ pub(crate) struct Sitemaps {
 
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Seen {
-    /// When it was queued.
+    /// When it was queued, or its last request ended.
     at: Time,
+    is_waiting: bool,
     /// If it is read again, and no sitemap lists it.
     root: Option<Box<Root>>,
 }
@@ -52,11 +53,18 @@ impl Sitemaps {
         !self.read.is_empty() && self.read.contains(key)
     }
 
-    /// Counts a sitemap as queued, if it was not, or so long ago, unless its `lastmod` is older than that.
+    /// Notes that a sitemap waits no more.
+    pub(crate) fn ended(&mut self, key: &str, now: Time) {
+        if let Some(seen) = self.seen.get_mut(key) {
+            (seen.at, seen.is_waiting) = (now, false);
+        }
+    }
+
+    /// Counts a sitemap as queued, if it was not, or ended so long ago, unless its `lastmod` is older than that.
     pub(crate) fn insert(&mut self, link: &Link, most: usize, again_after: Option<Duration>, now: Time) -> Verdict {
         let key = link.url.key();
         let is_due = |seen: &Seen, after| {
-            now >= seen.at + after && link.lastmod.is_none_or(|lastmod| lastmod + LASTMOD > seen.at)
+            !seen.is_waiting && now >= seen.at + after && link.lastmod.is_none_or(|lastmod| lastmod + LASTMOD > seen.at)
         };
         match self.seen.get(key) {
             Some(seen) if !again_after.is_some_and(|after| is_due(seen, after)) => return Verdict::Seen,
@@ -71,13 +79,22 @@ impl Sitemaps {
             let (url, referrer) = (link.url.clone(), link.referrer.clone());
             Box::new(Root { url, of, referrer })
         });
-        self.seen.insert(key.into(), Seen { at: now, root });
+        let earlier = self.seen.remove(key).and_then(|seen| seen.root);
+        let seen = Seen {
+            at: now,
+            is_waiting: true,
+            root: root.or(earlier),
+        };
+        self.seen.insert(key.into(), seen);
         Verdict::Queued
     }
 
-    /// Those that no sitemap lists and that were queued so long ago.
+    /// Those that no sitemap lists and that ended so long ago.
     pub(crate) fn due(&self, after: Duration, now: Time) -> Vec<Link> {
-        let due = self.seen.values().filter(|seen| now >= seen.at + after);
+        let due = self
+            .seen
+            .values()
+            .filter(|seen| !seen.is_waiting && now >= seen.at + after);
         let roots = due.filter_map(|seen| seen.root.as_ref());
         let link = |root: &Root| Link::sitemap(root.url.clone(), root.of.clone(), 0, root.referrer.clone());
         let mut due: Vec<_> = roots.map(|root| link(root)).collect();
@@ -85,8 +102,9 @@ impl Sitemaps {
         due
     }
 
-    /// Forgets those that were queued before a time.
+    /// Forgets those that ended before a time.
     pub(crate) fn forget(&mut self, before: Time) {
-        self.seen.retain(|_, seen| seen.at >= before);
+        self.seen.retain(|_, seen| seen.is_waiting || seen.at >= before);
+        self.read.retain(|key| self.seen.contains_key(key));
     }
 }

@@ -99,7 +99,9 @@ impl Summary {
     /// [possible loss](sieve::Saturation::may_have_lost). An interruption comes first, then what has lost most pages.
     pub fn missing(&self) -> Vec<Missing> {
         let mut missing = self.unanswered();
-        if self.ending != Ending::Drained {
+        // One that keeps its pages fresh has no other end.
+        let is_whole = self.freshness.is_some() && self.pages_left() == 0 && self.ending != Ending::Error;
+        if self.ending != Ending::Drained && !is_whole {
             let remedy = match self.ending {
                 Ending::BudgetSpent if self.report.ordered_max_pages.is_some() => "order more",
                 Ending::BudgetSpent => "raise {max_pages}",

@@ -95,7 +95,10 @@ fn what_sitemaps_list_or_date_later_is_fetched_within_hours() {
     };
     // A visit every four days for each.
     let budget = Some(31.0 / (4.0 * 86_400.0));
-    let scarce = |options: &mut CrawlOptions| options.frontier.freshness.revisits_per_second = budget;
+    let scarce = |options: &mut CrawlOptions| {
+        options.frontier.freshness.revisits_per_second = budget;
+        options.frontier.freshness.min_age = HOUR;
+    };
     let (run, _) = crawl("dated", 16, scarce, reply);
     let read = hours_of(&run, "/index.xml");
     assert!((15..=17).contains(&read.len()), "{read:?}");

@@ -129,7 +129,7 @@ impl Durable {
         let verdicts = self.apply(state, call, now)?.verdicts;
         for (verdict, (number, page)) in verdicts.into_iter().zip(due.pages) {
             let Verdict::Refused(why) = verdict else {
-                self.waits_again(number, &page, now);
+                self.waits_again(number, &page);
                 queued.pages.push(page);
                 continue;
             };
@@ -212,7 +212,7 @@ impl Durable {
         let verdicts = self.queue_pages(state, pages, now)?;
         for ((number, page), verdict) in rows.iter().zip(&verdicts) {
             if *verdict == Verdict::Queued {
-                self.waits_again(*number, page, now);
+                self.waits_again(*number, page);
             }
         }
         let queued = keys
@@ -245,7 +245,8 @@ impl Durable {
         let Some((number, mut page, replaced)) = found.filter(|(_, page, _)| again(page).is_some()) else {
             return Ok(false);
         };
-        page.own_plan = Some(plan);
+        // As its row has it.
+        page.own_plan = Some(OwnPlan::of_number(plan.to_number()));
         // One that waits is planned as it ends.
         if !waiting_pages(state)?.contains(&number) {
             let next = planner.next_visit(number, &url.host(), &page);

@@ -1,15 +1,16 @@
 //! Pages whose `lastmod` in a sitemap or feed is newer than their last fetch are due at once, as far as the dates of their host were right before.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::{Durable, pages};
 use crate::error::FrontierError;
 use crate::link::Link;
+use crate::settlement::Verdict;
 use crate::time::Time;
 use crate::url::HostKey;
 
-/// The most pages of one sitemap. The others are found when it is read next.
+/// The most pages of one sitemap. The others are looked for when it is read next.
 const AT_ONCE: usize = 1000;
 /// A change that is older was seen by an earlier reading, or a visit.
 const RECENT: Duration = Duration::from_secs(2 * 24 * 3600);
@@ -19,20 +20,27 @@ const FAULTS: i64 = 3;
 /// Whose dates are believed. After a restart, those of all are.
 #[derive(Debug, Default)]
 pub(super) struct Dates {
-    /// The pages that are due by their dates.
-    due: HashSet<u64>,
+    /// The pages that are due by their dates, and whether they have waited for a slot of their host.
+    due: HashMap<u64, bool>,
     /// How many more dates were right than wrong.
     right: HashMap<HostKey, i64>,
 }
 
 impl Dates {
     pub(super) fn make_due(&self, number: u64) -> bool {
-        self.due.contains(&number)
+        self.due.contains_key(&number)
+    }
+
+    /// Whether such a page was put off, as it is now.
+    pub(super) fn put_off(&mut self, number: u64) -> bool {
+        self.due
+            .get_mut(&number)
+            .is_some_and(|was_put_off| std::mem::replace(was_put_off, true))
     }
 
     /// Learns whether a page that was due by its date has changed.
     pub(super) fn visited(&mut self, number: u64, host: &HostKey, has_changed: bool) {
-        if self.due.remove(&number) {
+        if self.due.remove(&number).is_some() {
             let right = self.right.entry(host.clone()).or_default();
             *right = (*right + if has_changed { 1 } else { -1 }).clamp(-FAULTS, FAULTS);
         }
@@ -45,15 +53,25 @@ impl Dates {
 
 impl Durable {
     /// Plans pages for now that have changed by the dates of links to them.
-    pub(super) fn note_dates(&mut self, links: &[Link], now: Time) -> Result<(), FrontierError> {
+    pub(super) fn note_dates(&mut self, links: &[Link], verdicts: &[Verdict], now: Time) -> Result<(), FrontierError> {
         let Some(planner) = &mut self.planner else {
             return Ok(());
         };
-        let dated = links.iter().filter_map(|link| {
+        let dated = links.iter().zip(verdicts).filter_map(|(link, verdict)| {
             let date = link.lastmod.filter(|date| *date + RECENT > now && *date < now)?;
-            Some((link.url.key(), date)).filter(|_| planner.dates.are_believed(&link.url.host()))
+            let is_meant = *verdict == Verdict::Seen && planner.dates.are_believed(&link.url.host());
+            is_meant.then(|| (link.url.key(), date))
         });
-        let dated: BTreeMap<_, _> = dated.take(AT_ONCE).collect();
+        let dated: Vec<_> = dated.collect();
+        // Others at each reading.
+        let from = (now.as_millis() / 3_600_000) as usize * AT_ONCE % dated.len().max(1);
+        let dated: BTreeMap<_, _> = dated
+            .iter()
+            .cycle()
+            .skip(from)
+            .take(AT_ONCE.min(dated.len()))
+            .copied()
+            .collect();
         if dated.is_empty() {
             return Ok(());
         }
@@ -63,7 +81,7 @@ impl Durable {
             let (last, due) = (page.visits.last.unwrap_or(now), planner.earliest(&page, now));
             let is_later = page.next_visit.is_some_and(|next| next > due) && !self.ended.contains_key(&number);
             if is_later && dated[page.key()] > last {
-                planner.dates.due.insert(number);
+                planner.dates.due.insert(number, false);
                 let planned = page.clone().planned_for(due);
                 self.ended.insert(number, (planned, Some(page)));
             }
@@ -82,7 +100,7 @@ mod tests {
         let host = |name| HostKey::of(&url::Url::parse(name).unwrap()).unwrap();
         let hosts = ["http://liar.example", "http://other.example"].map(host);
         let mut visited = |number: u64, has_changed: bool| {
-            dates.due.insert(number);
+            dates.due.insert(number, false);
             dates.visited(number, &hosts[0], has_changed);
             // It was not due by its date.
             dates.visited(number, &hosts[0], has_changed);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::again::{AT_ONCE, QueuedAgain, again};
 use super::planning::{FreshnessReport, LANE};
 use super::{Durable, pages};
+use crate::class::Class;
 use crate::error::FrontierError;
 use crate::freshness::LONGEST_REST;
 use crate::link::Link;
@@ -21,8 +22,8 @@ use crate::store::PageOrder;
 use crate::stored_page::StoredPage;
 use crate::time::Time;
 
-/// How long a page may wait that was queued for another reason. Its end plans it anew.
-const LONGEST_WAIT: Duration = Duration::from_secs(60 * 24 * 3600);
+/// What is refused is offered again only so often.
+const SITEMAPS_EVERY: Duration = Duration::from_secs(60);
 
 /// What is read of the plan at once.
 #[derive(Default)]
@@ -52,8 +53,12 @@ impl Durable {
         };
         planner.read(&**self.store.lock(), state.pages_ended())?;
         planner.solve(state, now);
-        let sitemaps = state.sitemaps_due(now);
+        let sitemaps = match planner.next_sitemaps <= now {
+            true => state.sitemaps_due(now),
+            false => Vec::new(),
+        };
         if !sitemaps.is_empty() {
+            planner.next_sitemaps = now + SITEMAPS_EVERY;
             self.apply(state, Call::Offer(Links::from(&*sitemaps)), now)?;
         }
         let before = state.pages_read();
@@ -99,10 +104,11 @@ impl Durable {
         Ok(queued)
     }
 
-    /// Keeps a page that waits already, for another reason, from being due meanwhile.
-    pub(super) fn waits_again(&mut self, number: u64, page: &StoredPage, now: Time) {
-        if self.planner.is_some() && page.next_visit.is_some() {
-            self.put_off(number, page.clone(), now + LONGEST_WAIT);
+    /// Keeps a page that waits already, for another reason, from being due meanwhile: its end plans it anew.
+    pub(super) fn waits_again(&mut self, number: u64, page: &StoredPage) {
+        if self.planner.is_some() {
+            let row = || (page.clone(), Some(page.clone()));
+            self.ended.entry(number).or_insert_with(row).0.next_visit = None;
         }
     }
 
@@ -174,7 +180,9 @@ impl Durable {
                 break;
             }
             due.place = (time.as_millis(), number + 1);
-            let Some(link) = again(&page) else { continue };
+            // Its row is older than what is known of it.
+            let link = again(&page).filter(|_| !self.ended.contains_key(&number));
+            let Some(link) = link else { continue };
             let host = link.url.host();
             if state.queues().gave_up(&host, link.url.url().as_str())
                 && let Err(later) = planner.ask_again(&host, now)
@@ -187,7 +195,12 @@ impl Durable {
             // The threshold has moved since: is it still worth a visit?
             let taken = match planner.next_visit(number, &host, &page) {
                 planned if planned > now && !planner.dates.make_due(number) => Err(planned),
-                planned => planner.take_slot(&host, slot, planned < time, now),
+                planned => {
+                    // Pages of a better class go before others that wait for a slot.
+                    let is_first = page.class < Class::default();
+                    let was_put_off = is_first || planned < time || planner.dates.put_off(number);
+                    planner.take_slot(&host, slot, was_put_off, now)
+                }
             };
             if let Err(later) = taken {
                 due.put_off.push((number, page, later));

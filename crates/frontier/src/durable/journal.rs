@@ -66,7 +66,7 @@ impl Durable {
                     let leads_on = end.end == PageEnd::Done && settled.verdicts.contains(&Verdict::Queued);
                     self.page_has_ended(settled.page, end, leads_on)?;
                 }
-                self.note_dates(&settlement.links, now)?;
+                self.note_dates(&settlement.links, &settled.verdicts, now)?;
             }
         }
         Ok(())

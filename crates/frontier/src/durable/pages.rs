@@ -165,6 +165,8 @@ impl Durable {
             Some(earlier) => end.after(earlier, leads_on),
             None => end,
         };
+        let planned = self.ended.get(&number).and_then(|(page, _)| page.own_plan);
+        page.own_plan = planned.or(page.own_plan);
         let changes = replaced.as_ref().map_or(0, |earlier| earlier.visits.changes);
         let has_changed = leads_on || page.visits.changes > changes;
         match &mut self.planner {

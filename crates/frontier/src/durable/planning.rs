@@ -32,7 +32,7 @@ const STALEST: usize = 5;
 /// What is taken to be usual counts as so many pages.
 const PRIOR_PAGES: f64 = 20.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
-pub(super) const LANE: Duration = Duration::from_secs(10);
+pub(super) const LANE: Duration = Duration::from_secs(2);
 
 /// How fresh the pages are that were fetched, by a sample of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,7 @@ pub(super) struct Planner {
     /// When the budget of all hosts allows another revisit.
     pub(super) next_of_all: Time,
     pub(super) dates: Dates,
+    pub(super) next_sitemaps: Time,
     /// When hosts that were given up are asked again, and how long they rest.
     given_up: HashMap<HostKey, (Time, Duration)>,
     /// Until when the revisits of hosts are given away that are the bottleneck.
@@ -132,6 +133,7 @@ impl Planner {
             solved: None,
             next_of_all: Time::EPOCH,
             dates: Dates::default(),
+            next_sitemaps: Time::EPOCH,
             given_up: HashMap::new(),
             crowded: HashMap::new(),
         }
@@ -140,11 +142,9 @@ impl Planner {
     /// Sets the next visit of a page that has ended: none, if no other fetch would end otherwise.
     pub(super) fn plan(&mut self, number: u64, page: &mut StoredPage, has_changed: bool) {
         let host = again(page).map(|link| link.url.host());
-        if let Some(host) = &host {
+        if let Some(host) = host.as_ref().filter(|_| page.end.has_answer()) {
             self.dates.visited(number, host, has_changed);
-            if page.end.has_answer() {
-                self.given_up.remove(host);
-            }
+            self.given_up.remove(host);
         }
         page.next_visit = host.as_ref().map(|host| self.next_visit(number, host, page));
         self.note(number, host, page);
@@ -167,7 +167,10 @@ impl Planner {
             (PageEnd::Done | PageEnd::Redirected | PageEnd::Rejected, Some(last)) => (last, self.age(host, page)),
             // The longer it fails, the longer it rests.
             (_, Some(last)) => {
-                let rest = page.time.since(last).clamp(SHORTEST_REST, LONGEST_REST);
+                let rest = page
+                    .time
+                    .since(last)
+                    .clamp(self.config.min_age.min(LONGEST_REST), LONGEST_REST);
                 (page.time, rest)
             }
             // Those of a host that was given up come one after the other.
@@ -211,7 +214,9 @@ impl Planner {
 
     /// Puts a page into the sample, if it belongs there.
     fn note(&mut self, number: u64, host: Option<HostKey>, page: &StoredPage) {
-        match host.zip(page.visits.last).filter(|_| hash_of(number) <= self.most_hash) {
+        // One that is gone is not stale.
+        let is_meant = hash_of(number) <= self.most_hash && !matches!(page.answer.status, Some(404 | 410));
+        match host.zip(page.visits.last).filter(|_| is_meant) {
             Some((host, last)) => {
                 let sampled = Sampled {
                     host,
@@ -305,7 +310,8 @@ impl Planner {
             report.fresh /= all;
             report.spread = spread.sqrt() / all;
         }
-        report.max_age = Duration::from_millis(self.all.max_age as u64);
+        let longest = self.hosts.values().map(|plan| plan.max_age);
+        report.max_age = Duration::from_millis(longest.fold(self.all.max_age, f64::max) as u64);
         let mut hosts: Vec<_> = hosts.into_iter().collect();
         let stale = |(_, (all, fresh)): &(&HostKey, (f64, f64))| all - fresh;
         hosts.sort_unstable_by(|one, other| stale(other).total_cmp(&stale(one)).then(one.0.cmp(other.0)));

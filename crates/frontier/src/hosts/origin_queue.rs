@@ -225,15 +225,14 @@ impl OriginQueue {
             return usual.into_iter().collect();
         };
         let pages = rare.pages.iter().filter(|(_, pages)| is_meant(pages));
-        let is_meant = |entry: &Entry| !config.holds_new || entry.is_refresh();
+        let is_meant = |entry: &Entry| !config.holds_new || entry.is_revisit();
         let retries = rare.retries.iter().filter(|(_, retries)| retries.iter().any(is_meant));
         let others = pages.map(|(class, _)| class).chain(retries.map(|(class, _)| class));
         usual.into_iter().chain(others).collect()
     }
 
-    pub(crate) fn has_sitemaps(&self, config: &HostConfig) -> bool {
-        let rare = self.rare.as_deref().filter(|_| !config.holds_new);
-        rare.is_some_and(|rare| !rare.sitemaps.is_empty())
+    pub(crate) fn has_sitemaps(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| !rare.sitemaps.is_empty())
     }
 
     /// The number of postponed pages.
@@ -256,7 +255,7 @@ impl OriginQueue {
 
     /// Whether nothing is queued, except what is postponed or held.
     pub(crate) fn is_empty(&self, config: &HostConfig) -> bool {
-        self.classes(config).is_empty() && !self.has_sitemaps(config)
+        self.classes(config).is_empty() && !self.has_sitemaps()
     }
 
     /// Returns whether it has state, other than its robots.txt, that must not be forgotten.

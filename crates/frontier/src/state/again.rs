@@ -88,6 +88,9 @@ impl State {
         }
         if why == Again::Revisit {
             entry.due = self.hosts().book_revisit(&entry.queue, now);
+        } else if self.config.freshness.keeps_fresh {
+            // So it is not held with new pages.
+            entry.due = now.max(Time::from_millis(1));
         }
         if !entry.is_refresh() && self.sieve.queue().has_spent_budget(&entry.queue) {
             self.hosts().drop_entry(entry, NotFetched::HostBudget, None);

@@ -69,6 +69,7 @@ impl State {
             postponed: queues.postponed(),
             leased: self.tables.leases.in_flight.len() as u64,
             is_budget_spent: self.is_budget_spent(),
+            revisits: queues.revisits(),
             pages: self.tables.pages,
             not_fetched: self.tables.not_fetched.clone(),
             links: self.tables.links.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use crate::entry::Entry;
+use crate::entry::{Entry, Purpose};
 use crate::hosts::{LeasedEntry, counts_as_page};
 use crate::lease::{Lease, LeaseId, Leasing};
 use crate::time::Time;
@@ -46,7 +46,7 @@ impl Leases {
 impl State {
     pub(super) fn lease_ready(&mut self, now: Time, up_to: usize) -> Leasing {
         if self.sieve.queue().has_dropped() && !self.tables.leases.has_just_dropped {
-            return self.return_dropped();
+            return self.return_dropped(now);
         }
         self.tables.leases.has_just_dropped = false;
         self.hold_new(now);
@@ -58,7 +58,7 @@ impl State {
                 return Leasing::Ready(ready);
             }
             if self.sieve.queue().has_dropped() {
-                return self.return_dropped();
+                return self.return_dropped(now);
             }
             if self.is_drained() {
                 return Leasing::Drained;
@@ -105,10 +105,13 @@ impl State {
         ready
     }
 
-    fn return_dropped(&mut self) -> Leasing {
+    fn return_dropped(&mut self, now: Time) -> Leasing {
         let mut dropped = self.hosts().take_dropped();
         for one in &mut dropped {
             self.count_not_fetched(&one.entry.purpose, one.why);
+            if let Purpose::Sitemap(_) = one.entry.purpose {
+                self.tables.sitemaps.ended(one.entry.key(), now);
+            }
             one.entry.page = self.page_of(&one.entry);
         }
         self.tables.leases.has_just_dropped = true;
@@ -133,8 +136,14 @@ impl State {
 
     /// Once the page budget is spent, revisits alone are asked for, if pages are kept fresh.
     fn hold_new(&mut self, now: Time) {
-        let holds = self.config.freshness.keeps_fresh && self.is_budget_spent();
-        if holds != self.sieve.queue().holds_new {
+        let held = self.sieve.queue().holds_new;
+        // A page that failed, and is asked for again, gives its place back.
+        let has_little = held
+            && self
+                .max_pages
+                .is_some_and(|most| self.tables.pages.spent() >= most - most / 64);
+        let holds = self.config.freshness.keeps_fresh && (self.is_budget_spent() || has_little);
+        if holds != held {
             let config = self.config.under(&self.tables.ordered);
             self.hosts().holds_new = holds;
             // It was checked before.

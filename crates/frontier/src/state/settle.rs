@@ -90,6 +90,9 @@ impl State {
         let goes_on = settled.verdicts == [Verdict::Queued] && past_seen.is_some_and(|to| to.url.key() == entry.key());
         if !goes_on && !matches!(settled.fate, Fate::Requeued { .. }) {
             settled.page = self.page_of(entry);
+            if let Purpose::Sitemap(_) = entry.purpose {
+                self.tables.sitemaps.ended(entry.key(), now);
+            }
         }
         settled
     }

@@ -79,11 +79,11 @@ impl Answered<'_> {
     fn fetched(&mut self, outcome: Outcome, mut page: Page) -> (Settlement, PageReport) {
         let options = self.config.options();
         let mut record = self.record(&mut page);
+        let content = self.content(&record, page.fingerprint);
+        record.unchanged = self.lease.entry.is_refresh().then(|| self.is_unchanged(content));
         if record.selected.is_none() && !options.reports.fields.is_empty() {
             record.selected = Some(Selected::without_values(&options.reports.fields));
         }
-        let content = self.content(&record, page.fingerprint);
-        record.unchanged = self.lease.entry.is_refresh().then(|| self.is_unchanged(content));
         let truncation = self.answer.truncation.map(TruncationReason::name);
         let validators = validators_of_body(self.answer.status, truncation, self.validators());
         let mut report = PageReport {
@@ -232,7 +232,6 @@ impl Answered<'_> {
             return previous.content;
         }
         let selected = record.selected.as_ref().filter(|_| fingerprint.content.is_some());
-        let selected = selected.filter(|selected| selected.fields.iter().any(|(_, values)| !values.is_empty()));
         let of_values = selected.and_then(|selected| content_hash(&serde_json::to_vec(selected).ok()?));
         of_values.or(fingerprint.content)
     }

@@ -91,7 +91,7 @@ impl Host {
         let (before, after) = self.origins.split_at(next);
         let is_best = in_use.best().is_none_or(|best| best == class);
         let is_meant =
-            |origin: &OriginQueue| origin.classes(config).contains(class) || is_best && origin.has_sitemaps(config);
+            |origin: &OriginQueue| origin.classes(config).contains(class) || is_best && origin.has_sitemaps();
         let is_next = |origin: &OriginQueue| origin.in_round && is_meant(origin);
         let at = after.iter().chain(before).position(is_next)?;
         let at = (next + at) % self.origins.len();

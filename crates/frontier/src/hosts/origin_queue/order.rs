@@ -13,16 +13,11 @@ use crate::hosts::{HostConfig, LEAST_TURNS};
 use crate::url::HostKey;
 
 impl OriginQueue {
-    /// Takes a sitemap, or a page of a class; while new pages are held, a revisit.
+    /// Takes a sitemap, or a page of a class.
     pub(super) fn take_entry(&mut self, host: &HostKey, class: Class, config: &HostConfig) -> Option<Entry> {
-        if config.holds_new {
-            let retries = self.rare.as_mut()?.retries.get_mut(class)?;
-            return retries.remove(retries.iter().position(Entry::is_refresh)?);
-        }
-        let segments = config.segments();
         let first = match self.page_is_next {
-            true => self.take_page(host, class, segments).or_else(|| self.take_sitemap()),
-            false => self.take_sitemap().or_else(|| self.take_page(host, class, segments)),
+            true => self.take_page(host, class, config).or_else(|| self.take_sitemap()),
+            false => self.take_sitemap().or_else(|| self.take_page(host, class, config)),
         }?;
         self.page_is_next = matches!(first.purpose, Purpose::Sitemap(_));
         Some(first)
@@ -32,7 +27,13 @@ impl OriginQueue {
         take_first(&mut self.rare.as_mut()?.sitemaps)
     }
 
-    fn take_page(&mut self, host: &HostKey, class: Class, segments: Option<&dyn SegmentStore>) -> Option<Entry> {
+    /// Takes a page of a class; while new pages are held, a revisit.
+    fn take_page(&mut self, host: &HostKey, class: Class, config: &HostConfig) -> Option<Entry> {
+        if config.holds_new {
+            let retries = self.rare.as_mut()?.retries.get_mut(class)?;
+            return retries.remove(retries.iter().position(Entry::is_revisit)?);
+        }
+        let segments = config.segments();
         let is_new = self.queues().any(|(of, pages)| of == class && !pages.is_empty());
         if let Some(rare) = &mut self.rare {
             let revisits = rare.retries.get_mut(class);
