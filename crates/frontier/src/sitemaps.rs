@@ -63,6 +63,8 @@ impl Sitemaps {
     /// Counts a sitemap as queued, if it was not, or ended so long ago, unless its `lastmod` is older than that.
     pub(crate) fn insert(&mut self, link: &Link, most: usize, again_after: Option<Duration>, now: Time) -> Verdict {
         let key = link.url.key();
+        // One that another lists was read later than that.
+        let again_after = again_after.map(|after| if link.depth == 0 { after } else { after / 2 });
         let is_due = |seen: &Seen, after| {
             !seen.is_waiting && now >= seen.at + after && link.lastmod.is_none_or(|lastmod| lastmod + LASTMOD > seen.at)
         };
