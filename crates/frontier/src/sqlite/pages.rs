@@ -111,11 +111,7 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
         embedded: row.get(next())?,
         attempts: row.get(next())?,
         referrer: word(next())?.map(Into::into),
-        data: {
-            let data = row.get::<_, Option<Vec<u8>>>(next())?.map(Arc::from);
-            let data = data.map(OwnData::try_from).transpose();
-            data.map_err(|_| Error::QueryReturnedNoRows)?
-        },
+        data: own_data(row.get(next())?)?,
         answer: StoredAnswer {
             status: row.get(next())?,
             target: row.get(next())?,
@@ -141,6 +137,11 @@ fn read(row: &Row<'_>) -> Result<StoredPage> {
         own_plan: row.get::<_, Option<i64>>(next())?.map(OwnPlan::of_number),
         observed: observed([number(next())?, number(next())?, number(next())?]),
     })
+}
+
+fn own_data(column: Option<Vec<u8>>) -> Result<Option<OwnData>> {
+    let data = column.map(|data| OwnData::try_from(Arc::from(data))).transpose();
+    data.map_err(|_| Error::QueryReturnedNoRows)
 }
 
 fn observed([changes, changed_over, unchanged_over]: [Option<u64>; 3]) -> Option<Observed> {

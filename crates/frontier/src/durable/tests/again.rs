@@ -3,6 +3,7 @@
 mod budgets;
 mod due;
 mod going_back;
+mod planned;
 mod random;
 mod refresh;
 mod retry;
