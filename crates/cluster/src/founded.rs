@@ -15,7 +15,7 @@ pub struct Joining {
     pub address: Address,
     /// The partition of this process.
     pub partition: Partition,
-    /// The hash of the rules of which URLs are the same: `CrawlBuilder::hash_of_rules`.
+    /// The hash of the rules of which URLs are the same, and of when the crawl ends: `CrawlBuilder::hash_of_rules`.
     pub rules: u64,
     /// The hash of the seeds: `CrawlBuilder::hash_of_seeds`.
     pub seeds: u64,

@@ -501,7 +501,7 @@ fn what_does_not_fit_to_the_crawl_is_refused_with_what_to_do() {
         (
             anew(1) + " --set ignore-www=true",
             2,
-            "have other rules of which URLs are the same: ",
+            "have other rules of which URLs are the same, or of when it ends: ",
         ),
         (
             format!("{} {seed}/more", anew(1)),

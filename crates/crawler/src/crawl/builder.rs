@@ -77,7 +77,7 @@ impl CrawlBuilder {
         &self.config
     }
 
-    /// Returns a hash of the rules of which URLs are the same. All processes of a shared crawl need the same.
+    /// Returns a hash of the rules of which URLs are the same, and of when the crawl ends. All processes of a shared crawl need the same.
     pub fn hash_of_rules(&self) -> u64 {
         let keeps_fresh = self.config.options().frontier.freshness.keeps_fresh;
         SavedRules::of(&self.config).hash_of_urls() ^ u64::from(keeps_fresh)
