@@ -168,7 +168,7 @@ NUMBERS |= {name: (None, None) for name in OTHER_NUMBERS.split()}
 OF_A_RECORD = {"time", "level", "target", "message"}
 OTHER_METRICS = re.compile(
     r"crawler_(build_info|process_\w+|phase|(page_)?responses_total|request_failures_total|response_duration_\w+|body_size_\w+|missing"
-    r"|pages_postponed|requests_in_flight|memory_\w+|state_\w+|disk_free_bytes|output_bytes|host_to_blame|hosts_by_state|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
+    r"|pages_postponed|requests_in_flight|memory_\w+|state_\w+|disk_free_bytes|output_bytes|host_to_blame|revisits_total|hosts_by_state|seen_set_(lost_\w+|suspicious|next_level_seconds))\b"
     r'|crawler_(pages\{state="(other_status|not_fetched)|links_total\{verdict="refused|origins\{state="away)"}'
 )
 # Memory of a process, and a time that is that of the last commit. A state directory does not say either why the crawl in it is not finished.
