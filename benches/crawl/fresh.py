@@ -4,7 +4,7 @@
     benches/crawl/fresh.py [--seconds 600] [--kills 100] [--pages 2000] [--hosts 20]
     benches/crawl/fresh.py --short       half a minute, for CI
 
-Each page changes at random (a Poisson process); the rates are log-normal around two changes in four minutes. The crawler visits them for some minutes, and is killed
+Each page changes at random (a Poisson process); the rates are log-normal around a change in two minutes. The crawler visits them for some minutes, and is killed
 and started again meanwhile. The server knows which version of a page was fetched last. Promises:
 
   * no request to a host comes sooner after the one before than --delay, no page is visited again within min-age;

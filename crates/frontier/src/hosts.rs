@@ -21,7 +21,7 @@
 //! | what follows from its state: rounds, timers, addresses | `change.rs`, `round_robin.rs`, `timers.rs`, `addresses.rs` |
 //! | what an origin is asked for next, and in which order its queue is leased | `origin_queue.rs` |
 //! | what follows from the policy of a host | `policies.rs` |
-//! | delays and the page budget of a host | `host/politeness.rs`, `host/budget.rs` |
+//! | delays and the page budget of a host | `host/politeness.rs`, `host/budget.rs`, `counts.rs` |
 //! | what a robots.txt forbids, and how long it holds | `robots.rs`, `origin_queue.rs` |
 //! | whose turn it is among classes | `class.rs`, `round.rs`, `Host::next_in_round` |
 //! | what is dropped, what waits behind all else | `dropped.rs`, `release_postponed` here |
@@ -33,6 +33,7 @@
 
 mod addresses;
 mod change;
+mod counts;
 mod dropped;
 mod failed;
 mod health;
@@ -283,33 +284,6 @@ impl HostQueues {
 
     pub(crate) fn postponed(&self) -> u64 {
         self.waiting.postponed
-    }
-
-    /// Counts a page of a host. Returns whether pages must be dropped, because its budget is spent now.
-    pub(crate) fn count_page(&mut self, key: &HostKey, now: Time) -> bool {
-        let mut is_over = false;
-        if self.hosts.contains(key.as_str()) {
-            self.change(key, now, |host, config| is_over = host.count_page(config));
-        }
-        is_over
-    }
-
-    /// Counts anew what limits traps and the pages of hosts. Cost: if there is such a limit of a host, a look at each.
-    pub(crate) fn forget_counts(&mut self, now: Time) {
-        self.traps = Traps::new(self.traps.limits.clone(), self.traps.hash);
-        let has_limit = self.config.limits.max_pages_per_host.is_some() || self.has_policies();
-        let hosts = self.hosts.all_facts().map(|(key, _)| key.clone());
-        let hosts: Vec<_> = hosts.filter(|_| has_limit).collect();
-        for key in hosts {
-            self.change(&key, now, |host, _| host.forget_pages());
-        }
-    }
-
-    /// Takes back that a page of a host was counted.
-    pub(crate) fn uncount_page(&mut self, key: &HostKey, now: Time) {
-        if self.hosts.contains(key.as_str()) {
-            self.change(key, now, |host, _| host.uncount_page());
-        }
     }
 
     /// Queues an entry that was admitted, or a retry.

@@ -216,7 +216,7 @@ fn what_has_changed_is_written_alone_and_a_spent_page_budget_stops_no_revisit() 
     };
     assert_eq!((of("/"), of("/beyond")), (1, 0), "{lines:?}");
     assert!(of("/ticker") >= 3, "{lines:?}");
-    assert!(told.stdout.contains("time is up"), "{}", told.stdout);
+    assert!(told.stdout.contains("time is up: 1 page left"), "{}", told.stdout);
     assert!(number(&told.stdout, "refreshed ") >= 4, "{}", told.stdout);
     let status = succeeds(&["status", &crawl.state]).stdout;
     assert!(status.contains("fresh ") && status.contains("stalest "), "{status}");

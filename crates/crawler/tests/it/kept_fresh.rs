@@ -125,7 +125,8 @@ fn with_selected_values_a_page_has_changed_if_they_have() {
     let select = |options: &mut CrawlOptions| options.reports.fields = vec!["price=.price".parse().unwrap()];
     let changes =
         |seen: &[(String, Option<bool>)]| seen.iter().filter(|(_, unchanged)| *unchanged == Some(false)).count();
-    let (_, seen) = crawl("prices", 10, select, reply);
+    let (run, seen) = crawl("prices", 10, select, reply);
+    assert!(run.summary.missing().is_empty(), "it has no other end");
     assert!(seen.len() > 30, "{}", seen.len());
     assert_eq!(changes(&seen), 1);
     let (_, seen) = crawl("bytes", 10, |_| (), reply);

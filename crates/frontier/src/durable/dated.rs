@@ -15,15 +15,15 @@ const AT_ONCE: usize = 1000;
 /// A change that is older was seen by an earlier reading, or a visit.
 const RECENT: Duration = Duration::from_secs(2 * 24 * 3600);
 /// So many more dates may have been wrong than right.
-const FAULTS: i64 = 3;
+const FAULTS: u32 = 3;
 
 /// Whose dates are believed. After a restart, those of all are.
 #[derive(Debug, Default)]
 pub(super) struct Dates {
     /// The pages that are due by their dates, and whether they have waited for a slot of their host.
     due: HashMap<u64, bool>,
-    /// How many more dates were right than wrong.
-    right: HashMap<HostKey, i64>,
+    /// How many more dates were wrong than right, if any.
+    wrong: HashMap<HostKey, u32>,
 }
 
 impl Dates {
@@ -38,16 +38,23 @@ impl Dates {
             .is_some_and(|was_put_off| std::mem::replace(was_put_off, true))
     }
 
-    /// Learns whether a page that was due by its date has changed.
-    pub(super) fn visited(&mut self, number: u64, host: &HostKey, has_changed: bool) {
-        if self.due.remove(&number).is_some() {
-            let right = self.right.entry(host.clone()).or_default();
-            *right = (*right + if has_changed { 1 } else { -1 }).clamp(-FAULTS, FAULTS);
+    /// Learns whether a page of a host has changed that was due by its date; without a host, it has no answer.
+    pub(super) fn ended(&mut self, number: u64, host: Option<&HostKey>, has_changed: bool) {
+        let (Some(_), Some(host)) = (self.due.remove(&number), host) else {
+            return;
+        };
+        let before = self.wrong.remove(host).unwrap_or_default();
+        let wrong = match has_changed {
+            true => before.saturating_sub(1),
+            false => (before + 1).min(FAULTS),
+        };
+        if wrong > 0 {
+            self.wrong.insert(host.clone(), wrong);
         }
     }
 
     fn are_believed(&self, host: &HostKey) -> bool {
-        self.right.get(host).is_none_or(|right| *right > -FAULTS)
+        self.wrong.get(host).is_none_or(|wrong| *wrong < FAULTS)
     }
 }
 
@@ -101,13 +108,13 @@ mod tests {
         let hosts = ["http://liar.example", "http://other.example"].map(host);
         let mut visited = |number: u64, has_changed: bool| {
             dates.due.insert(number, false);
-            dates.visited(number, &hosts[0], has_changed);
+            dates.ended(number, Some(&hosts[0]), has_changed);
             // It was not due by its date.
-            dates.visited(number, &hosts[0], has_changed);
+            dates.ended(number, Some(&hosts[0]), has_changed);
             hosts.each_ref().map(|host| dates.are_believed(host))
         };
         assert_eq!(visited(1, true), [true, true]);
-        assert_eq!([2, 3, 4].map(|number| visited(number, false)), [[true, true]; 3]);
+        assert_eq!([2, 3].map(|number| visited(number, false)), [[true, true]; 2]);
         assert_eq!(visited(5, false), [false, true]);
         assert_eq!(visited(6, true), [true, true], "what was promised before");
     }

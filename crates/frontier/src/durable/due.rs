@@ -22,7 +22,7 @@ use crate::store::PageOrder;
 use crate::stored_page::StoredPage;
 use crate::time::Time;
 
-/// What is refused is offered again only so often.
+/// How often it is looked for sitemaps that are read again. What is refused is offered again as often.
 const SITEMAPS_EVERY: Duration = Duration::from_secs(60);
 
 /// What is read of the plan at once.
@@ -53,13 +53,12 @@ impl Durable {
         };
         planner.read(&**self.store.lock(), state.pages_ended())?;
         planner.solve(state, now);
-        let sitemaps = match planner.next_sitemaps <= now {
-            true => state.sitemaps_due(now),
-            false => Vec::new(),
-        };
-        if !sitemaps.is_empty() {
+        if planner.next_sitemaps <= now {
             planner.next_sitemaps = now + SITEMAPS_EVERY;
-            self.apply(state, Call::Offer(Links::from(&*sitemaps)), now)?;
+            let sitemaps = state.sitemaps_due(now);
+            if !sitemaps.is_empty() {
+                self.apply(state, Call::Offer(Links::from(&*sitemaps)), now)?;
+            }
         }
         let before = state.pages_read();
         let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
@@ -196,10 +195,10 @@ impl Durable {
             let taken = match planner.next_visit(number, &host, &page) {
                 planned if planned > now && !planner.dates.make_due(number) => Err(planned),
                 planned => {
-                    // Pages of a better class go before others that wait for a slot.
-                    let is_first = page.class < Class::default();
-                    let was_put_off = is_first || planned < time || planner.dates.put_off(number);
-                    planner.take_slot(&host, slot, was_put_off, now)
+                    // Pages of a better class, or with a plan of their own, go before others that wait for a slot.
+                    let is_better = page.class < Class::default() || page.own_plan.is_some();
+                    let goes_first = is_better || planned < time || planner.dates.put_off(number);
+                    planner.take_slot(&host, slot, goes_first, now)
                 }
             };
             if let Err(later) = taken {

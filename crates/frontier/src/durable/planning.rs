@@ -2,10 +2,12 @@
 //!
 //! The thresholds are found from a sample of the pages: those whose numbers have the least hashes.
 
+mod report;
+
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+pub use report::{FreshnessReport, HostFreshness};
 
 use super::again::again;
 use super::dated::Dates;
@@ -27,38 +29,10 @@ const LEAST_OF_HOST: usize = 8;
 const READ_AT_ONCE: u64 = 4096;
 /// The share of what a host allows that is planned: the rest drains a backlog.
 const PLANNED: f64 = 0.95;
-/// The most hosts that are named.
-const STALEST: usize = 5;
 /// What is taken to be usual counts as so many pages.
 const PRIOR_PAGES: f64 = 20.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
 pub(super) const LANE: Duration = Duration::from_secs(2);
-
-/// How fresh the pages are that were fetched, by a sample of them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct FreshnessReport {
-    /// The share of pages that have not changed since their last visit, by their importance: Σ w·e^(−d·t) / Σ w.
-    pub fresh: f64,
-    /// The standard deviation of that, if the rates are right.
-    pub spread: f64,
-    /// The age of the page that was visited longest ago.
-    pub oldest: Duration,
-    /// The age at which each page is visited: [`FreshnessConfig::max_age`], or the one that the budget can meet.
-    pub max_age: Duration,
-    /// The hosts with the most pages that have changed since, by their importance: at most five.
-    pub stalest: Vec<HostFreshness>,
-}
-
-/// How fresh the pages of a host are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct HostFreshness {
-    /// The host.
-    pub host: HostKey,
-    /// As [`FreshnessReport::fresh`].
-    pub fresh: f64,
-}
 
 /// Plans visits.
 #[derive(Debug)]
@@ -142,8 +116,9 @@ impl Planner {
     /// Sets the next visit of a page that has ended: none, if no other fetch would end otherwise.
     pub(super) fn plan(&mut self, number: u64, page: &mut StoredPage, has_changed: bool) {
         let host = again(page).map(|link| link.url.host());
-        if let Some(host) = host.as_ref().filter(|_| page.end.has_answer()) {
-            self.dates.visited(number, host, has_changed);
+        let answered = host.as_ref().filter(|_| page.end.has_answer());
+        self.dates.ended(number, answered, has_changed);
+        if let Some(host) = answered {
             self.given_up.remove(host);
         }
         page.next_visit = host.as_ref().map(|host| self.next_visit(number, host, page));
@@ -291,47 +266,14 @@ impl Planner {
         self.crowded.retain(|_, until| *until > now);
     }
 
-    /// What the sample says of all pages.
-    pub(super) fn report(&self, now: Time) -> FreshnessReport {
-        let mut report = FreshnessReport::default();
-        let (mut all, mut spread) = (0.0, 0.0);
-        let mut hosts = HashMap::<&HostKey, (f64, f64)>::new();
-        for one in self.sample.values() {
-            let (weight, age) = (one.page.importance, millis(now.since(one.last)));
-            let fresh = one.page.fresh_at(age);
-            all += weight;
-            report.fresh += weight * fresh;
-            let of_host = hosts.entry(&one.host).or_default();
-            *of_host = (of_host.0 + weight, of_host.1 + weight * fresh);
-            spread += weight * weight * fresh * (1.0 - fresh);
-            report.oldest = report.oldest.max(now.since(one.last));
-        }
-        if all > 0.0 {
-            report.fresh /= all;
-            report.spread = spread.sqrt() / all;
-        }
-        let longest = self.hosts.values().map(|plan| plan.max_age);
-        report.max_age = Duration::from_millis(longest.fold(self.all.max_age, f64::max) as u64);
-        let mut hosts: Vec<_> = hosts.into_iter().collect();
-        let stale = |(_, (all, fresh)): &(&HostKey, (f64, f64))| all - fresh;
-        hosts.sort_unstable_by(|one, other| stale(other).total_cmp(&stale(one)).then(one.0.cmp(other.0)));
-        let worst = hosts.into_iter().take(STALEST);
-        report.stalest = worst
-            .map(|(host, (all, fresh))| HostFreshness {
-                host: host.clone(),
-                fresh: fresh / all,
-            })
-            .collect();
-        report
-    }
-
     /// Lets one page of a host that was given up be asked for, after an hour, then after twice as long, up to a day.
     ///
     /// # Errors
     ///
     /// When that is else.
     pub(super) fn ask_again(&mut self, host: &HostKey, now: Time) -> Result<(), Time> {
-        let (next, rest) = self.given_up.entry(host.clone()).or_insert((now, SHORTEST_REST));
+        let first = (now + SHORTEST_REST, SHORTEST_REST);
+        let (next, rest) = self.given_up.entry(host.clone()).or_insert(first);
         if *next > now {
             return Err(*next);
         }
@@ -340,7 +282,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Takes the next slot of a host for a revisit, if that is soon. `was_put_off` says that the page has waited for it.
+    /// Takes the next slot of a host for a revisit, if that is soon. `goes_first` says that the page has waited for it, or goes before
+    /// those that do.
     ///
     /// # Errors
     ///
@@ -349,14 +292,16 @@ impl Planner {
         &mut self,
         host: &HostKey,
         (next, every): &mut (Time, Duration),
-        was_put_off: bool,
+        goes_first: bool,
         now: Time,
     ) -> Result<(), Time> {
         let promised = self.crowded.get(host).copied().unwrap_or_default().max(*next);
-        let at = if was_put_off { *next } else { promised };
+        let at = if goes_first { *next } else { promised };
         if at > now + LANE.max(*every) {
-            self.crowded.insert(host.clone(), promised + *every);
-            return Err(promised);
+            if !goes_first {
+                self.crowded.insert(host.clone(), promised + *every);
+            }
+            return Err(at);
         }
         *next = at.max(now) + *every;
         self.all.made += 1;

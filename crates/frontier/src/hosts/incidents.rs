@@ -39,7 +39,6 @@ use super::outage::{Incident, OriginHealth};
 use super::{HostQueues, LeasedEntry, is_page, origin_of};
 use crate::config::RetryPolicy;
 use crate::failure::{Blame, FailureKind};
-use crate::freshness::SHORTEST_REST;
 use crate::lease::NotFetched;
 use crate::notice::Notice;
 use crate::report::Health;
@@ -314,7 +313,6 @@ impl HostQueues {
             let is_new = host.give_up(id);
             if is_new {
                 host.origin(id).health_mut().note(Health::GivenUp, cause, None, now);
-                host.put_revisits_off(now + SHORTEST_REST);
             }
             is_new
         });

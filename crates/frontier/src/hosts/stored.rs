@@ -46,6 +46,11 @@ impl HostQueues {
         self.hosts.config = self.config.clone();
     }
 
+    pub(crate) fn set_holds_new(&mut self, holds_new: bool) {
+        self.holds_new = holds_new;
+        self.set_config(self.config.clone());
+    }
+
     /// Places all hosts anew, after the configuration has changed: when they are due, and which share an address now. Drops what exceeds
     /// a budget.
     ///

@@ -67,10 +67,10 @@ impl HostReport {
         let waiting = waiting.min(self.budget.filter(|left| *left > 0).unwrap_or(u64::MAX));
         let health = &self.health;
         let rest = health.until.map_or(Duration::ZERO, |until| until.since(now));
-        // How long silent pages take is known from them, and how long a host rests from its answer.
+        // How long silent pages take is known from them, how long a host rests from its answer, and a closing is over once it is asked.
         let since = health
             .since
-            .filter(|_| !health.pages_hang() && health.state != Health::Resting);
+            .filter(|_| !health.pages_hang() && !matches!(health.state, Health::Resting | Health::Closed));
         let lasted = since.map_or(Duration::ZERO, |since| now.since(since));
         let end = health.given_up_at.map_or(Duration::MAX, |end| end.since(now));
         let rest = rest.max(if health.lasts() { end } else { lasted });

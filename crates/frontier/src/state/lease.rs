@@ -145,9 +145,7 @@ impl State {
         let holds = self.config.freshness.keeps_fresh && (self.is_budget_spent() || has_little);
         if holds != held {
             let config = self.config.under(&self.tables.ordered);
-            self.hosts().holds_new = holds;
-            // It was checked before.
-            let _ = self.obey_orders();
+            self.hosts().set_holds_new(holds);
             self.hosts().place_anew(&config, &config, now);
         }
     }

@@ -149,7 +149,7 @@ function showLeft(status) {
   const [seconds, bound] = timeLeft(status);
   const until = seconds > 0 && !isPaused(status) ? `, ${isOpen ? "up to" : bound} ${duration(seconds)}` : "";
   put(byId("left"), left.about === null
-    ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : "the end is not in sight"}: ${leads}.`
+    ? `${queued}; ${left.new_per_page[1] < 1 ? `how many more they lead to is not certain${until}` : isOpen ? `more may follow that look alike${until}` : `the end is not in sight${bound.startsWith("ended") ? until : ""}`}: ${leads}.`
     : `${queued}. With those that they lead to, up to ${grouped(left.about)} are left${until}, unless a page leads to many more or a limit ends the crawl: ${leads}.`);
 }
 

@@ -159,12 +159,6 @@ impl Host {
         at
     }
 
-    /// No revisit is requested before this time.
-    pub(crate) fn put_revisits_off(&mut self, until: Time) {
-        let rare = self.rare();
-        rare.next_revisit = rare.next_revisit.max(until);
-    }
-
     pub(crate) fn free_from(&self, config: &HostConfig) -> Time {
         let most = self.per_host(config);
         self.pace.free_from(self.delay(config), most).max(self.blocked_until())

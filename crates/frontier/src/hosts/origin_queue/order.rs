@@ -34,15 +34,8 @@ impl OriginQueue {
             return retries.remove(retries.iter().position(Entry::is_revisit)?);
         }
         let segments = config.segments();
-        let is_new = self.queues().any(|(of, pages)| of == class && !pages.is_empty());
-        if let Some(rare) = &mut self.rare {
-            let revisits = rare.retries.get_mut(class);
-            let revisits = revisits.filter(|retries| retries.front().is_some_and(|entry| !entry.was_asked_for()));
-            rare.since_revisit = rare.since_revisit.saturating_add(1);
-            if let Some(revisits) = revisits.filter(|_| !is_new || rare.since_revisit >= LEAST_TURNS) {
-                rare.since_revisit = 0;
-                return take_first(revisits);
-            }
+        if let Some(revisit) = self.take_revisit(class) {
+            return Some(revisit);
         }
         let origin = &self.id.text(host);
         let origin_ref = OriginRef::new(host, origin, segments).of_class(class);
@@ -60,6 +53,23 @@ impl OriginQueue {
                 return entry;
             }
         }
+        take_first(rare.retries.get_mut(class)?)
+    }
+
+    /// Takes a revisit whose time has come, if it is its turn, or no new page waits.
+    fn take_revisit(&mut self, class: Class) -> Option<Entry> {
+        let rare = self.rare.as_mut()?;
+        rare.since_revisit = rare.since_revisit.saturating_add(1);
+        let is_turn = rare.since_revisit >= LEAST_TURNS;
+        rare.retries
+            .get_mut(class)?
+            .front()
+            .filter(|entry| !entry.was_asked_for())?;
+        if !is_turn && self.queues().any(|(of, pages)| of == class && !pages.is_empty()) {
+            return None;
+        }
+        let rare = self.rare.as_mut()?;
+        rare.since_revisit = 0;
         take_first(rare.retries.get_mut(class)?)
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::due::{HOUR, kept_fresh};
 use super::{Crawl, DAY, page, url};
-use crate::{FailureKind, HostPolicy, Lease, Link, Outcome, OwnPlan, Purpose, Refetch, Time, Verdict};
+use crate::{
+    Class, FailureKind, HostPolicy, Lease, Link, Outcome, OwnPlan, Purpose, Refetch, Refusal, Time, Validators, Verdict,
+};
 
 #[test]
 fn a_plan_of_the_callers_goes_before_the_policy_also_after_a_kill() {
@@ -234,4 +236,107 @@ fn the_thousand_and_first_date_counts_too_and_a_sitemap_that_lists_itself_is_rea
     }
     let page = crawl.pages()[&page(0, 0)].clone();
     assert!(page.next_visit.is_none_or(|next| next < crawl.now + DAY), "{page:?}");
+}
+
+#[test]
+fn a_page_of_a_better_class_or_with_a_plan_does_not_wait_behind_the_others_of_its_host() {
+    let mut config = kept_fresh();
+    config.politeness.delay = Duration::from_secs(60);
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&(1..300).map(|n| page(0, n)).collect::<Vec<_>>());
+    let front = Link {
+        class: Some(Class::FIRST),
+        ..Link::found(url(&page(0, 0)), 2, "http://host0.example/".into())
+    };
+    crawl.frontier.offer(&[front], crawl.now).unwrap();
+    // A slot each ten minutes, and more pages than two days have slots. The front page changes always.
+    let mut visits = BTreeMap::<bool, Vec<Time>>::new();
+    let begin = crawl.now;
+    while crawl.now < begin + 6 * DAY {
+        crawl.pass(Duration::from_secs(60));
+        if crawl.now == begin + DAY {
+            let plan = OwnPlan::Every(3 * HOUR);
+            assert!(crawl.frontier.schedule(&url(&page(0, 1)), plan, crawl.now).unwrap());
+        }
+        crawl.again(Refetch::Due, 1000);
+        for lease in crawl.leases(8) {
+            let is_front = *lease.entry.url == *page(0, 0);
+            if is_front || *lease.entry.url == *page(0, 1) && crawl.now > begin + 2 * DAY {
+                visits.entry(is_front).or_default().push(crawl.now);
+            }
+            if is_front {
+                let content = u128::from(crawl.now.as_millis()).into();
+                let settlement = lease.settle(Outcome::Done);
+                let settlement = settlement.with_version(Validators::default(), Some(content));
+                crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+            } else {
+                crawl.settle(&lease, None);
+            }
+        }
+        crawl.save();
+    }
+    let hours = |is_front| -> Vec<u64> {
+        let of_page = visits[&is_front].windows(2);
+        of_page.map(|two| two[1].since(two[0]).as_secs() / 3600).collect()
+    };
+    let [front, planned] = [true, false].map(hours);
+    // Once it is known that it changes.
+    assert!(
+        front.len() > 40 && front[2..].iter().all(|hours| *hours <= 4),
+        "{front:?}"
+    );
+    assert!(
+        planned.len() > 25 && planned.iter().all(|hours| *hours == 3),
+        "{planned:?}"
+    );
+}
+
+#[test]
+fn what_counts_against_the_limits_of_a_host_is_forgotten_after_a_month() {
+    let mut config = kept_fresh();
+    config.limits.max_pages_per_host = Some(3);
+    config.limits.max_sitemaps = 1;
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&(0..3).map(|n| page(0, n)).collect::<Vec<_>>());
+    crawl.frontier.offer(&[sitemap()], crawl.now).unwrap();
+    crawl.fetch(|_| None);
+    let other = || Link {
+        url: url("http://host0.example/other.xml"),
+        ..sitemap()
+    };
+    let offered = |crawl: &mut Crawl| {
+        let verdict = crawl.frontier.offer(&[other()], crawl.now).unwrap()[0];
+        (crawl.offer(&[page(0, 9)])[0], verdict)
+    };
+    let full = (
+        Verdict::Refused(Refusal::HostBudget),
+        Verdict::Refused(Refusal::TooManySitemaps),
+    );
+    crawl.pass(29 * DAY);
+    assert_eq!(offered(&mut crawl), full);
+    crawl.pass(2 * DAY);
+    assert_eq!(offered(&mut crawl).0, Verdict::Queued);
+    // It was read in that month.
+    crawl.pass(31 * DAY);
+    crawl.save();
+    crawl.kill();
+    assert_eq!(offered(&mut crawl), (Verdict::Seen, Verdict::Queued));
+}
+
+#[test]
+fn a_page_that_is_gone_is_not_stale_and_hosts_are_named_by_what_is() {
+    let mut crawl = Crawl::new(kept_fresh());
+    crawl.offer(&[page(0, 0)]);
+    crawl.leases(1).iter().for_each(|robots| crawl.settle(robots, None));
+    crawl.pass(Duration::from_secs(1));
+    let gone = crawl.lease(1)[0].settle(Outcome::Rejected).with_status(404);
+    crawl.frontier.settle(&[gone], crawl.now).unwrap();
+    crawl.pass(HOUR);
+    crawl.offer(&[page(1, 0), page(1, 1), page(2, 0)]);
+    crawl.fetch(|_| None);
+    let report = crawl.frontier.freshness(crawl.now + HOUR / 2).unwrap();
+    assert!(report.oldest < HOUR, "{report:?}");
+    let named: Vec<_> = report.stalest.iter().map(|one| one.host.as_str()).collect();
+    assert_eq!(named, ["host1.example", "host2.example"], "two pages are more than one");
+    assert!(report.stalest.iter().all(|one| one.fresh < 1.0), "{report:?}");
 }
