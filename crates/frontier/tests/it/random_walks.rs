@@ -142,7 +142,7 @@ struct Walk {
     now: Time,
     /// When each will come back, and how it fails if it was sent during an outage.
     out: Vec<(Time, Lease, Option<FailureKind>)>,
-    away: HashSet<String>,
+    away: HashMap<String, Time>,
     hosts: HashMap<String, Watched>,
     offered: HashSet<usize>,
     ended: HashSet<usize>,
@@ -170,7 +170,7 @@ impl Walk {
             canonical: Canonicalizer::default(),
             now: START,
             out: Vec::new(),
-            away: HashSet::new(),
+            away: HashMap::new(),
             hosts: HashMap::new(),
             offered: HashSet::new(),
             ended: HashSet::new(),
@@ -321,14 +321,21 @@ impl Walk {
         }
     }
 
-    /// Checks that one notice says that an origin is away, and one that it is back.
+    /// Checks that one notice says that an origin is away, and one that it is back; a new outage much later is told again.
     fn note(&mut self, settled: &Settled) {
         for notice in &settled.notices {
             match notice {
                 Notice::Away { origin, .. } => {
-                    assert!(self.away.insert(origin.to_string()), "{origin} went away twice");
+                    // A new outage is told again if the last one ended long before, though only its robots.txt was answered since.
+                    let told = self.away.insert(origin.to_string(), self.now);
+                    assert!(
+                        told.is_none_or(|told| self.now.since(told) > Duration::from_secs(60)),
+                        "{origin} went away twice"
+                    );
                 }
-                Notice::Back { origin, .. } => assert!(self.away.remove(origin.as_str()), "{origin} was not away"),
+                Notice::Back { origin, .. } => {
+                    assert!(self.away.remove(origin.as_str()).is_some(), "{origin} was not away");
+                }
                 other => panic!("{other:?}"),
             }
         }
