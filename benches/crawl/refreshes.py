@@ -4,6 +4,7 @@
     benches/crawl/refreshes.py [--kills 300] [--pages 200] [--hosts 8] [--seed 1]
     benches/crawl/refreshes.py --short         20 kills, for CI
     benches/crawl/refreshes.py --power-cuts    what was not synced is lost with each kill; needs strace
+    benches/crawl/refreshes.py --keep-fresh    the same with revisits as they are due
 
 Each answer has an ETag of its own; some are 404, some 500 after which there is no other attempt. The crawler runs with --state and --refresh of
 a moment, and is killed at a random moment. Then the same command is started again; the last one has no --refresh, so it ends.
@@ -29,6 +30,7 @@ LATEST_KILL = 0.6
 LIMIT_SECONDS = 60
 KILLS_PER_CRAWL = 20
 REFRESH = ["--refresh", "20ms"]
+KEEP_FRESH = ["--keep-fresh", "--set", "min-age=20ms", "--set", "revisit-share=90%"]
 
 
 def main():
@@ -38,6 +40,7 @@ def main():
     parser.add_argument("--hosts", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     parser.add_argument("--power-cuts", action="store_true", help="lose with each kill what was not synced")
+    parser.add_argument("--keep-fresh", action="store_true", help="visit pages again as they are due")
     arguments = site_server.parse(parser)
     kills = arguments.kills or (20 if arguments.short else 300)
     moments = random.Random(arguments.seed)
@@ -60,10 +63,11 @@ def check(arguments, number, moments, work, server):
     command = [arguments.crawler, "--scope", "any", "--include", "^http://h[0-9]+[.]localhost:", "--allow-private-addresses"]
     command += ["--delay", 0, "--per-host", 4, "--max-attempts", 1, "--state", state, "--sync-interval", "50ms", "-o", files.pages, seed]
     command = [str(word) for word in command]
+    again = KEEP_FRESH if arguments.keep_fresh else REFRESH
     for _ in range(KILLS_PER_CRAWL):
         power = kill.Power(work, files) if arguments.power_cuts else None
         prefix = power.prefix if power else []
-        process = subprocess.Popen([*prefix, *command, *REFRESH], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([*prefix, *command, *again], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             code = process.wait(moments.uniform(0, LATEST_KILL) + (0.3 if power else 0))
             # No page was of age.

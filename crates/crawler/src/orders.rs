@@ -53,7 +53,7 @@ impl fmt::Debug for Order {
 }
 
 /// What orders did.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Obeyed {
     /// Entries that were queued.

@@ -103,11 +103,14 @@ impl FrontierConfig {
     /// Returns what holds if this is ordered for the whole crawl: of its pages, a partition has its share.
     pub(crate) fn under(&self, ordered: &CrawlPolicy) -> Self {
         let (mut config, ordered) = (self.clone(), ordered.clone());
-        let (limits, scope) = (&mut config.limits, &mut config.scope);
+        let (limits, scope, freshness) = (&mut config.limits, &mut config.scope, &mut config.freshness);
         config.politeness.delay = ordered.delay.unwrap_or(config.politeness.delay);
         let share = |all| self.partition.map_or(all, |partition| partition.share_of(all));
         limits.max_pages = ordered.max_pages.map(share).or(limits.max_pages);
         limits.max_pages_per_host = ordered.max_pages_per_host.or(limits.max_pages_per_host);
+        freshness.revisit_share = ordered.revisit_share.unwrap_or(freshness.revisit_share);
+        freshness.min_age = ordered.min_age.unwrap_or(freshness.min_age);
+        freshness.max_age = ordered.max_age.unwrap_or(freshness.max_age);
         scope.max_depth = ordered.max_depth.or(scope.max_depth);
         scope.include = ordered.include.unwrap_or(std::mem::take(&mut scope.include));
         scope.exclude = ordered.exclude.unwrap_or(std::mem::take(&mut scope.exclude));

@@ -20,11 +20,13 @@ const SHORTEST_OF_SITEMAPS: Duration = Duration::from_secs(60);
 pub(crate) const SHORTEST_REST: Duration = Duration::from_secs(3600);
 pub(crate) const LONGEST_REST: Duration = Duration::from_secs(24 * 3600);
 
-/// Of 100, how much of what was seen counts still after another visit: rates change.
-const KEPT: u64 = 90;
-
 /// One visit that saw a change, in the unit of [`Observed::changes`].
-const ONE: u32 = 100;
+const ONE: u32 = 10_000;
+
+/// A tenth of what was seen is forgotten with each change that was to be expected, as rates change, and at least a hundredth with each visit. Otherwise
+/// visits that are more frequent than changes would forget all changes.
+const FORGOTTEN: u64 = 10;
+const LEAST_EXPECTED: u64 = (ONE / 10) as u64;
 
 /// Before the first visits a page is taken to change once in 20 days, and then as others do: the logarithm of that rate, per millisecond.
 pub(crate) const USUAL: f64 = -21.27;
@@ -76,7 +78,7 @@ impl FreshnessConfig {
 /// What the visits of a page saw, the older ones with less weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Observed {
-    /// Visits that saw a change, in hundredths.
+    /// Visits that saw a change, in ten thousandths.
     pub(crate) changes: u32,
     /// The milliseconds before those.
     pub(crate) changed_over: u64,
@@ -87,8 +89,13 @@ pub(crate) struct Observed {
 impl Observed {
     /// What is known after another visit, so long after the one before.
     pub(crate) fn with(self, gap: Duration, is_changed: bool) -> Self {
-        let kept = |amount: u64| amount.saturating_mul(KEPT) / 100;
         let gap = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
+        let seen_over = self.changed_over.saturating_add(self.unchanged_over).max(1);
+        let expected = match is_changed {
+            true => ONE.into(),
+            false => (gap.saturating_mul(self.changes.into()) / seen_over).clamp(LEAST_EXPECTED, ONE.into()),
+        };
+        let kept = |amount: u64| amount - amount.saturating_mul(expected) / (FORGOTTEN * u64::from(ONE));
         let [changed, unchanged] = if is_changed { [gap, 0] } else { [0, gap] };
         Self {
             changes: kept(self.changes.into()) as u32 + u32::from(is_changed) * ONE,
@@ -116,7 +123,7 @@ impl Observed {
             changes * of_changes - rate * self.unchanged_over as f64 - (log - usual) / (SPREAD * SPREAD)
         };
         let (mut low, mut high) = (usual - 12.0, usual + 18.0);
-        for _ in 0..40 {
+        for _ in 0..24 {
             let middle = f64::midpoint(low, high);
             if slope(middle) > 0.0 {
                 low = middle;
@@ -179,7 +186,7 @@ pub(crate) fn threshold(demand: impl Fn(f64) -> f64, most: f64, at_least: f64) -
         return at_least;
     }
     let (mut low, mut high) = (at_least.ln().max(-80.0), 80.0);
-    for _ in 0..50 {
+    for _ in 0..30 {
         let middle = f64::midpoint(low, high);
         if demand(middle.exp()) > most {
             low = middle;
@@ -246,7 +253,7 @@ mod tests {
         }
         let changed_later = after(80, 1.0, |visit| visit >= 60).rate(USUAL) * DAY;
         assert!(
-            (1.0..6.0).contains(&changed_later),
+            (0.5..6.0).contains(&changed_later),
             "what was seen long ago is forgotten: {changed_later}"
         );
     }

@@ -86,7 +86,7 @@ impl HostPolicy {
 }
 
 /// What is ordered for the whole crawl: it counts before the configuration, also in later runs. What is `None` is as there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CrawlPolicy {
     /// [`PolitenessConfig::delay`](crate::PolitenessConfig::delay).
@@ -101,6 +101,12 @@ pub struct CrawlPolicy {
     pub include: Option<Vec<String>>,
     /// [`ScopeConfig::exclude`](crate::ScopeConfig::exclude).
     pub exclude: Option<Vec<String>>,
+    /// [`FreshnessConfig::revisit_share`](crate::FreshnessConfig::revisit_share).
+    pub revisit_share: Option<f64>,
+    /// [`FreshnessConfig::min_age`](crate::FreshnessConfig::min_age).
+    pub min_age: Option<Duration>,
+    /// [`FreshnessConfig::max_age`](crate::FreshnessConfig::max_age).
+    pub max_age: Option<Duration>,
     /// Regular expressions that are searched in the key of a link: what matches one is refused, and dropped at its turn if it waits.
     pub dropped: Vec<String>,
 }

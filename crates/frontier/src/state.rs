@@ -37,6 +37,7 @@ pub(crate) use widened::{OF_LINKS, is_widened};
 
 use crate::config::{FrontierConfig, FrontierConfigError, RetryPolicy};
 use crate::entry::{Entry, Purpose};
+use crate::freshness::FreshnessConfig;
 use crate::hosts::{HostConfig, HostQueues, HostTable};
 use crate::keyed_hash::KeyedHash;
 use crate::lease::NotFetched;
@@ -56,6 +57,7 @@ pub(crate) struct State {
     scope: Scope,
     retries: RetryPolicy,
     max_pages: Option<u64>,
+    freshness: FreshnessConfig,
     partition: Option<Partition>,
     /// Without what is ordered.
     config: Box<FrontierConfig>,
@@ -103,6 +105,7 @@ impl State {
             scope: Scope::new(config.scope.clone())?,
             retries: config.retries,
             max_pages: config.limits.max_pages,
+            freshness: config.freshness,
             partition: config.partition,
             config: Box::new(config.clone()),
             tables: Tables {
@@ -209,6 +212,11 @@ impl State {
         self.tables.latest
     }
 
+    /// How pages are kept fresh, under what is ordered.
+    pub(crate) fn freshness(&self) -> FreshnessConfig {
+        self.freshness
+    }
+
     /// Says that pages before this row of the journal were not planned as they ended.
     pub(crate) fn plan_from(&mut self, row: u64) {
         self.tables.pages_read.planned_from = row;
@@ -242,7 +250,7 @@ impl State {
     /// Limits that make a crawl end must not end one that does not: they hold for what was counted in the last weeks.
     fn forget_counts(&mut self, now: Time) {
         let since = self.tables.counted_since;
-        if !self.config.freshness.keeps_fresh || now < since + COUNTED_FOR {
+        if !self.freshness.keeps_fresh || now < since + COUNTED_FOR {
             return;
         }
         self.tables.counted_since = now;
@@ -254,7 +262,7 @@ impl State {
 
     /// The sitemaps that no other lists and that are read again now.
     pub(crate) fn sitemaps_due(&self, now: Time) -> Vec<Link> {
-        let after = self.config.freshness.sitemaps_after();
+        let after = self.freshness.sitemaps_after();
         after.map_or_else(Vec::new, |after| self.tables.sitemaps.due(after, now))
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::kinds::{grant, or_default, parse_class};
 use super::seeds::read_seeds;
 use super::state::DirArgs;
-use super::values::{parse_count, parse_duration, show_duration};
+use super::values::{parse_count, parse_duration, parse_duration_above_zero, parse_rate, show_duration};
 
 /// An order to the crawl in a state directory, which may be running. It outlives restarts, and counts before the options.
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
@@ -29,8 +29,8 @@ pub(crate) enum OrderCommand {
     Allow(Which),
     /// Change limits of a crawl, running or not, or of a host, such as: set DIR example.com delay=10s per-host=2
     ///
-    /// A host has what --set host= has. Without a host, the crawl has delay, max-pages, max-pages-per-host, max-depth, include and exclude,
-    /// repeatable. NAME=default takes it back. Rules for URLs count for links that are found from then on.
+    /// A host has what --set host= has. Without a host, the crawl has delay, max-pages, max-pages-per-host, max-depth, revisit-share, min-age, max-age,
+    /// include and exclude, repeatable. NAME=default takes it back. Rules for URLs count for links that are found from then on.
     Set {
         #[command(flatten)]
         #[serde(skip)]
@@ -208,6 +208,9 @@ fn change_crawl(policy: &mut CrawlPolicy, granted: &[(String, String)]) -> Resul
             "max-pages" => policy.max_pages = or_default(value, positive)?,
             "max-pages-per-host" => policy.max_pages_per_host = or_default(value, positive)?,
             "max-depth" => policy.max_depth = or_default(value, parse_count)?,
+            "revisit-share" => policy.revisit_share = or_default(value, parse_rate)?,
+            "min-age" => policy.min_age = or_default(value, parse_duration_above_zero)?,
+            "max-age" => policy.max_age = or_default(value, parse_duration_above_zero)?,
             "include" | "exclude" => {
                 let (list, place) = match name.as_str() {
                     "include" => (&mut include, &mut policy.include),
@@ -217,7 +220,7 @@ fn change_crawl(policy: &mut CrawlPolicy, granted: &[(String, String)]) -> Resul
                 *place = Some(list.clone()).filter(|list| !list.is_empty());
             }
             _ => {
-                const KNOWN: &str = "delay, max-pages, max-pages-per-host, max-depth, include and exclude";
+                const KNOWN: &str = "delay, max-pages, max-pages-per-host, max-depth, revisit-share, min-age, max-age, include and exclude";
                 return Err(format!(
                     "a running crawl has no {name:?}, but {KNOWN}; a host has others"
                 ));

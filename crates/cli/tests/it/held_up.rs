@@ -103,7 +103,7 @@ fn the_log_the_status_the_hosts_why_and_the_metrics_name_the_same_host_and_state
 
     let why = one_line(&succeeds(&["why", &state, &throttles]).stdout);
     assert!(
-        why.contains("; its origin is resting for ") && why.contains("; given up at "),
+        why.contains("; its origin is resting for ") && why.contains("; given up by "),
         "{why}"
     );
 

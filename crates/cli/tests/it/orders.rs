@@ -189,6 +189,9 @@ fn a_client_that_hangs_or_talks_nonsense_holds_nobody_up() {
     let control: Value = serde_json::from_slice(&control).unwrap();
     let connect = || UnixStream::connect(control["socket"].as_str().unwrap()).unwrap();
     let _hanging: Vec<_> = (0..8).map(|_| connect()).collect();
+    // Whoever gave up waiting has seen no answer: the order is not obeyed later.
+    let order = format!("{{\"drop\":{{\"hosts\":[\"{}\"]}}}}", running.host());
+    (0..5).for_each(|_| connect().write_all(order.as_bytes()).unwrap());
     for nonsense in [
         "",
         "\0\u{7f}",

@@ -165,8 +165,12 @@ impl HostFigures {
     pub fn explained(&self, as_of: Time, name: &dyn Fn(&str) -> String) -> String {
         let health = &self.health;
         let mut text = self.state_in_words();
-        if let Some(since) = health.since {
-            text += &format!(" for {}", duration(as_of.since(since)));
+        // How one is for which nothing waits is not known.
+        let is_known = self.left.is_some() || health.state >= Health::Closed;
+        match health.since {
+            Some(since) if is_known => text += &format!(" for {}", duration(as_of.since(since))),
+            Some(_) => text += " when it was last asked",
+            None => {}
         }
         if let Some(cause) = self.cause() {
             text += &format!(": {cause}");
@@ -187,7 +191,9 @@ impl HostFigures {
             return text + "; nothing of it is fetched, by order";
         }
         if let Some(end) = health.given_up_at.filter(|end| self.left.is_some() && *end > as_of) {
-            text += &format!("; given up at {end} if this continues");
+            // An outage lasts until then; of rests, the longest that may come were counted.
+            let at = if health.state == Health::Away { "at" } else { "by" };
+            text += &format!("; given up {at} {end} if this continues");
         }
         let Some(left) = self.left_in_words() else {
             return format!("{text}; {}", self.without_end(name));
@@ -214,7 +220,7 @@ impl HostFigures {
     /// Returns how it is with a host for which nothing waits that has its turn, as a phrase.
     fn without_end(&self, name: &dyn Fn(&str) -> String) -> String {
         let until = match (self.health.state, self.health.until) {
-            (Health::Closed, Some(until)) => format!("until {until}; "),
+            (Health::Closed, Some(until)) => format!("pages of it that are found until {until} are dropped; "),
             (Health::Closed, None) => "asked again once a page of it waits; ".to_owned(),
             _ => String::new(),
         };
@@ -283,7 +289,9 @@ impl HostFigures {
             // No delay is as long as an hour.
             Health::Resting if self.health.asked_for > Some(Duration::from_secs(3600)) => {
                 let (state, sooner) = (name("state"), name("max_throttles"));
-                format!("a later run with {state} asks it again: lower {sooner} to give it up sooner in this one")
+                format!(
+                    "once all else is fetched, a later run with {state} asks it again: lower {sooner} to give it up sooner in this one"
+                )
             }
             Health::Resting => format!(
                 "it asks for less traffic: raise {}, or lower {} to give it up sooner",
@@ -369,7 +377,7 @@ mod tests {
                     host.report.health.until = Some(Time::EPOCH + 20 * second);
                     host.report.health.given_up_at = Some(Time::EPOCH + 900 * second);
                 }),
-                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up at 1970-01-01T00:15:00.000Z if this continues; \
+                "resting; 3 times in a row; asked again in 20.0 s, at 1970-01-01T00:00:20.000Z; given up by 1970-01-01T00:15:00.000Z if this continues; \
                  37 waiting, 6.2 min left if this continues; it asks for less traffic: raise DELAY, or lower MAX_THROTTLES to give it up sooner",
             ),
             (
@@ -383,19 +391,26 @@ mod tests {
                 explained(|host| {
                     (host.report.health.state, host.report.health.asked_for) = (Health::Resting, Some(86_400 * second));
                 }),
-                "resting; Retry-After: 24.0 h; 37 waiting, at least 6.2 min left; a later run with STATE asks it again: lower MAX_THROTTLES to \
-                 give it up sooner in this one",
+                "resting; Retry-After: 24.0 h; 37 waiting, at least 6.2 min left; once all else is fetched, a later run with STATE asks it again: \
+                 lower MAX_THROTTLES to give it up sooner in this one",
             ),
             (
                 explained(|host| {
                     host.report.health.state = Health::Closed;
                     (host.report.health.until, host.left) = (Some(Time::EPOCH + second), None);
                 }),
-                "closed; until 1970-01-01T00:00:01.000Z; look at its robots.txt: nothing is fetched without it",
+                "closed; pages of it that are found until 1970-01-01T00:00:01.000Z are dropped; look at its robots.txt: nothing is fetched without it",
             ),
             (
                 explained(|host| (host.report.queued, host.left) = (0, None)),
                 "asked; nothing waits",
+            ),
+            (
+                explained(|host| {
+                    (host.report.queued, host.left) = (0, None);
+                    (host.report.health.state, host.report.health.since) = (Health::Hanging, Some(Time::EPOCH));
+                }),
+                "hanging when it was last asked; nothing waits",
             ),
             (
                 explained(|host| (host.report.budget, host.report.queued, host.left) = (Some(0), 0, None)),

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::again::{AT_ONCE, QueuedAgain, again};
-use super::planning::{FreshnessReport, LANE};
+use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE};
 use super::{Durable, pages};
 use crate::class::Class;
 use crate::error::FrontierError;
@@ -60,6 +60,7 @@ impl Durable {
                 self.apply(state, Call::Offer(Links::from(&*sitemaps)), now)?;
             }
         }
+        let moved = self.plan_sooner(state, now)?;
         let before = state.pages_read();
         let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
         // What has ended since the last commit is in no row yet, and must not be passed.
@@ -69,7 +70,7 @@ impl Durable {
         let due = self.read_planned(state, before.due, up_to, until)?;
         let mut queued = QueuedAgain {
             next: [due.next, of_ended, unplanned.next].into_iter().flatten().min(),
-            passed: (due.put_off.len() + unplanned.put_off.len()) as u64,
+            passed: (due.put_off.len() + unplanned.put_off.len() + moved) as u64,
             ..QueuedAgain::default()
         };
         let mut read = before;
@@ -116,6 +117,38 @@ impl Durable {
         self.ended.entry(number).or_insert((planned, Some(page)));
     }
 
+    /// Plans pages anew whose next visit is later than the settings allow. Returns how many were read.
+    fn plan_sooner(&mut self, state: &State, now: Time) -> Result<usize, FrontierError> {
+        let late = self
+            .planner
+            .as_mut()
+            .and_then(|planner| planner.take_late(state.pages_ended()));
+        let (Some(place), Some(planner)) = (late, &mut self.planner) else {
+            return Ok(0);
+        };
+        let mut rows = Vec::new();
+        self.store.lock().pages(PageOrder::Due, place, &mut |number, page| {
+            let page = pages::decode(number, &page)?;
+            if rows.len() >= AT_ONCE {
+                planner.late = page.next_visit.map(|next| (next.as_millis(), number));
+                return Ok(ControlFlow::Break(()));
+            }
+            rows.push((number, page));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let read = rows.len();
+        let sooner = rows.into_iter().filter_map(|(number, page)| {
+            let planned = planner.next_visit(number, &again(&page)?.url.host(), &page);
+            // Thresholds move a little all the time.
+            let is_much = page.next_visit?.since(planned) > planned.since(page.time) / 8;
+            is_much.then_some((number, page, planned))
+        });
+        for (number, page, planned) in sooner.collect::<Vec<_>>() {
+            self.put_off(number, page, planned.max(now + Duration::from_millis(1)));
+        }
+        Ok(read)
+    }
+
     /// Reads pages that have ended while none were planned.
     fn read_unplanned(&mut self, place: Place, end: u64) -> Result<Due, FrontierError> {
         let mut due = Due {
@@ -158,8 +191,13 @@ impl Durable {
         let Some(planner) = &mut self.planner else {
             return Ok(due);
         };
-        let room = usize::try_from(state.queues().room_for_retries()).unwrap_or(usize::MAX);
-        let (most, mut rows) = (up_to.min(room).min(AT_ONCE), Vec::new());
+        let (room, by_budget) = (state.queues().room_for_retries(), planner.most_at_once(now));
+        if by_budget == 0 {
+            due.next = Some(planner.next_of_all);
+            return Ok(due);
+        }
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let (most, mut rows) = (up_to.min(room).min(by_budget), Vec::new());
         // Hosts may lie in the store, too: none is looked at meanwhile.
         self.store.lock().pages(PageOrder::Due, place, &mut |number, page| {
             let page = pages::decode(number, &page)?;
@@ -174,7 +212,7 @@ impl Durable {
         let mut slots = HashMap::new();
         for (number, time, page) in rows {
             let budget = planner.next_of_all;
-            if budget > now + Duration::from_secs(1) {
+            if budget > now + BUDGET_AHEAD {
                 due.next = Some(budget);
                 break;
             }
@@ -195,10 +233,10 @@ impl Durable {
             let taken = match planner.next_visit(number, &host, &page) {
                 planned if planned > now && !planner.dates.make_due(number) => Err(planned),
                 planned => {
-                    // Pages of a better class, or with a plan of their own, go before others that wait for a slot.
+                    // Pages of a better class, or with a plan of their own, go before others that wait for a slot, and behind those that have one.
                     let is_better = page.class < Class::default() || page.own_plan.is_some();
                     let goes_first = is_better || planned < time || planner.dates.put_off(number);
-                    planner.take_slot(&host, slot, goes_first, now)
+                    planner.take_slot(&host, slot, goes_first, if is_better { 4 } else { 1 }, now)
                 }
             };
             if let Err(later) = taken {

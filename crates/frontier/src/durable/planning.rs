@@ -9,13 +9,13 @@ use std::time::Duration;
 
 pub use report::{FreshnessReport, HostFreshness};
 
-use super::again::again;
+use super::again::{AT_ONCE, again};
 use super::dated::Dates;
 use super::pages::{self, hash_of};
 use crate::freshness::{
     Ages, FreshnessConfig, LONGEST_REST, Observed, Page, SHORTEST_REST, USUAL, importance, threshold,
 };
-use crate::state::State;
+use crate::state::{Place, State};
 use crate::store::{Space, Store, StoreError};
 use crate::stored_page::{OwnPlan, PageEnd, StoredPage};
 use crate::time::Time;
@@ -30,9 +30,11 @@ const READ_AT_ONCE: u64 = 4096;
 /// The share of what a host allows that is planned: the rest drains a backlog.
 const PLANNED: f64 = 0.95;
 /// What is taken to be usual counts as so many pages.
-const PRIOR_PAGES: f64 = 20.0;
+const PRIOR_PAGES: f64 = 4.0;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
 pub(super) const LANE: Duration = Duration::from_secs(2);
+/// How long before the budget of all hosts allows a revisit it is queued.
+pub(super) const BUDGET_AHEAD: Duration = Duration::from_secs(1);
 
 /// Plans visits.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(super) struct Planner {
     /// Of the hosts that are the bottleneck.
     hosts: HashMap<HostKey, Plan>,
     solved: Option<Time>,
+    /// The next of the pages whose visit is later than `max_age` allows, as that was longer before; `None` if they were read.
+    pub(super) late: Option<Place>,
     /// When the budget of all hosts allows another revisit.
     pub(super) next_of_all: Time,
     pub(super) dates: Dates,
@@ -89,7 +93,7 @@ impl Plan {
 }
 
 impl Planner {
-    pub(super) fn new(config: FreshnessConfig) -> Self {
+    pub(super) fn new(config: FreshnessConfig, now: Time) -> Self {
         Self {
             config,
             ages: Ages::new(),
@@ -105,6 +109,7 @@ impl Planner {
             },
             hosts: HashMap::new(),
             solved: None,
+            late: Some(latest(config, now)),
             next_of_all: Time::EPOCH,
             dates: Dates::default(),
             next_sitemaps: Time::EPOCH,
@@ -227,8 +232,17 @@ impl Planner {
         Ok(())
     }
 
+    /// Returns where to read on the pages whose next visit may be too late, once the thresholds are known.
+    pub(super) fn take_late(&mut self, last: u64) -> Option<Place> {
+        self.late.take_if(|_| self.read >= last && self.solved.is_some())
+    }
+
     /// Finds the thresholds anew, if it is time to.
     pub(super) fn solve(&mut self, state: &State, now: Time) {
+        if self.config != state.freshness() {
+            self.config = state.freshness();
+            (self.solved, self.late) = (None, Some(latest(self.config, now)));
+        }
         let (shortest, longest) = (Duration::from_secs(10), Duration::from_secs(3600));
         let every = self.config.min_age.clamp(shortest, longest);
         if self.sample.is_empty() || self.solved.is_some_and(|solved| now.since(solved) < every) {
@@ -266,6 +280,16 @@ impl Planner {
         self.crowded.retain(|_, until| *until > now);
     }
 
+    /// The most rows that are read of the plan at once: none before the budget allows a revisit soon.
+    pub(super) fn most_at_once(&self, now: Time) -> usize {
+        match self.config.revisits_per_second {
+            _ if self.next_of_all > now + BUDGET_AHEAD => 0,
+            // Some are put off.
+            Some(budget) => AT_ONCE.min(2 * budget as usize + 32),
+            None => AT_ONCE,
+        }
+    }
+
     /// Lets one page of a host that was given up be asked for, after an hour, then after twice as long, up to a day.
     ///
     /// # Errors
@@ -282,8 +306,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Takes the next slot of a host for a revisit, if that is soon. `goes_first` says that the page has waited for it, or goes before
-    /// those that do.
+    /// Takes the next slot of a host for a revisit, if that is soon: within so many `intervals`. `goes_first` says that the page has waited for it, or
+    /// goes before those that do.
     ///
     /// # Errors
     ///
@@ -293,11 +317,12 @@ impl Planner {
         host: &HostKey,
         (next, every): &mut (Time, Duration),
         goes_first: bool,
+        intervals: u32,
         now: Time,
     ) -> Result<(), Time> {
         let promised = self.crowded.get(host).copied().unwrap_or_default().max(*next);
         let at = if goes_first { *next } else { promised };
-        if at > now + LANE.max(*every) {
+        if at > now + LANE.max(*every * intervals) {
             if !goes_first {
                 self.crowded.insert(host.clone(), promised + *every);
             }
@@ -370,6 +395,10 @@ impl<'p> Demand<'p> {
     fn longest(&self, pages: f64, budget: f64) -> f64 {
         self.max_age.max(2.0 * pages / budget)
     }
+}
+
+fn latest(config: FreshnessConfig, now: Time) -> Place {
+    ((now + config.max_age).as_millis(), 0)
 }
 
 fn millis(time: Duration) -> f64 {

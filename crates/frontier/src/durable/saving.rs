@@ -24,7 +24,10 @@ impl Durable {
         now: Time,
     ) -> Self {
         Self {
-            planner: config.freshness.keeps_fresh.then(|| Planner::new(config.freshness)),
+            planner: config
+                .freshness
+                .keeps_fresh
+                .then(|| Planner::new(config.freshness, now)),
             store: source.store.clone(),
             segments,
             keys,

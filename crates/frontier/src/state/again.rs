@@ -88,7 +88,7 @@ impl State {
         }
         if why == Again::Revisit {
             entry.due = self.hosts().book_revisit(&entry.queue, now);
-        } else if self.config.freshness.keeps_fresh {
+        } else if self.freshness.keeps_fresh {
             // So it is not held with new pages.
             entry.due = now.max(Time::from_millis(1));
         }

@@ -142,7 +142,7 @@ impl State {
             && self
                 .max_pages
                 .is_some_and(|most| self.tables.pages.spent() >= most - most / 64);
-        let holds = self.config.freshness.keeps_fresh && (self.is_budget_spent() || has_little);
+        let holds = self.freshness.keeps_fresh && (self.is_budget_spent() || has_little);
         if holds != held {
             let config = self.config.under(&self.tables.ordered);
             self.hosts().set_holds_new(holds);

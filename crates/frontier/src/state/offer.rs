@@ -98,7 +98,7 @@ impl State {
             return Verdict::Refused(refusal);
         }
         let most = self.sieve.queue().config().limits.max_sitemaps;
-        let again_after = self.config.freshness.sitemaps_after();
+        let again_after = self.freshness.sitemaps_after();
         let verdict = self.tables.sitemaps.insert(link, most, again_after, now);
         if verdict == Verdict::Queued {
             self.hosts().queue_link(link, 0, false, now);

@@ -64,7 +64,7 @@ impl State {
         let mut scope = Scope::new(config.scope.clone())?;
         let queues = HostConfig::of(&config, &self.tables.ordered.dropped)?;
         scope.set_reached(self.scope.take_reached());
-        (self.scope, self.max_pages) = (scope, config.limits.max_pages);
+        (self.scope, self.max_pages, self.freshness) = (scope, config.limits.max_pages, config.freshness);
         self.hosts().set_config(queues);
         Ok(())
     }

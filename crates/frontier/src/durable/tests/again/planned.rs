@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::due::{HOUR, kept_fresh};
 use super::{Crawl, DAY, page, url};
 use crate::{
-    Class, FailureKind, HostPolicy, Lease, Link, Outcome, OwnPlan, Purpose, Refetch, Refusal, Time, Validators, Verdict,
+    Class, CrawlPolicy, FailureKind, HostPolicy, Lease, Link, Outcome, OwnPlan, Purpose, Refetch, Refusal, Time,
+    Validators, Verdict,
 };
 
 #[test]
@@ -339,4 +340,38 @@ fn a_page_that_is_gone_is_not_stale_and_hosts_are_named_by_what_is() {
     let named: Vec<_> = report.stalest.iter().map(|one| one.host.as_str()).collect();
     assert_eq!(named, ["host1.example", "host2.example"], "two pages are more than one");
     assert!(report.stalest.iter().all(|one| one.fresh < 1.0), "{report:?}");
+}
+
+#[test]
+fn other_ages_count_for_pages_that_are_planned_already_by_order_and_by_options() {
+    for by_order in [true, false] {
+        let mut config = kept_fresh();
+        config.freshness.max_age = 60 * DAY;
+        let mut crawl = Crawl::new(config);
+        crawl.offer(&[page(0, 0), page(0, 1)]);
+        crawl.leases(1).iter().for_each(|robots| crawl.settle(robots, None));
+        crawl.pass(Duration::from_secs(1));
+        let gone = crawl.lease(1)[0].settle(Outcome::Rejected).with_status(404);
+        crawl.frontier.settle(&[gone], crawl.now).unwrap();
+        visit_for(&mut crawl, 4 * DAY, HOUR / 2);
+        let visits = |crawl: &Crawl, n: usize| crawl.pages()[&page(0, n)].visits.count;
+        assert_eq!(visits(&crawl, 0), 1, "a page that is gone is asked again after max-age");
+        let often = visits(&crawl, 1);
+        assert!((40..=48).contains(&often), "{often}");
+        if by_order {
+            let policy = CrawlPolicy {
+                min_age: Some(12 * HOUR),
+                max_age: Some(3 * DAY),
+                ..CrawlPolicy::default()
+            };
+            crawl.frontier.set_crawl_policy(&policy, crawl.now).unwrap();
+        } else {
+            (crawl.config.freshness.min_age, crawl.config.freshness.max_age) = (12 * HOUR, 3 * DAY);
+            crawl.kill();
+        }
+        visit_for(&mut crawl, 4 * DAY, HOUR / 2);
+        assert!(visits(&crawl, 0) >= 2);
+        let more = visits(&crawl, 1) - often;
+        assert!((6..=9).contains(&more), "{more}");
+    }
 }
