@@ -11,7 +11,7 @@ use std::{env, fs, process};
 
 use crawler::output::replace_file;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -118,10 +118,8 @@ async fn serve(listener: UnixListener, owner: u32, obeying: Obeying) {
 async fn answer(mut stream: UnixStream, obeying: &Obeying) -> io::Result<()> {
     let mut order = Vec::new();
     timeout(PATIENCE, (&mut stream).take(MOST_BYTES).read_to_end(&mut order)).await??;
-    // Its sender may have gone away while this process was stopped, and has seen no answer.
-    if stream.ready(Interest::WRITABLE).await?.is_write_closed() {
-        return Ok(());
-    }
+    // Its sender may have gone away while this process was stopped, and has seen no answer: then nothing can be written. JSON may begin with a space.
+    timeout(PATIENCE, stream.write_all(b" ")).await??;
     let answer = serde_json::to_vec(&obeying.answer(&order).await)?;
     timeout(PATIENCE, stream.write_all(&answer)).await?
 }

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::again::{AT_ONCE, QueuedAgain, again};
-use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE};
+use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE, Turn};
 use super::{Durable, pages};
 use crate::class::Class;
 use crate::error::FrontierError;
@@ -233,10 +233,13 @@ impl Durable {
             let taken = match planner.next_visit(number, &host, &page) {
                 planned if planned > now && !planner.dates.make_due(number) => Err(planned),
                 planned => {
-                    // Pages of a better class, or with a plan of their own, go before others that wait for a slot, and behind those that have one.
                     let is_better = page.class < Class::default() || page.own_plan.is_some();
-                    let goes_first = is_better || planned < time || planner.dates.put_off(number);
-                    planner.take_slot(&host, slot, goes_first, if is_better { 4 } else { 1 }, now)
+                    let turn = match planned < time || planner.dates.put_off(number) {
+                        _ if is_better => Turn::Better,
+                        true => Turn::Promised,
+                        false => Turn::New,
+                    };
+                    planner.take_slot(&host, slot, turn, now)
                 }
             };
             if let Err(later) = taken {

@@ -64,6 +64,16 @@ pub(super) struct Planner {
     crowded: HashMap<HostKey, Time>,
 }
 
+/// Who takes a slot before whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// A page of a better class, or with a plan of its own.
+    Better,
+    /// One that was promised this one.
+    Promised,
+    New,
+}
+
 #[derive(Debug)]
 struct Sampled {
     host: HostKey,
@@ -306,27 +316,31 @@ impl Planner {
         Ok(())
     }
 
-    /// Takes the next slot of a host for a revisit, if that is soon: within so many `intervals`. `goes_first` says that the page has waited for it, or
-    /// goes before those that do.
+    /// Takes the next slot of a host for a revisit, if that is soon.
     ///
     /// # Errors
     ///
-    /// When there is a slot else, behind those that were promised.
+    /// When there is a slot else: for a better page the next, for others behind those that were promised, so that each is promised one, and not all are
+    /// looked at again for each.
     pub(super) fn take_slot(
         &mut self,
         host: &HostKey,
         (next, every): &mut (Time, Duration),
-        goes_first: bool,
-        intervals: u32,
+        turn: Turn,
         now: Time,
     ) -> Result<(), Time> {
         let promised = self.crowded.get(host).copied().unwrap_or_default().max(*next);
-        let at = if goes_first { *next } else { promised };
-        if at > now + LANE.max(*every * intervals) {
-            if !goes_first {
-                self.crowded.insert(host.clone(), promised + *every);
+        let (at, ahead) = match turn {
+            Turn::Better => (*next, *every * 4),
+            Turn::Promised => (*next, *every),
+            Turn::New => (promised, *every),
+        };
+        if at > now + LANE.max(ahead) {
+            if turn == Turn::Better {
+                return Err(at);
             }
-            return Err(at);
+            self.crowded.insert(host.clone(), promised + *every);
+            return Err(promised);
         }
         *next = at.max(now) + *every;
         self.all.made += 1;
