@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{Crawl, DAY, asking_robots, page, url};
 use crate::{
     CrawlPolicy, FailureKind, Fingerprint, FreshnessConfig, FrontierConfig, Leasing, Outcome, PageEnd, Purpose,
-    Refetch, Time,
+    Refetch, Time, Validators,
 };
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
@@ -294,6 +294,35 @@ fn a_spent_page_budget_holds_new_pages_and_no_revisit() {
     };
     crawl.frontier.set_crawl_policy(&policy, crawl.now).unwrap();
     assert_eq!(days(&mut crawl, 3).len(), 40);
+}
+
+#[test]
+fn a_page_that_finds_no_slot_is_promised_one_of_its_own() {
+    let mut config = kept_fresh();
+    config.politeness.delay = Duration::from_secs(60);
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&(0..400).map(|n| page(0, n)).collect::<Vec<_>>());
+    let (mut visits, mut put_off) = (0, 0);
+    let end = crawl.now + 8 * DAY;
+    while crawl.now < end {
+        crawl.pass(Duration::from_secs(60));
+        put_off += crawl.again(Refetch::Due, 1000).passed;
+        for lease in crawl.leases(8) {
+            if lease.entry.purpose != Purpose::Page {
+                crawl.settle(&lease, None);
+                continue;
+            }
+            visits += u64::from(lease.entry.is_refresh());
+            let content = u128::from(crawl.now.as_millis() / 3_600_000).into();
+            let settlement = lease.settle(Outcome::Done);
+            let settlement = settlement.with_version(Validators::default(), Some(content));
+            crawl.frontier.settle(&[settlement], crawl.now).unwrap();
+        }
+        crawl.save();
+    }
+    // One in ten minutes.
+    assert!((800..=1152).contains(&visits), "{visits}");
+    assert!(put_off < 4 * visits, "{put_off} rows were written for {visits} visits");
 }
 
 /// More revisits are due than requests are made: hosts have turns for them.
