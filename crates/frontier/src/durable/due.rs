@@ -9,9 +9,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::again::{AT_ONCE, QueuedAgain, again};
-use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE, Turn};
+use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE};
 use super::{Durable, pages};
-use crate::class::Class;
 use crate::error::FrontierError;
 use crate::freshness::LONGEST_REST;
 use crate::link::Link;
@@ -229,20 +228,7 @@ impl Durable {
             }
             let slot = slots.entry(host.clone());
             let slot = slot.or_insert_with(|| state.queues().next_revisit(&host).unwrap_or_default());
-            // The threshold has moved since: is it still worth a visit?
-            let taken = match planner.next_visit(number, &host, &page) {
-                planned if planned > now && !planner.dates.make_due(number) => Err(planned),
-                planned => {
-                    let is_better = page.class < Class::default() || page.own_plan.is_some();
-                    let turn = match planned < time || planner.dates.put_off(number) {
-                        _ if is_better => Turn::Better,
-                        true => Turn::Promised,
-                        false => Turn::New,
-                    };
-                    planner.take_slot(&host, slot, turn, now)
-                }
-            };
-            if let Err(later) = taken {
+            if let Err(later) = planner.visit_now(number, &host, &page, slot, now) {
                 due.put_off.push((number, page, later));
             } else {
                 due.links.push(link);

@@ -12,6 +12,7 @@ pub use report::{FreshnessReport, HostFreshness};
 use super::again::{AT_ONCE, again};
 use super::dated::Dates;
 use super::pages::{self, hash_of};
+use crate::class::Class;
 use crate::freshness::{
     Ages, FreshnessConfig, LONGEST_REST, Observed, Page, SHORTEST_REST, USUAL, importance, threshold,
 };
@@ -66,11 +67,12 @@ pub(super) struct Planner {
 
 /// Who takes a slot before whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+enum Turn {
     /// A page of a better class, or with a plan of its own.
     Better,
     /// One that was promised this one.
     Promised,
+    /// One that was not put off before.
     New,
 }
 
@@ -316,13 +318,39 @@ impl Planner {
         Ok(())
     }
 
+    /// Takes the next slot of its host for a page that is due, if that is soon, and it is still worth a visit: the thresholds have moved since.
+    ///
+    /// # Errors
+    ///
+    /// When it is visited else.
+    pub(super) fn visit_now(
+        &mut self,
+        number: u64,
+        host: &HostKey,
+        page: &StoredPage,
+        slot: &mut (Time, Duration),
+        now: Time,
+    ) -> Result<(), Time> {
+        let planned = self.next_visit(number, host, page);
+        if planned > now && !self.dates.make_due(number) {
+            return Err(planned);
+        }
+        let is_better = page.class < Class::default() || page.own_plan.is_some();
+        let turn = match Some(planned) < page.next_visit || self.dates.put_off(number) {
+            _ if is_better => Turn::Better,
+            true => Turn::Promised,
+            false => Turn::New,
+        };
+        self.take_slot(host, slot, turn, now)
+    }
+
     /// Takes the next slot of a host for a revisit, if that is soon.
     ///
     /// # Errors
     ///
-    /// When there is a slot else: for a better page the next, for others behind those that were promised, so that each is promised one, and not all are
+    /// When there is one else: for a better page the next, for others behind those that were promised, so that each is promised one, and not all are
     /// looked at again for each.
-    pub(super) fn take_slot(
+    fn take_slot(
         &mut self,
         host: &HostKey,
         (next, every): &mut (Time, Duration),
