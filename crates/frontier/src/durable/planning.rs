@@ -32,6 +32,8 @@ const READ_AT_ONCE: u64 = 4096;
 const PLANNED: f64 = 0.95;
 /// What is taken to be usual counts as so many pages.
 const PRIOR_PAGES: f64 = 4.0;
+/// How often what is usual is learned anew at once, after a start.
+const MOST_ROUNDS: u32 = 12;
 /// The longest time that a revisit waits in the queue of its host, or an interval of the host.
 pub(super) const LANE: Duration = Duration::from_secs(2);
 /// How long before the budget of all hosts allows a revisit it is queued.
@@ -192,15 +194,20 @@ impl Planner {
         }
     }
 
-    /// Learns how often pages change, and so what those do of which little is known.
+    /// Learns how often pages change, and so what those do of which little is known: as that counts for the others, too, until it does not change.
     fn learn(&mut self) {
-        let known = self.sample.values().filter(|one| one.seen.is_some());
-        let (pages, logs) = known.fold((PRIOR_PAGES, PRIOR_PAGES * USUAL), |(pages, logs), one| {
-            (pages + 1.0, logs + one.page.rate.ln())
-        });
-        self.usual = logs / pages;
-        for one in self.sample.values_mut() {
-            one.page.rate = one.seen.unwrap_or_default().rate(self.usual);
+        for _ in 0..MOST_ROUNDS {
+            let known = self.sample.values().filter(|one| one.seen.is_some());
+            let (pages, logs) = known.fold((PRIOR_PAGES, PRIOR_PAGES * USUAL), |(pages, logs), one| {
+                (pages + 1.0, logs + one.page.rate.ln())
+            });
+            let before = std::mem::replace(&mut self.usual, logs / pages);
+            for one in self.sample.values_mut() {
+                one.page.rate = one.seen.unwrap_or_default().rate(self.usual);
+            }
+            if (self.usual - before).abs() < 0.05 {
+                break;
+            }
         }
     }
 
