@@ -283,8 +283,9 @@ async fn run(
         log::warn!(target: "crawler::signals", "signals are not handled: {error}");
         Arc::default()
     });
-    // As a task it runs on a thread of the pool, so it exchanges wake-ups with the fetch tasks without another thread.
-    let ended = tokio::spawn(crawl.run()).await;
+    // It blocks while the disk syncs, and while nobody reads a pipe. A thread of the pool that blocks may be the one that waits for signals and orders.
+    let runtime = tokio::runtime::Handle::current();
+    let ended = tokio::task::spawn_blocking(move || runtime.block_on(crawl.run())).await;
     // The crawl may end, and the process with it, before the line of a signal is written.
     drop(writing.lock().await);
     let (written, server) = std::mem::take(&mut *watching.lock().await).finish();

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -178,7 +178,16 @@ fn the_third_signal_ends_a_crawl_that_waits_for_the_reader_of_its_output() {
         .map(|page| format!("<a href=/{page}/{}>x</a>", "x".repeat(99)))
         .collect();
     let site = Site::with_first_page(links);
-    let mut crawl = crawl(&site, "--links -");
+    let mut command = command(&format!("--log-format json --delay 0 --links - {}", site.seed()));
+    // The thread that waits for the reader must not be the one that receives signals.
+    let mut crawl = Crawl::of(command.env("TOKIO_WORKER_THREADS", "1"));
+    let (_ended, is_ended) = channel::<()>();
+    let id = crawl.child.id().to_string();
+    thread::spawn(move || {
+        if is_ended.recv_timeout(Duration::from_secs(30)) == Err(RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill").args(["-s", "KILL", &id]).status();
+        }
+    });
     let is_blocked = |crawl: &Crawl| {
         let name = format!("/proc/{}/task", crawl.child.id());
         let tasks = fs::read_dir(name).unwrap().flatten();
