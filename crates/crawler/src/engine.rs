@@ -220,6 +220,7 @@ impl<S: Fetcher> Run<S> {
         if let Some(failure) = obeyed.as_ref().err().and_then(orders::failure) {
             return Err(failure);
         }
+        self.next_look.is_due();
         self.save()?;
         Ok(obeyed)
     }

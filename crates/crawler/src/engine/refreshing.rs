@@ -25,6 +25,13 @@ pub(super) struct NextLook {
     retry: Option<Time>,
 }
 
+impl NextLook {
+    /// Looks for what is due at once, as it may have been planned anew.
+    pub(super) fn is_due(&mut self) {
+        self.refresh = Time::EPOCH;
+    }
+}
+
 impl<S: Fetcher> Run<S> {
     /// Asks origins again that gave no answer in an earlier run, if the crawl had ended. Their pages are queued by [`queue_retried`](Self::queue_retried).
     pub(super) fn begin_retry(&mut self) -> Result<(), CrawlError> {

@@ -169,8 +169,8 @@ impl HostFigures {
         let is_known = self.left.is_some() || health.state >= Health::Closed;
         match health.since {
             Some(since) if is_known => text += &format!(" for {}", duration(as_of.since(since))),
-            Some(_) => text += " when it was last asked",
-            None => {}
+            Some(_) if !self.is_dropped() => text += " when it was last asked",
+            _ => {}
         }
         if let Some(cause) = self.cause() {
             text += &format!(": {cause}");

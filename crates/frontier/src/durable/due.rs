@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::again::{AT_ONCE, QueuedAgain, again};
 use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE};
-use super::{Durable, pages};
+use super::{Durable, Planner, pages};
 use crate::error::FrontierError;
 use crate::freshness::LONGEST_REST;
 use crate::link::Link;
@@ -47,7 +47,9 @@ impl Durable {
         up_to: usize,
         now: Time,
     ) -> Result<QueuedAgain, FrontierError> {
-        let Some(planner) = &mut self.planner else {
+        // The next commit writes what was planned anew.
+        let has_room = self.ended.len() < 2 * AT_ONCE;
+        let Some(planner) = self.planner.as_mut().filter(|_| has_room) else {
             return Ok(QueuedAgain::default());
         };
         planner.read(&**self.store.lock(), state.pages_ended())?;
@@ -59,7 +61,7 @@ impl Durable {
                 self.apply(state, Call::Offer(Links::from(&*sitemaps)), now)?;
             }
         }
-        let moved = self.plan_sooner(state, now)?;
+        let moved = self.plan_sooner(now)?;
         let before = state.pages_read();
         let unplanned = self.read_unplanned(before.by_age, before.planned_from)?;
         // What has ended since the last commit is in no row yet, and must not be passed.
@@ -114,14 +116,12 @@ impl Durable {
     fn put_off(&mut self, number: u64, page: StoredPage, later: Time) {
         let planned = page.clone().planned_for(later);
         self.ended.entry(number).or_insert((planned, Some(page)));
+        self.has_unsaved = true;
     }
 
-    /// Plans pages anew whose next visit is later than the settings allow. Returns how many were read.
-    fn plan_sooner(&mut self, state: &State, now: Time) -> Result<usize, FrontierError> {
-        let late = self
-            .planner
-            .as_mut()
-            .and_then(|planner| planner.take_late(state.pages_ended()));
+    /// Plans pages anew whose next visit is much later than it would be planned now. Returns how many were read.
+    fn plan_sooner(&mut self, now: Time) -> Result<usize, FrontierError> {
+        let late = self.planner.as_mut().and_then(Planner::take_late);
         let (Some(place), Some(planner)) = (late, &mut self.planner) else {
             return Ok(0);
         };

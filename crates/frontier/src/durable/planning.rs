@@ -34,7 +34,7 @@ const PLANNED: f64 = 0.95;
 const PRIOR_PAGES: f64 = 4.0;
 /// How often what is usual is learned anew at once, after a start.
 const MOST_ROUNDS: u32 = 12;
-/// The longest time that a revisit waits in the queue of its host, or an interval of the host.
+/// The longest time that a revisit waits in the queue of its host, or an interval of the host, or four for a better page.
 pub(super) const LANE: Duration = Duration::from_secs(2);
 /// How long before the budget of all hosts allows a revisit it is queued.
 pub(super) const BUDGET_AHEAD: Duration = Duration::from_secs(1);
@@ -55,7 +55,9 @@ pub(super) struct Planner {
     /// Of the hosts that are the bottleneck.
     hosts: HashMap<HostKey, Plan>,
     solved: Option<Time>,
-    /// The next of the pages whose visit is later than `max_age` allows, as that was longer before; `None` if they were read.
+    /// Whether all pages were read for the sample that have ended in earlier runs.
+    is_complete: bool,
+    /// The next of the pages whose visit may be planned too late, as the settings have changed; `None` if they were read.
     pub(super) late: Option<Place>,
     /// When the budget of all hosts allows another revisit.
     pub(super) next_of_all: Time,
@@ -63,19 +65,8 @@ pub(super) struct Planner {
     pub(super) next_sitemaps: Time,
     /// When hosts that were given up are asked again, and how long they rest.
     given_up: HashMap<HostKey, (Time, Duration)>,
-    /// Until when the revisits of hosts are given away that are the bottleneck.
-    crowded: HashMap<HostKey, Time>,
-}
-
-/// Who takes a slot before whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    /// A page of a better class, or with a plan of its own.
-    Better,
-    /// One that was promised this one.
-    Promised,
-    /// One that was not put off before.
-    New,
+    /// Until when the revisits of hosts are promised that are the bottleneck: to other pages, and to better ones.
+    crowded: [HashMap<HostKey, Time>; 2],
 }
 
 #[derive(Debug)]
@@ -123,12 +114,13 @@ impl Planner {
             },
             hosts: HashMap::new(),
             solved: None,
-            late: Some(latest(config, now)),
+            is_complete: false,
+            late: Some(((now + config.max_age).as_millis(), 0)),
             next_of_all: Time::EPOCH,
             dates: Dates::default(),
             next_sitemaps: Time::EPOCH,
             given_up: HashMap::new(),
-            crowded: HashMap::new(),
+            crowded: Default::default(),
         }
     }
 
@@ -251,16 +243,21 @@ impl Planner {
         Ok(())
     }
 
-    /// Returns where to read on the pages whose next visit may be too late, once the thresholds are known.
-    pub(super) fn take_late(&mut self, last: u64) -> Option<Place> {
-        self.late.take_if(|_| self.read >= last && self.solved.is_some())
+    /// Returns where to read on the pages whose next visit may be planned too late, once the thresholds are those of all pages.
+    pub(super) fn take_late(&mut self) -> Option<Place> {
+        self.late.take_if(|_| self.is_complete)
     }
 
     /// Finds the thresholds anew, if it is time to.
     pub(super) fn solve(&mut self, state: &State, now: Time) {
         if self.config != state.freshness() {
             self.config = state.freshness();
-            (self.solved, self.late) = (None, Some(latest(self.config, now)));
+            // At a start, only what no setting would plan is read.
+            let from = self.solved.map_or(now + self.config.max_age, |_| now);
+            (self.solved, self.late) = (None, Some((from.as_millis(), 0)));
+        }
+        if !self.is_complete && self.read >= state.pages_ended() {
+            (self.is_complete, self.solved) = (true, None);
         }
         let (shortest, longest) = (Duration::from_secs(10), Duration::from_secs(3600));
         let every = self.config.min_age.clamp(shortest, longest);
@@ -296,7 +293,9 @@ impl Planner {
         });
         self.hosts = bottlenecks.collect();
         self.all = all;
-        self.crowded.retain(|_, until| *until > now);
+        for crowded in &mut self.crowded {
+            crowded.retain(|_, until| *until > now);
+        }
     }
 
     /// The most rows that are read of the plan at once: none before the budget allows a revisit soon.
@@ -304,7 +303,7 @@ impl Planner {
         match self.config.revisits_per_second {
             _ if self.next_of_all > now + BUDGET_AHEAD => 0,
             // Some are put off.
-            Some(budget) => AT_ONCE.min(2 * budget as usize + 32),
+            Some(budget) => AT_ONCE.min((2.0 * budget) as usize + 32),
             None => AT_ONCE,
         }
     }
@@ -342,39 +341,32 @@ impl Planner {
         if planned > now && !self.dates.make_due(number) {
             return Err(planned);
         }
+        let was_put_off = Some(planned) < page.next_visit || self.dates.put_off(number);
         let is_better = page.class < Class::default() || page.own_plan.is_some();
-        let turn = match Some(planned) < page.next_visit || self.dates.put_off(number) {
-            _ if is_better => Turn::Better,
-            true => Turn::Promised,
-            false => Turn::New,
-        };
-        self.take_slot(host, slot, turn, now)
+        self.take_slot(host, slot, was_put_off, is_better, now)
     }
 
-    /// Takes the next slot of a host for a revisit, if that is soon.
+    /// Takes the next slot of a host for a revisit, if that is soon. A page that was put off has waited for it, or is worth a visit sooner than it was.
+    /// Better pages, of a better class or with a plan of their own, go before others.
     ///
     /// # Errors
     ///
-    /// When there is one else: for a better page the next, for others behind those that were promised, so that each is promised one, and not all are
-    /// looked at again for each.
+    /// When there is one else, behind those that were promised: each is promised one of its own, so that not all are looked at again for each.
     fn take_slot(
         &mut self,
         host: &HostKey,
         (next, every): &mut (Time, Duration),
-        turn: Turn,
+        was_put_off: bool,
+        is_better: bool,
         now: Time,
     ) -> Result<(), Time> {
-        let promised = self.crowded.get(host).copied().unwrap_or_default().max(*next);
-        let (at, ahead) = match turn {
-            Turn::Better => (*next, *every * 4),
-            Turn::Promised => (*next, *every),
-            Turn::New => (promised, *every),
-        };
+        let crowded = &mut self.crowded[usize::from(is_better)];
+        let promised = crowded.get(host).copied().unwrap_or_default().max(*next);
+        let at = if was_put_off { *next } else { promised };
+        // Others have taken those within one interval.
+        let ahead = *every * if is_better { 4 } else { 1 };
         if at > now + LANE.max(ahead) {
-            if turn == Turn::Better {
-                return Err(at);
-            }
-            self.crowded.insert(host.clone(), promised + *every);
+            crowded.insert(host.clone(), promised + *every);
             return Err(promised);
         }
         *next = at.max(now) + *every;
@@ -444,10 +436,6 @@ impl<'p> Demand<'p> {
     fn longest(&self, pages: f64, budget: f64) -> f64 {
         self.max_age.max(2.0 * pages / budget)
     }
-}
-
-fn latest(config: FreshnessConfig, now: Time) -> Place {
-    ((now + config.max_age).as_millis(), 0)
 }
 
 fn millis(time: Duration) -> f64 {

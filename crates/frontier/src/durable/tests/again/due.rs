@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::{Crawl, DAY, asking_robots, page, url};
 use crate::{
-    CrawlPolicy, FailureKind, Fingerprint, FreshnessConfig, FrontierConfig, Leasing, Outcome, PageEnd, Purpose,
-    Refetch, Time, Validators,
+    Class, CrawlPolicy, FailureKind, Fingerprint, FreshnessConfig, FrontierConfig, Leasing, Link, Outcome, PageEnd,
+    Purpose, Refetch, Time, Validators,
 };
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
@@ -296,12 +296,17 @@ fn a_spent_page_budget_holds_new_pages_and_no_revisit() {
     assert_eq!(days(&mut crawl, 3).len(), 40);
 }
 
-#[test]
-fn a_page_that_finds_no_slot_is_promised_one_of_its_own() {
+/// Returns the visits of the pages of a class in eight days, and how many rows were written for pages that found no slot.
+fn of_a_slow_host(class: Class) -> (u64, u64) {
     let mut config = kept_fresh();
     config.politeness.delay = Duration::from_secs(60);
     let mut crawl = Crawl::new(config);
-    crawl.offer(&(0..400).map(|n| page(0, n)).collect::<Vec<_>>());
+    let links = (0..400).map(|n| Link {
+        class: Some(class),
+        ..Link::found(url(&page(0, n)), 2, "http://host0.example/".into())
+    });
+    let links: Vec<_> = links.collect();
+    crawl.frontier.offer(&links, crawl.now).unwrap();
     let (mut visits, mut put_off) = (0, 0);
     let end = crawl.now + 8 * DAY;
     while crawl.now < end {
@@ -320,9 +325,20 @@ fn a_page_that_finds_no_slot_is_promised_one_of_its_own() {
         }
         crawl.save();
     }
-    // One in ten minutes.
-    assert!((800..=1152).contains(&visits), "{visits}");
-    assert!(put_off < 4 * visits, "{put_off} rows were written for {visits} visits");
+    (visits, put_off)
+}
+
+#[test]
+fn a_page_that_finds_no_slot_is_promised_one_of_its_own() {
+    for class in [Class::default(), Class::FIRST] {
+        let (visits, put_off) = of_a_slow_host(class);
+        // One in ten minutes.
+        assert!((800..=1152).contains(&visits), "{visits}");
+        assert!(
+            put_off < 4 * visits,
+            "{class:?}: {put_off} rows were written for {visits} visits"
+        );
+    }
 }
 
 /// More revisits are due than requests are made: hosts have turns for them.

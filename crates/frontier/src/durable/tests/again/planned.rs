@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::due::{HOUR, kept_fresh};
 use super::{Crawl, DAY, page, url};
 use crate::{
-    Class, CrawlPolicy, FailureKind, HostPolicy, Lease, Link, Outcome, OwnPlan, Purpose, Refetch, Refusal, Time,
-    Validators, Verdict,
+    Class, CrawlPolicy, FailureKind, HostPolicy, Lease, Link, Outcome, OwnPlan, Purpose, Refetch, Refusal, StoredPage,
+    Time, Validators, Verdict,
 };
 
 #[test]
@@ -365,6 +365,10 @@ fn other_ages_count_for_pages_that_are_planned_already_by_order_and_by_options()
                 ..CrawlPolicy::default()
             };
             crawl.frontier.set_crawl_policy(&policy, crawl.now).unwrap();
+            crawl.save();
+            crawl.pass(Duration::from_secs(1));
+            crawl.again(Refetch::Due, 0);
+            assert!(crawl.frontier.save_status().unwrap().has_unsaved, "the plan is saved");
         } else {
             (crawl.config.freshness.min_age, crawl.config.freshness.max_age) = (12 * HOUR, 3 * DAY);
             crawl.kill();
@@ -374,4 +378,61 @@ fn other_ages_count_for_pages_that_are_planned_already_by_order_and_by_options()
         let more = visits(&crawl, 1) - often;
         assert!((6..=9).contains(&more), "{more}");
     }
+}
+
+/// A host that allows fewer visits than `max_age` asks for plans them later: a start does not change that.
+#[test]
+fn a_start_plans_no_page_anew_whose_settings_are_as_before() {
+    let mut config = kept_fresh();
+    let slow = HostPolicy {
+        delay: Some(HOUR),
+        ..HostPolicy::default()
+    };
+    config.hosts.insert("host1.example".to_owned(), slow);
+    let mut crawl = Crawl::new(config);
+    // More pages than are read for the sample at once.
+    crawl.offer(&(0..4200).map(|n| page(0, n)).collect::<Vec<_>>());
+    crawl.fetch(|_| None);
+    crawl.offer(&(0..200).map(|n| page(1, n)).collect::<Vec<_>>());
+    visit_for(&mut crawl, 10 * DAY, 3 * HOUR);
+    let planned = |crawl: &Crawl| -> BTreeMap<_, _> {
+        let pages = crawl.pages().into_iter();
+        let late = pages.filter_map(|(url, page)| Some((url, page.next_visit?)));
+        late.filter(|(_, next)| *next > crawl.now + 2 * DAY).collect()
+    };
+    let before = planned(&crawl);
+    assert!(before.len() > 20, "{}", before.len());
+    crawl.kill();
+    for _ in 0..9 {
+        crawl.again(Refetch::Due, 0);
+        crawl.save();
+        crawl.pass(Duration::from_secs(1));
+    }
+    assert_eq!(planned(&crawl), before);
+}
+
+#[test]
+fn pages_that_are_planned_anew_are_written_before_more_are_read() {
+    let mut config = kept_fresh();
+    (config.politeness.ask_robots, config.freshness.max_age) = (false, 60 * DAY);
+    let mut crawl = Crawl::new(config);
+    crawl.offer(&(0..4000).map(|n| page(n, n)).collect::<Vec<_>>());
+    for lease in crawl.leases(4000) {
+        let gone = lease.settle(Outcome::Rejected).with_status(404);
+        crawl.frontier.settle(&[gone], crawl.now).unwrap();
+    }
+    crawl.save();
+    crawl.config.freshness.max_age = 2 * DAY;
+    crawl.kill();
+    let mut moved = Vec::new();
+    for _ in 0..6 {
+        // As the engine does when nothing else is left.
+        moved.push((0..10).map(|_| crawl.again(Refetch::Due, 0).passed).sum::<u64>());
+        crawl.save();
+        crawl.pass(Duration::from_secs(1));
+    }
+    assert_eq!(moved.iter().sum::<u64>(), 4000);
+    assert!(moved.iter().all(|rows| *rows <= 3 * 1024), "{moved:?}");
+    let late = |page: &&StoredPage| page.next_visit > Some(crawl.now + 2 * DAY);
+    assert_eq!(crawl.pages().values().filter(late).count(), 0);
 }
