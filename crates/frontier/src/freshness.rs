@@ -259,6 +259,14 @@ mod tests {
     }
 
     #[test]
+    fn visits_that_are_more_frequent_than_changes_forget_none() {
+        // A change each day, among fifty visits; others change once in 20 days.
+        let seen = after(975, 0.02, |visit| visit % 50 == 49);
+        let found = seen.rate(USUAL) * DAY;
+        assert!((0.6..1.4).contains(&found), "{found}");
+    }
+
+    #[test]
     fn an_age_is_the_one_whose_value_is_the_threshold() {
         let ages = Ages::new();
         let value = |page: Page, age: f64| {
