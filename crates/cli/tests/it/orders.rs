@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use serde_json::Value;
 
-use crate::program::{Folder, command, crawler, fails, folder, succeeds};
+use crate::program::{Folder, command, crawler, fails, folder, one_line, succeeds};
 use crate::servers::site_of;
 
 /// A site whose first page links to `/1` up to `/11`, and which has other pages. `/1` is answered when the sender is dropped.
@@ -121,6 +121,8 @@ fn a_crawl_that_runs_obeys_each_order_and_says_what_it_did() {
             "\"max-pages\" is no NAME=VALUE",
         ),
         (format!("set {state} max-pages=0"), "it must be 1 or more"),
+        (format!("set {state} min-age=0s"), "it must be more than 0"),
+        (format!("set {state} revisit-share=2"), "write a fraction above 0"),
         (format!("drop {state} {seed}1"), "is not a host"),
         (format!("set {state} *.example delay=1s"), "is not a host"),
         (
@@ -135,6 +137,7 @@ fn a_crawl_that_runs_obeys_each_order_and_says_what_it_did() {
     ] {
         fails(&order, 2, &[message]);
     }
+    running.give("set", "revisit-share=25% min-age=10m max-age=7d");
     running.give("pause", "");
     assert_eq!(running.give("pause", "")["said"], "it was paused before");
     let status = succeeds(&format!("status {state}"));
@@ -142,6 +145,11 @@ fn a_crawl_that_runs_obeys_each_order_and_says_what_it_did() {
         status.stdout.contains("paused") && status.stdout.contains("dropped=/1.$"),
         "{}",
         status.stdout
+    );
+    let status = one_line(&status.stdout);
+    assert!(
+        status.contains("max-age=168h, min-age=10m, revisit-share=0.25"),
+        "{status}"
     );
     running.give("unpause", "");
     // Now it runs on, to its end.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::again::{AT_ONCE, QueuedAgain, again};
 use super::planning::{BUDGET_AHEAD, FreshnessReport, LANE};
-use super::{Durable, Planner, pages};
+use super::{Durable, pages};
 use crate::error::FrontierError;
 use crate::freshness::LONGEST_REST;
 use crate::link::Link;
@@ -121,10 +121,11 @@ impl Durable {
 
     /// Plans pages anew whose next visit is much later than it would be planned now. Returns how many were read.
     fn plan_sooner(&mut self, now: Time) -> Result<usize, FrontierError> {
-        let late = self.planner.as_mut().and_then(Planner::take_late);
-        let (Some(place), Some(planner)) = (late, &mut self.planner) else {
+        // The thresholds of a part of the pages are others.
+        let Some(planner) = self.planner.as_mut().filter(|planner| planner.is_complete) else {
             return Ok(0);
         };
+        let Some(place) = planner.late.take() else { return Ok(0) };
         let mut rows = Vec::new();
         self.store.lock().pages(PageOrder::Due, place, &mut |number, page| {
             let page = pages::decode(number, &page)?;

@@ -56,7 +56,7 @@ pub(super) struct Planner {
     hosts: HashMap<HostKey, Plan>,
     solved: Option<Time>,
     /// Whether all pages were read for the sample that have ended in earlier runs.
-    is_complete: bool,
+    pub(super) is_complete: bool,
     /// The next of the pages whose visit may be planned too late, as the settings have changed; `None` if they were read.
     pub(super) late: Option<Place>,
     /// When the budget of all hosts allows another revisit.
@@ -241,11 +241,6 @@ impl Planner {
             }
         }
         Ok(())
-    }
-
-    /// Returns where to read on the pages whose next visit may be planned too late, once the thresholds are those of all pages.
-    pub(super) fn take_late(&mut self) -> Option<Place> {
-        self.late.take_if(|_| self.is_complete)
     }
 
     /// Finds the thresholds anew, if it is time to.

@@ -7,6 +7,7 @@ mod planned;
 mod random;
 mod refresh;
 mod retry;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
