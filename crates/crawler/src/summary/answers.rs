@@ -83,8 +83,8 @@ impl Times {
     /// again, but for those of pages that were given up since.
     fn requests_at_most(&self, report: &HostReport) -> f64 {
         let waiting = (report.queued + u64::from(report.in_flight)).max(1) as f64;
-        // The last attempt is spared if an outage begins with it.
-        let attempts = f64::from(report.max_attempts) + 1.0;
+        // The last attempt is spared if an outage begins with it, as with one silent page in three.
+        let attempts = f64::from(report.max_attempts) + 1.0 / 3.0;
         let (requests, again) = (self.silent.0 as f64, self.silent.1 as f64);
         let spent = again - (attempts - 1.0) * (requests - again);
         attempts - spent.max(0.0) / waiting
