@@ -20,6 +20,7 @@ use frontier::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const DAY: f64 = 86_400_000.0;
+const COMMIT_EVERY: Duration = Duration::from_secs(600);
 const START: Time = Time::from_millis(1_700_000_000_000);
 
 /// Random numbers (SplitMix64, G. Steele et al., OOPSLA 2014).
@@ -315,6 +316,7 @@ fn frontier(
     let mut changes = Changes::new(world, days / 2.0);
     let (mut now, mut next_look, mut shift) = (START, START, shift);
     let (mut worst, mut next_check, mut made) = (0.0_f64, days / 2.0, 0);
+    let mut next_commit = START;
     let day = |time: Time| time.since(START).as_secs_f64() / 86_400.0;
     while day(now) < days {
         if shift.is_some_and(|at| day(now) >= at) {
@@ -349,7 +351,11 @@ fn frontier(
             Leasing::NotUntil(time) => time,
             _ => next_look,
         };
-        frontier.persist(b"", now)?;
+        // Long before a page may be visited again.
+        if now >= next_commit {
+            frontier.persist(b"", now)?;
+            next_commit = now + COMMIT_EVERY;
+        }
         now = now.max(wake.min(next_look));
     }
     drop(frontier);
